@@ -181,6 +181,9 @@ class DriveResult:
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
     """Runs one trial by its plan (JSON, see `drive/plan.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""
 
+def job_variables(kind: str) -> list[str]:
+    """Variables that scripts of a source of jobs may use without defining them; `kind` as in the plan's `jobs`."""
+
 def drive_called(
     plan: bytes, connect: Callable[[int, list[tuple[str, bool, bool]]], Any], progress: Progress | None = None
 ) -> DriveResult:

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ironbench_core::Error;
 use ironbench_core::drive::blocking::Patience;
+use ironbench_core::drive::jobs::Jobs;
 use ironbench_core::drive::{self as core, Control};
 use ironbench_core::measure::clock;
 use ironbench_core::wire::library::{Answer, Library, Parameter, Trouble};
@@ -15,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::door;
-use crate::drive::{DriveResult, Progress, plan_of};
+use crate::drive::{DriveResult, Progress, plan_of, roles_of};
 
 /// Runs one trial as `drive` does. `connect` gets the number of a client and its SQL commands, each a text with `?` for
 /// parameters, whether its rows are wanted (`\gset`), and whether it is several statements (`\;`). What it returns has:
@@ -56,7 +57,9 @@ pub fn drive_called(
             }
             poll()
         };
-        core::called(&plan, &control, open, patience, &mut poll)
+        let roles = roles_of(&plan)?;
+        let jobs = roles.as_ref().map(|roles| roles as &dyn Jobs);
+        core::called(&plan, jobs, &control, open, patience, &mut poll)
     })
     .map(DriveResult::from)
 }

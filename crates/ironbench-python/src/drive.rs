@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbench_core::Error;
+use ironbench_core::drive::jobs::Jobs;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
 use ironbench_core::drive::{self as core, Bystander, Control};
 use ironbench_core::measure::seconds::Second;
+use ironbench_data::brokerage::roles::{Options, Roles};
 use ironbench_data::populate::Populate;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -188,6 +190,15 @@ pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>
     door::leave(py, |poll| driven(&plan, &control, poll)).map(DriveResult)
 }
 
+/// Variables that scripts of a source of jobs may use without defining them, by its kind.
+#[pyfunction]
+pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
+    match kind {
+        "brokerage" => Ok(ironbench_data::brokerage::roles::VARIABLES.to_vec()),
+        _ => Err(raise(Error::input("kind of jobs", format!("there is no {kind}")))),
+    }
+}
+
 /// Work that is no script, by its kind.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -196,8 +207,26 @@ enum Work {
     Bystander(Bystander),
 }
 
+/// Who chooses the transactions of scripts in place of weights, by its kind.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Chooser {
+    Brokerage(Box<Options>),
+}
+
+/// None: weights choose.
+pub fn roles_of(plan: &Plan) -> ironbench_core::Result<Option<Roles>> {
+    let Some(jobs) = &plan.jobs else { return Ok(None) };
+    let unreadable = |error: serde_json::Error| Error::input("jobs of the drive plan", error.to_string());
+    let Chooser::Brokerage(options) = Chooser::deserialize(jobs).map_err(unreadable)?;
+    Roles::new(*options, plan.clients, plan.seed).map(Some)
+}
+
 fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> ironbench_core::Result<Outcome> {
-    let Some(work) = &plan.work else { return core::drive(plan, control, poll) };
+    let Some(work) = &plan.work else {
+        let roles = roles_of(plan)?;
+        return core::drive(plan, roles.as_ref().map(|roles| roles as &dyn Jobs), control, poll);
+    };
     let unreadable = |error: serde_json::Error| Error::input("work of the drive plan", error.to_string());
     match Work::deserialize(work).map_err(unreadable)? {
         Work::Populate(populate) => populate.drive(plan, control, poll),

@@ -33,7 +33,7 @@ mod _core {
     #[pymodule_export]
     use crate::device::{ask_device, device_capacity, normal_device, probe_device, replay_trace};
     #[pymodule_export]
-    use crate::drive::{DriveResult, Progress, drive};
+    use crate::drive::{DriveResult, Progress, drive, job_variables};
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]

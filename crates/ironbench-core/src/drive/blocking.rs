@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::control::{Control, Phase};
 use super::crew::{DRAIN_PATIENCE_NS, Ended, STOP_PATIENCE_NS, Start, Worker};
+use super::jobs::Next;
 use super::pace::Pace;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use crate::measure::clock::{self, MILLISECOND};
@@ -91,9 +92,10 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { engine, script, shared, give_up } = self;
+        let waits = script.line().is_some();
         engine.within(|engine| {
             let (left, unfinished_since, ended) = (u64::MAX, None, Ended::default());
-            Running { engine, script, shared, give_up, start, recorder, left, unfinished_since, ended }.run()
+            Running { engine, script, shared, give_up, start, recorder, waits, left, unfinished_since, ended }.run()
         })
     }
 }
@@ -105,6 +107,8 @@ struct Running<'a, 'r, 's, C> {
     give_up: &'a AtomicBool,
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
+    /// For work; no schedule moves it.
+    waits: bool,
     left: u64,
     /// When the transaction began that the end of the window cut.
     unfinished_since: Option<u64>,
@@ -131,13 +135,17 @@ impl<C: Library> Running<'_, '_, '_, C> {
             self.look(now);
             if self.recorder.is_closed() {
                 // Taken from the schedule, and the window closed before it could begin.
-                self.ended.not_started += u64::from(self.start.pace.is_open() && intended < self.recorder.window_end());
+                let scheduled = self.start.pace.is_open() && !self.waits;
+                self.ended.not_started += u64::from(scheduled && intended < self.recorder.window_end());
                 break;
             }
             self.left -= 1;
             now = self.transaction(intended, now);
         }
         self.recorder.close(now);
+        if !self.waits {
+            self.start.gone();
+        }
         if let Some(begun) = self.unfinished_since {
             self.ended.unfinished = 1;
             self.ended.unfinished_ns = self.recorder.inside_window(begun);
@@ -150,6 +158,9 @@ impl<C: Library> Running<'_, '_, '_, C> {
 
     /// Waits for the start of the next transaction and says when it should have been; None: the trial is over.
     fn next_start(&mut self, now: u64) -> Option<u64> {
+        if self.waits {
+            return self.next_work();
+        }
         let (due, free) = match self.start.pace {
             Pace::Closed { think_ns: 0 } => return Some(now),
             Pace::Closed { think_ns } => (now + think_ns, true),
@@ -165,6 +176,22 @@ impl<C: Library> Running<'_, '_, '_, C> {
         let closed_before_due = !woken && due >= self.recorder.window_end();
         let think = !self.start.pace.is_open();
         if closed_before_due { None } else { Some(if think { clock::now() } else { due }) }
+    }
+
+    /// Waits for work and says since when it was due; None: the trial is over.
+    fn next_work(&mut self) -> Option<u64> {
+        while self.start.goes_on() {
+            let now = clock::now();
+            match self.script.claim(now) {
+                Next::Job { due, .. } => {
+                    self.recorder.waited(due, now);
+                    return Some(due);
+                }
+                Next::NotBefore(instant) if !self.sleep_until(instant.min(now + LOOK_NS)) => return None,
+                Next::NotBefore(_) => {}
+            }
+        }
+        None
     }
 
     /// False when the window closed before.
@@ -196,7 +223,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
     fn cross(&mut self, now: u64, inside: bool) {
         let warming_up = self.recorder.is_warming_up();
         self.recorder.cross(now);
-        if warming_up && !self.recorder.is_warming_up() {
+        if warming_up && !self.recorder.is_warming_up() && !self.waits {
             self.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
         }
     }

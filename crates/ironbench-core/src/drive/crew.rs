@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::control::{Abort, Control, Phase};
+use super::jobs::Jobs;
 use super::pace::Pace;
-use super::plan::{OnError, Plan, Stop};
+use super::plan::{OnError, Plan, Schedule, Stop};
 use crate::Result;
 use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
@@ -52,9 +54,20 @@ pub struct Start<'a> {
     pub transactions_per_client: u64,
     pub control: &'a Control,
     pub abort: &'a Abort,
+    at_work: &'a AtomicUsize,
 }
 
 impl Start<'_> {
+    /// A client that the schedule moves has ended.
+    pub fn gone(&self) {
+        self.at_work.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether a client that the schedule moves is still there, in any thread: those that wait for work end with the last.
+    pub fn goes_on(&self) -> bool {
+        self.at_work.load(Relaxed) > 0
+    }
+
     pub fn must_end(&self) -> bool {
         self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
     }
@@ -116,9 +129,14 @@ pub fn shares(clients: usize, threads: usize) -> Vec<Range<usize>> {
 /// Everything the crew needs to know of a trial, whatever its engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
+    /// None: weights choose the transactions.
+    pub jobs: Option<&'a dyn Jobs>,
     pub kinds: usize,
+    /// Of all clients: first those of the plan, then those that wait for work.
     pub shares: Vec<Range<usize>>,
     pub control: &'a Control,
+    /// Clients of the plan that have not ended.
+    pub at_work: AtomicUsize,
 }
 
 type Begin = (u64, Window);
@@ -149,7 +167,8 @@ pub fn run<W: Worker>(
                 io.get_or_init(|| worker.io());
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
                 let start = orders.start(thread, share, origin, abort);
-                let open = start.pace.is_open();
+                // Where work waits, response time is more than service time in a closed loop, too.
+                let open = matches!(orders.plan.schedule, Schedule::Open { .. }) || orders.jobs.is_some();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
                 let recording = recorder.finish();
@@ -273,10 +292,16 @@ impl Haul {
     }
 }
 
-impl<'a> Orders<'a> {
-    fn start(&self, thread: usize, share: &Range<usize>, origin: u64, abort: &'a Abort) -> Start<'a> {
+impl Orders<'_> {
+    pub fn clients(&self) -> usize {
+        self.shares.last().map_or(0, |share| share.end)
+    }
+
+    fn start<'s>(&'s self, thread: usize, share: &Range<usize>, origin: u64, abort: &'s Abort) -> Start<'s> {
         let Plan { schedule, seed, clients, stop, .. } = self.plan;
-        let part_of_rate = share.len() as f64 / *clients as f64;
+        let part_of_rate = (share.end.min(*clients) - share.start.min(*clients)) as f64 / *clients as f64;
+        // Without a client of its own, a thread has no part of the schedule.
+        let schedule = if part_of_rate > 0.0 { schedule } else { &Schedule::Closed { think_time_s: 0.0 } };
         Start {
             plan: self.plan,
             origin,
@@ -287,6 +312,7 @@ impl<'a> Orders<'a> {
             },
             control: self.control,
             abort,
+            at_work: &self.at_work,
         }
     }
 }

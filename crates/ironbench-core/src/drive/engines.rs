@@ -26,8 +26,7 @@ pub type Poll<'a> = &'a mut dyn FnMut() -> bool;
 
 /// Runs the scripts of a program.
 pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
-    let Plan { variables, clients, seed, max_tries, .. } = orders.plan;
-    let clients = Clients::new(program, variables, *clients, *seed, *max_tries);
+    let (Plan { variables, .. }, clients) = (orders.plan, Clients::new(program, orders));
     match &orders.plan.engine {
         Engine::Null { service_ns } => null(orders, *service_ns, |client| NullScript(clients.client(client)), poll),
         Engine::Sqlite { path, pragmas } => {
@@ -63,8 +62,7 @@ pub fn called<C: Library>(
     patience: Patience,
     poll: Poll,
 ) -> Result<Haul> {
-    let Plan { variables, clients, seed, max_tries, .. } = orders.plan;
-    blocking(orders, &Clients::new(program, variables, *clients, *seed, *max_tries), open, patience, poll)
+    blocking(orders, &Clients::new(program, orders), open, patience, poll)
 }
 
 fn blocking<C: Library>(

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::crew::{Ended, Start, Worker};
+use super::jobs::Next;
 use super::pace::Pace;
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::Recorder;
@@ -23,12 +24,15 @@ enum State {
     Sleeping,
     /// Sleeps between transactions.
     Thinking,
+    /// Waits in its line for work.
+    Waiting,
     Ended,
 }
 
 struct Client<X> {
     transaction: X,
     state: State,
+    line: Option<usize>,
     /// Response time counts from here,
     intended: u64,
     /// service time from here.
@@ -46,7 +50,10 @@ pub struct EventLoop<T, X> {
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
     pub fn new(transport: T, transactions: Vec<X>) -> Self {
-        let client = |transaction| Client { transaction, state: State::Idle, intended: 0, begun: 0, left: 0 };
+        let client = |transaction: X| {
+            let line = transaction.line();
+            Client { transaction, state: State::Idle, line, intended: 0, begun: 0, left: 0 }
+        };
         Self { transport, clients: transactions.into_iter().map(client).collect(), in_order: Vec::new() }
     }
 }
@@ -72,6 +79,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             pace,
             timers: BinaryHeap::with_capacity(alive),
             idle: VecDeque::with_capacity(alive),
+            lines: Vec::new(),
             alive,
             busy: 0,
             look_at: 0,
@@ -89,6 +97,14 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
     }
 }
 
+/// Clients that do the same work, and wait for it.
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<usize>,
+    /// There was nothing for the first of them before.
+    ask_at: u64,
+}
+
 struct Running<'a, 'r, T, X> {
     transport: &'a mut T,
     clients: &'a mut [Client<X>],
@@ -98,6 +114,7 @@ struct Running<'a, 'r, T, X> {
     pace: Pace,
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     idle: VecDeque<usize>,
+    lines: Vec<Line>,
     /// Clients that have not ended,
     alive: usize,
     /// and those of them inside a transaction.
@@ -117,6 +134,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         while self.alive > 0 && now < self.drain_until {
             self.fire_timers(now);
             self.begin_due(now);
+            self.serve_lines(now);
             let until = self.wake_at();
             if let Err(error) = self.transport.wait(now, until) {
                 self.start.abort.abort(format!("waiting for the engine failed: {error}"));
@@ -148,7 +166,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
 
     fn release_all(&mut self, now: u64) {
         for client in 0..self.clients.len() {
-            if self.pace.is_open() {
+            if self.clients[client].line.is_some() {
+                self.wait_in_line(client, now);
+            } else if self.pace.is_open() {
                 self.release(client);
             } else if self.may_begin(client) {
                 self.timers.push(Reverse((now, client)));
@@ -166,6 +186,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             && !self.idle.is_empty()
         {
             wake = wake.min(schedule.due());
+        }
+        for line in self.lines.iter().filter(|line| !line.waiting.is_empty()) {
+            wake = wake.min(line.ask_at);
         }
         wake
     }
@@ -190,7 +213,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     self.recorder.late(due, now);
                     self.begin(client, now, now);
                 }
-                State::Idle | State::Busy | State::Ended => {}
+                State::Idle | State::Busy | State::Waiting | State::Ended => {}
             }
         }
     }
@@ -205,6 +228,42 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.recorder.late(due, now);
             self.begin(client, due, now);
         }
+    }
+
+    /// Work that is due goes to those who wait for it, in the order in which they came.
+    fn serve_lines(&mut self, now: u64) {
+        for number in 0..self.lines.len() {
+            // Who ends at once waits for the next round, so that replies are not starved.
+            for _ in 0..self.lines[number].waiting.len() {
+                let line = &mut self.lines[number];
+                let Some(&client) = line.waiting.front() else { break };
+                if line.ask_at > now {
+                    break;
+                }
+                match self.clients[client].transaction.claim(now) {
+                    Next::Job { due, .. } => {
+                        line.waiting.pop_front();
+                        self.recorder.waited(due, now);
+                        self.begin(client, due, now);
+                    }
+                    Next::NotBefore(instant) => line.ask_at = instant,
+                }
+            }
+        }
+    }
+
+    fn wait_in_line(&mut self, client: usize, ask_at: u64) {
+        if !self.may_begin(client) {
+            return;
+        }
+        let number = self.clients[client].line.expect("called for those who wait");
+        if self.lines.len() <= number {
+            self.lines.resize_with(number + 1, Line::default);
+        }
+        let line = &mut self.lines[number];
+        line.waiting.push_back(client);
+        line.ask_at = line.ask_at.min(ask_at);
+        self.clients[client].state = State::Waiting;
     }
 
     #[inline]
@@ -234,7 +293,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let now = clock::now();
         self.record(client, ending, now);
         self.clients[client].state = State::Thinking;
-        if self.pace.is_open() {
+        if self.clients[client].line.is_some() {
+            self.wait_in_line(client, now);
+        } else if self.pace.is_open() {
             self.release(client);
         } else if self.may_begin(client) {
             let think_ns = self.think_ns();
@@ -296,6 +357,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The client begins its next transaction, thinks, waits for one that is due, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
+        if self.clients[client].line.is_some() {
+            return self.next_work(client, now);
+        }
         if !self.may_begin(client) {
             return None;
         }
@@ -318,6 +382,23 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
+    /// The client begins what is due in its line, or waits there.
+    fn next_work(&mut self, client: usize, now: u64) -> Option<Step> {
+        if !self.may_begin(client) {
+            return None;
+        }
+        match self.clients[client].transaction.claim(now) {
+            Next::Job { due, .. } => {
+                self.recorder.waited(due, now);
+                Some(self.enter(client, due, now))
+            }
+            Next::NotBefore(instant) => {
+                self.wait_in_line(client, instant);
+                None
+            }
+        }
+    }
+
     fn release(&mut self, client: usize) {
         if self.may_begin(client) {
             self.clients[client].state = State::Idle;
@@ -328,9 +409,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[inline]
     fn may_begin(&mut self, client: usize) -> bool {
         let open = self.clients[client].left > 0 && self.drain_until == NEVER;
-        if !open && self.clients[client].state != State::Ended {
-            self.clients[client].state = State::Ended;
-            self.alive -= 1;
+        if !open {
+            self.end(client);
         }
         open
     }
@@ -355,8 +435,24 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let inside = matches!(client.state, State::Busy | State::Sleeping);
         self.ended.abandoned += u64::from(inside);
         self.busy -= usize::from(inside);
-        self.alive -= usize::from(client.state != State::Ended);
+        self.end(id);
+    }
+
+    /// The client does nothing more.
+    fn end(&mut self, id: usize) {
+        let client = &mut self.clients[id];
+        if client.state == State::Ended {
+            return;
+        }
         client.state = State::Ended;
+        self.alive -= 1;
+        if client.line.is_none() {
+            self.start.gone();
+            if !self.start.goes_on() && !self.lines.is_empty() {
+                // Those who wait for work end with the last of the others.
+                self.look_at = 0;
+            }
+        }
     }
 
     #[inline]
@@ -376,6 +472,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if self.start.must_end() {
             self.recorder.close(now);
         }
+        if !self.lines.is_empty() && !self.start.goes_on() {
+            self.recorder.close(now);
+        }
         if self.drain_until == NEVER && self.recorder.is_closed() {
             self.close(now);
         }
@@ -388,7 +487,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The window has opened. What is under way will end inside it, and be counted.
     #[cold]
     fn open(&mut self) {
-        for client in self.clients.iter_mut().filter(|client| client.transaction.share().is_none()) {
+        let by_plan = |client: &&mut Client<X>| client.transaction.share().is_none() && client.line.is_none();
+        for client in self.clients.iter_mut().filter(by_plan) {
             let inside = matches!(client.state, State::Busy | State::Sleeping);
             client.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
         }
@@ -404,11 +504,12 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         self.drain_until = now + self.start.drain_patience_ns();
         for id in 0..self.clients.len() {
-            if matches!(self.clients[id].state, State::Idle | State::Thinking) {
+            if matches!(self.clients[id].state, State::Idle | State::Thinking | State::Waiting) {
                 self.leave(id);
             }
         }
         self.idle.clear();
+        self.lines.clear();
     }
 
     fn finish(mut self, now: u64) -> Ended {

@@ -5,6 +5,7 @@ pub mod control;
 pub mod crew;
 pub mod engines;
 mod event_loop;
+pub mod jobs;
 mod kind;
 mod mysql;
 mod null;
@@ -27,23 +28,32 @@ pub use transaction::{Ending, Step, Transaction};
 
 use crate::drive::blocking::Patience;
 use crate::drive::crew::{Haul, Orders};
+use crate::drive::jobs::Jobs;
 use crate::wire::library::Library;
 use crate::{Error, Result};
 use pgbench_script::{Program, Source};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
+use std::sync::atomic::AtomicUsize;
 
 /// Most clients of one trial.
 const MOST_CLIENTS: usize = 10_000;
 
 /// Runs one trial. May be called by several threads at once, each with its own plan and control. `poll` is called at
-/// least every 50 ms from the calling thread and says whether to go on; so does `control`.
+/// least every 50 ms from the calling thread and says whether to go on; so does `control`. `jobs` chooses the transactions;
+/// None: their weights do.
 ///
 /// # Errors
 /// Input: the plan or a script cannot be used, the server refuses the user. Failure: the engine cannot be reached at the
 /// start. What happens after the start is no error but in the outcome.
-pub fn drive(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> Result<Outcome> {
-    let program = compile(plan)?;
-    work(plan, control, threads(plan), &Kind::of_program(&program), |orders| engines::run(orders, &program, poll))
+pub fn drive(
+    plan: &Plan,
+    jobs: Option<&dyn Jobs>,
+    control: &Control,
+    poll: &mut dyn FnMut() -> bool,
+) -> Result<Outcome> {
+    let program = compile(plan, jobs)?;
+    let run = |orders: &Orders| engines::run(orders, &program, poll);
+    begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
 /// As [`drive`], over connections that the caller brings: `open` gets the program and the number of a client, in the
@@ -53,15 +63,16 @@ pub fn drive(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> 
 /// As of [`drive`], and whatever `open` returns.
 pub fn called<C: Library>(
     plan: &Plan,
+    jobs: Option<&dyn Jobs>,
     control: &Control,
     open: impl Fn(&Program, usize) -> Result<C> + Sync,
     patience: Patience,
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<Outcome> {
-    let program = compile(plan)?;
+    let program = compile(plan, jobs)?;
     let open = |client| open(&program, client);
     let run = |orders: &Orders| engines::called(orders, &program, open, patience, poll);
-    work(plan, control, threads(plan), &Kind::of_program(&program), run)
+    begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
 /// Runs a trial of work that is no script, under the same stopwatch: `run` puts `threads` workers on it, whose
@@ -76,24 +87,41 @@ pub fn work(
     kinds: &[Kind],
     run: impl FnOnce(&Orders) -> Result<Haul>,
 ) -> Result<Outcome> {
-    check(plan)?;
-    let orders = Orders { plan, kinds: kinds.len(), shares: crew::shares(plan.clients, threads), control };
+    begin(plan, None, control, threads, kinds, run)
+}
+
+fn begin(
+    plan: &Plan,
+    jobs: Option<&dyn Jobs>,
+    control: &Control,
+    threads: usize,
+    kinds: &[Kind],
+    run: impl FnOnce(&Orders) -> Result<Haul>,
+) -> Result<Outcome> {
+    check(plan, clients(plan, jobs))?;
+    let shares = crew::shares(clients(plan, jobs), threads);
+    let orders = Orders { plan, jobs, kinds: kinds.len(), shares, control, at_work: AtomicUsize::new(plan.clients) };
     let haul = run(&orders)?;
-    Ok(Outcome::new(plan, kinds, haul, orders.shares.len()))
+    Ok(Outcome::new(plan, jobs, kinds, haul, orders.shares.len()))
+}
+
+/// All of them: those of the plan, and those that wait for work.
+fn clients(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
+    plan.clients + jobs.map_or(0, |jobs| jobs.waiting_clients())
 }
 
 /// Engines that block have a thread for every client.
-fn threads(plan: &Plan) -> usize {
+fn threads(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     match plan.engine {
-        Engine::Sqlite { .. } | Engine::Called {} => plan.clients,
+        Engine::Sqlite { .. } | Engine::Called {} => clients(plan, jobs),
         Engine::Postgres { .. } | Engine::Mysql { .. } | Engine::Null { .. } => plan.threads,
     }
 }
 
-fn check(plan: &Plan) -> Result<()> {
+fn check(plan: &Plan, clients: usize) -> Result<()> {
     let bad = |subject: &str, cause: String| Err(Error::input(subject, cause));
-    if plan.clients == 0 || plan.clients > MOST_CLIENTS {
-        return bad("clients", format!("{} is not between 1 and {MOST_CLIENTS}", plan.clients));
+    if plan.clients == 0 || clients > MOST_CLIENTS {
+        return bad("clients", format!("{clients} is not between 1 and {MOST_CLIENTS}"));
     }
     if plan.threads == 0 {
         return bad("threads", "there must be at least one".to_owned());
@@ -118,14 +146,23 @@ fn check(plan: &Plan) -> Result<()> {
     }
 }
 
-fn compile(plan: &Plan) -> Result<Program> {
+fn compile(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<Program> {
+    if plan.jobs.is_some() && jobs.is_none() {
+        return Err(Error::input("drive plan", "its source of jobs was not made"));
+    }
     let source = |script: &plan::ScriptSource| Source {
         name: script.name.clone(),
         text: script.text.clone(),
         weight: script.weight,
     };
     let sources: Vec<_> = plan.scripts.iter().map(source).collect();
-    let program = Program::compile(&sources, &plan.variables)?;
+    let mut variables = plan.variables.clone();
+    let given = jobs.map_or(&[][..], |jobs| jobs.variables());
+    variables.extend(given.iter().map(|&name| (name.to_owned(), String::new())));
+    let program = Program::compile(&sources, &variables)?;
+    if let Some(jobs) = jobs {
+        jobs.check(&program)?;
+    }
     match plan.engine {
         Engine::Sqlite { .. } | Engine::Called {} => program.check_library()?,
         Engine::Postgres { protocol: Protocol::Simple, .. } => program.check_simple()?,

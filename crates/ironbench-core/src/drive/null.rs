@@ -1,5 +1,6 @@
 //! Scripts on the null engine: every SQL command is one empty message.
 
+use super::jobs::Next;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::Tally;
@@ -43,6 +44,14 @@ impl Transaction for NullScript<'_> {
 
     fn resume(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.go_on(tally)
+    }
+
+    fn line(&self) -> Option<usize> {
+        self.0.line()
+    }
+
+    fn claim(&mut self, now: u64) -> Next {
+        self.0.claim(now)
     }
 
     #[inline]

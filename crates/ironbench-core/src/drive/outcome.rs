@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::crew::Haul;
+use super::jobs::{Jobs, LAG};
 use super::kind::Kind;
 use super::plan::Plan;
-use super::summary::{self, Summary};
+use super::summary::{self, Delays, Summary};
 use crate::measure::recorder::{BUCKET_NS, Bucket};
 use crate::measure::seconds::{Second, summed};
 use crate::measure::{Histogram, clock};
@@ -30,11 +31,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn new(plan: &Plan, kinds: &[Kind], haul: Haul, threads: usize) -> Self {
+    pub(super) fn new(plan: &Plan, jobs: Option<&dyn Jobs>, kinds: &[Kind], haul: Haul, threads: usize) -> Self {
         let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
-        let (histograms, lateness) = histograms(kinds, &haul);
+        let (mut histograms, delays) = histograms(kinds, &haul);
+        if jobs.is_some() {
+            histograms.insert(LAG.to_owned(), delays.lag.clone());
+        }
         Self {
-            summary: summary::of(plan, kinds, &haul, threads, &lateness),
+            summary: summary::of(plan, jobs, kinds, &haul, threads, &delays),
             timeline: columns(&buckets, clock::to_seconds(BUCKET_NS)),
             seconds: seconds(&buckets, &haul.seconds),
             histograms,
@@ -69,14 +73,15 @@ impl Outcome {
     }
 }
 
-fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Histogram) {
+fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Delays) {
     let mut all = BTreeMap::<String, Histogram>::new();
-    let mut lateness = Histogram::new();
+    let mut delays = Delays { lateness: Histogram::new(), lag: Histogram::new() };
     for name in ["response_time", "service_time"] {
         all.insert(name.to_owned(), Histogram::new());
     }
     for recording in &haul.recordings {
-        lateness.merge(&recording.lateness);
+        delays.lateness.merge(&recording.lateness);
+        delays.lag.merge(&recording.lag);
         // In a closed loop a transaction is sent when it should be: both times are the same.
         let service = if recording.service.is_empty() { &recording.response } else { &recording.service };
         for (name, by_kind) in [("response_time", &recording.response), ("service_time", service)] {
@@ -86,7 +91,7 @@ fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Hist
             }
         }
     }
-    (all, lateness)
+    (all, delays)
 }
 
 fn columns(buckets: &[Bucket], width_s: f64) -> Columns {

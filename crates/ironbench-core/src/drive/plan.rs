@@ -10,6 +10,9 @@ pub struct Plan {
     /// Work that is no script, for whoever does it.
     #[serde(default)]
     pub work: Option<serde_json::Value>,
+    /// Who chooses the transactions in place of weights, for whoever makes that.
+    #[serde(default)]
+    pub jobs: Option<serde_json::Value>,
     /// `-D` variables, defined for every client before the first transaction.
     pub variables: Vec<(String, String)>,
     pub clients: usize,

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::measure::Tally;
+use super::crew::Orders;
+use super::jobs::{Jobs, Next, Role};
+use super::plan::Plan;
+use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
 /// Class under which a failing meta-command or a script's own mistake is counted.
@@ -25,13 +28,16 @@ pub enum Action<'p> {
     Fault(String),
 }
 
-#[derive(Debug)]
 pub struct ScriptClient<'p> {
     pub program: &'p Program,
     pub variables: Variables,
     random: Random,
     /// A stream of its own, so that choosing among scripts does not shift what `random()` gives.
     choice: Random,
+    /// Chooses in place of weights.
+    role: Option<Box<dyn Role + 'p>>,
+    /// The script of the job that it has been given and has not begun.
+    claimed: Option<usize>,
     script: usize,
     at: usize,
     /// Attempts at the present transaction, this one included.
@@ -46,21 +52,17 @@ pub struct ScriptClient<'p> {
 pub struct Clients<'p> {
     program: &'p Program,
     variables: &'p [(String, String)],
+    jobs: Option<&'p dyn Jobs>,
     seeds: Seeds,
     seed: u64,
     max_tries: u32,
 }
 
 impl<'p> Clients<'p> {
-    pub fn new(
-        program: &'p Program,
-        variables: &'p [(String, String)],
-        clients: usize,
-        seed: u64,
-        max_tries: u32,
-    ) -> Self {
-        let seeds = Seeds::new(seed, clients, gives_default_seed(variables));
-        Self { program, variables, seeds, seed, max_tries }
+    pub fn new(program: &'p Program, orders: &'p Orders) -> Self {
+        let Plan { variables, seed, max_tries, .. } = orders.plan;
+        let seeds = Seeds::new(*seed, orders.clients(), gives_default_seed(variables));
+        Self { program, variables, jobs: orders.jobs, seeds, seed: *seed, max_tries: *max_tries }
     }
 
     pub fn client(&self, client: usize) -> ScriptClient<'p> {
@@ -75,6 +77,8 @@ impl<'p> Clients<'p> {
             variables: Variables::new(self.program, self.variables, &automatic),
             random: self.seeds.client(client),
             choice: self.seeds.choice(client),
+            role: self.jobs.map(|jobs| jobs.role(self.program, client)),
+            claimed: None,
             script: 0,
             at: 0,
             attempts: 0,
@@ -90,15 +94,37 @@ impl<'p> ScriptClient<'p> {
         self.script
     }
 
-    /// Chooses a script by weight and stands at its start.
+    /// Chooses a script by weight, or begins the next job, and stands at its start.
     #[inline]
     pub fn begin(&mut self) {
-        self.script = self.program.choose(&mut self.choice);
+        self.script = if self.role.is_none() { self.program.choose(&mut self.choice) } else { self.job() };
         self.at = 0;
         self.attempts = 1;
         if self.max_tries != 1 {
             self.save();
         }
+    }
+
+    fn job(&mut self) -> usize {
+        if self.claimed.is_none() {
+            self.claim(clock::now());
+        }
+        self.claimed.take().expect("a client that the schedule moves always has work")
+    }
+
+    /// See [`super::Transaction::line`].
+    pub fn line(&self) -> Option<usize> {
+        self.role.as_ref().and_then(|role| role.line())
+    }
+
+    /// Takes the job that is due for a client with a role; the next `begin` begins it.
+    pub fn claim(&mut self, now: u64) -> Next {
+        let Some(role) = &mut self.role else { return Next::NotBefore(clock::NEVER) };
+        let next = role.next(now, &mut self.variables);
+        if let Next::Job { script, .. } = next {
+            self.claimed = Some(script);
+        }
+        next
     }
 
     fn save(&mut self) {
@@ -152,10 +178,13 @@ impl<'p> ScriptClient<'p> {
 
     /// Counts what the tally keeps of a transaction besides the recorder's own count of those that ended well.
     #[inline]
-    pub fn count_end(&self, well: bool, tally: &mut Tally) {
+    pub fn count_end(&mut self, well: bool, tally: &mut Tally) {
         let counts = &mut tally.kinds[self.script];
         counts.retried += u64::from(self.attempts > 1);
         counts.failed += u64::from(!well);
+        if let Some(role) = &mut self.role {
+            counts.rolled_back += u64::from(role.ended(&mut self.variables, well) && well);
+        }
     }
 
     /// Runs meta-commands up to the next thing that concerns the engine or the clock.

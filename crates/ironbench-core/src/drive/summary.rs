@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::crew::Haul;
+use super::jobs::{Jobs, QUEUE};
 use super::kind::Kind;
 use super::plan::Plan;
 use crate::measure::cpu::Cpu;
@@ -67,12 +68,18 @@ pub struct Summary {
     /// When the measured window began.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
+    /// What the source of jobs counted itself, by name, since the start; empty where weights choose.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
     pub samples_dropped: u64,
     pub samples_missed: u64,
     pub observer_notes: Vec<String>,
     pub observer_backend_pids: Vec<i32>,
     pub threads: usize,
     pub clients: usize,
+    /// Clients beyond those, which wait for work.
+    #[serde(default)]
+    pub waiting_clients: usize,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -92,9 +99,15 @@ pub struct ScriptSummary {
     pub failed: u64,
     pub retries: u64,
     pub retried: u64,
+    /// Of the transactions: rolled back on purpose.
+    #[serde(default)]
+    pub rolled_back: u64,
     /// Ended well since the sessions began, warm-up and drain included.
     pub completed: u64,
-    /// The same of those given up.
+    /// The same of those rolled back on purpose,
+    #[serde(default)]
+    pub rolled_back_in_all: u64,
+    /// and of those given up.
     pub failed_in_all: u64,
     /// Why the first of those was given up: place, cause and command; empty without any.
     pub first_failure: String,
@@ -117,7 +130,21 @@ pub struct StatementSummary {
     pub stdev_s: f64,
 }
 
-pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, lateness: &Histogram) -> Summary {
+/// Of all threads: how late timers were served, and how long work waited for a client.
+pub(super) struct Delays {
+    pub lateness: Histogram,
+    pub lag: Histogram,
+}
+
+pub(super) fn of(
+    plan: &Plan,
+    jobs: Option<&dyn Jobs>,
+    kinds: &[Kind],
+    haul: &Haul,
+    threads: usize,
+    delays: &Delays,
+) -> Summary {
+    let lateness = &delays.lateness;
     let mut measured = Tally::new(kinds.len());
     let mut total = Tally::new(kinds.len());
     let mut cpu = Cpu::default();
@@ -127,7 +154,7 @@ pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, laten
         cpu = cpu.plus(recording.cpu);
     }
     let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
-    let Counts { transactions, failed, retries, retried } = measured.total();
+    let Counts { transactions, failed, retries, retried, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
     let none_is_zero = |value: f64| if value.is_nan() { 0.0 } else { value };
     Summary {
@@ -167,12 +194,22 @@ pub(super) fn of(plan: &Plan, kinds: &[Kind], haul: &Haul, threads: usize, laten
         observer_backend_pids: haul.samples.backend_pids.clone(),
         threads,
         clients: plan.clients,
+        waiting_clients: jobs.map_or(0, Jobs::waiting_clients),
+        figures: jobs.map_or_else(BTreeMap::new, |jobs| figures(jobs, &delays.lag, elapsed_ns)),
     }
+}
+
+fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String, f64> {
+    let mut figures = jobs.figures();
+    // Little's law: as many wait as come in the time that one waits.
+    let waited_s = if lag.count() > 0 { lag.mean_s() * lag.count() as f64 } else { 0.0 };
+    figures.insert(QUEUE.to_owned(), waited_s / clock::to_seconds(elapsed_ns.max(1)));
+    figures
 }
 
 fn scripts(kinds: &[Kind], measured: &Tally, total: &Tally) -> Vec<ScriptSummary> {
     let summary = |(number, kind): (usize, &Kind)| {
-        let Counts { transactions, failed, retries, retried } = measured.kinds[number];
+        let Counts { transactions, failed, retries, retried, rolled_back } = measured.kinds[number];
         ScriptSummary {
             name: kind.name.clone(),
             weight: kind.weight,
@@ -181,7 +218,9 @@ fn scripts(kinds: &[Kind], measured: &Tally, total: &Tally) -> Vec<ScriptSummary
             failed,
             retries,
             retried,
+            rolled_back,
             completed: total.kinds[number].transactions,
+            rolled_back_in_all: total.kinds[number].rolled_back,
             failed_in_all: total.kinds[number].failed,
             first_failure: total.failures[number].clone().unwrap_or_default(),
         }

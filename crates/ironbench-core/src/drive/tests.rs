@@ -1,5 +1,7 @@
 //! Whole trials on the null engine.
 
+mod jobs;
+
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use proptest::prelude::*;
@@ -18,6 +20,7 @@ fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
     Plan {
         engine: Engine::Null { service_ns: 0 },
         work: None,
+        jobs: None,
         scripts: vec![script("select", "\\set a random(1, 10)\nSELECT :a;\n", 1)],
         variables: Vec::new(),
         clients,
@@ -36,7 +39,7 @@ fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
 }
 
 fn run(plan: &Plan) -> Outcome {
-    drive(plan, &Control::new(), &mut || true).unwrap()
+    drive(plan, None, &Control::new(), &mut || true).unwrap()
 }
 
 fn sum(column: &[f64]) -> u64 {
@@ -158,7 +161,8 @@ fn a_mistake_in_a_meta_command_fails_the_transaction_and_the_client_goes_on() {
 fn stopping_keeps_what_was_measured_and_says_so() {
     let polls = AtomicUsize::new(0);
     let control = Control::new();
-    let outcome = drive(&plan(8, 2, Stop::DurationS(60.0)), &control, &mut || polls.fetch_add(1, Relaxed) < 6).unwrap();
+    let outcome =
+        drive(&plan(8, 2, Stop::DurationS(60.0)), None, &control, &mut || polls.fetch_add(1, Relaxed) < 6).unwrap();
     assert!(outcome.summary.cut_short && !outcome.summary.aborted);
     assert!(outcome.summary.elapsed_s < 30.0 && outcome.summary.transactions > 0);
     assert_eq!(sum(&outcome.timeline["transactions"]), outcome.summary.transactions);
@@ -168,7 +172,7 @@ fn stopping_keeps_what_was_measured_and_says_so() {
 fn a_trial_stopped_before_its_start_measured_nothing() {
     let control = Control::new();
     control.stop();
-    let summary = drive(&plan(2, 1, Stop::DurationS(60.0)), &control, &mut || true).unwrap().summary;
+    let summary = drive(&plan(2, 1, Stop::DurationS(60.0)), None, &control, &mut || true).unwrap().summary;
     assert!(summary.cut_short);
     assert_eq!((summary.transactions, summary.elapsed_s), (0, 0.0));
 }
@@ -222,7 +226,7 @@ mod sqlite {
         let text = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\n";
         let plan = on(&path, text, plan(2, 1, Stop::DurationS(60.0)));
         let polls = AtomicUsize::new(0);
-        let summary = drive(&plan, &Control::new(), &mut || polls.fetch_add(1, Relaxed) < 4).unwrap().summary;
+        let summary = drive(&plan, None, &Control::new(), &mut || polls.fetch_add(1, Relaxed) < 4).unwrap().summary;
         assert!(summary.cut_short);
         assert_eq!((summary.transactions, summary.unfinished), (0, 2));
     }
@@ -245,7 +249,8 @@ fn a_thread_that_panics_ends_the_trial_at_once_and_is_its_error() {
         }
     }
     let (plan, control) = (plan(2, 2, Stop::DurationS(600.0)), Control::new());
-    let orders = Orders { plan: &plan, kinds: 1, shares: shares(2, 2), control: &control };
+    let at_work = AtomicUsize::new(2);
+    let orders = Orders { plan: &plan, jobs: None, kinds: 1, shares: shares(2, 2), control: &control, at_work };
     let error = crew::run(&orders, |thread, _| Ok(Broken(thread)), &mut || true).err().unwrap();
     assert_eq!(error.to_string(), "thread drive-1: panicked: broken");
 }
@@ -285,7 +290,7 @@ fn a_plan_that_cannot_be_run_is_refused() {
         Plan { scripts: vec![script("typo", "\\sett a 1\n", 1)], ..good },
     ];
     for plan in bad {
-        let error = drive(&plan, &Control::new(), &mut || true).unwrap_err();
+        let error = drive(&plan, None, &Control::new(), &mut || true).unwrap_err();
         assert_eq!(error.kind, crate::Kind::Input, "{error}");
     }
 }
@@ -379,7 +384,7 @@ fn seconds_that_have_passed_are_shown_while_the_trial_runs() {
     let control = Control::new();
     let engine = Engine::Null { service_ns: 1_000_000 };
     let seen = std::cell::Cell::new(0);
-    let outcome = drive(&Plan { engine, ..plan(2, 2, Stop::DurationS(1.5)) }, &control, &mut || {
+    let outcome = drive(&Plan { engine, ..plan(2, 2, Stop::DurationS(1.5)) }, None, &control, &mut || {
         seen.set(control.seconds(0).len());
         true
     });

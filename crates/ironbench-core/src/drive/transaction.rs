@@ -1,6 +1,8 @@
 //! What the event loop runs: next message; on reply.
 
+use super::jobs::Next;
 use crate::measure::Tally;
+use crate::measure::clock::NEVER;
 use crate::wire::transport::Mailbox;
 
 /// What a client wants next.
@@ -50,6 +52,16 @@ pub trait Transaction {
     /// How many of its kind this client has to do, where the work itself says so and not the plan.
     fn share(&self) -> Option<u64> {
         None
+    }
+
+    /// The line in which this client waits for work; None: the schedule moves it.
+    fn line(&self) -> Option<usize> {
+        None
+    }
+
+    /// Takes what is due in its line, and `begin` then begins that.
+    fn claim(&mut self, _now: u64) -> Next {
+        Next::NotBefore(NEVER)
     }
 
     /// Writes the message by which a session ends, if the engine has one. No transaction is under way.

@@ -81,6 +81,7 @@ pub struct Recorder<'a> {
     second: Buckets,
     second_failed: u64,
     lateness: Buckets,
+    lag: Buckets,
     timeline: Vec<Bucket>,
     sent: usize,
     counted: Counts,
@@ -106,6 +107,8 @@ pub struct Recording {
     /// How much of the measured transactions' time lies before the window.
     pub carried_ns: u64,
     pub lateness: Histogram,
+    /// How long work that became due without a schedule waited for a client.
+    pub lag: Histogram,
     pub timeline: Vec<Bucket>,
     pub cpu: Cpu,
 }
@@ -131,6 +134,7 @@ impl<'a> Recorder<'a> {
             second: Buckets::default(),
             second_failed: 0,
             lateness: Buckets::default(),
+            lag: Buckets::default(),
             timeline: Vec::new(),
             sent: 0,
             counted: Counts::default(),
@@ -170,6 +174,14 @@ impl<'a> Recorder<'a> {
     pub fn late(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
             self.lateness.record(now.saturating_sub(due));
+        }
+    }
+
+    /// Work that waited for a client was due at `due` and begins at `now`.
+    #[inline]
+    pub fn waited(&mut self, due: u64, now: u64) {
+        if self.phase == Phase::Open {
+            self.lag.record(now.saturating_sub(due));
         }
     }
 
@@ -243,6 +255,7 @@ impl<'a> Recorder<'a> {
             service: self.service.iter_mut().map(Buckets::take).collect(),
             carried_ns: self.carried_ns,
             lateness: self.lateness.take(),
+            lag: self.lag.take(),
             timeline: self.timeline,
             cpu: self.cpu,
         }

@@ -15,6 +15,8 @@ pub struct Counts {
     pub retries: u64,
     /// Transactions that ended, well or not, and had been repeated at least once.
     pub retried: u64,
+    /// Of those that ended well: rolled back on purpose.
+    pub rolled_back: u64,
 }
 
 impl Counts {
@@ -24,6 +26,7 @@ impl Counts {
             failed: self.failed + other.failed,
             retries: self.retries + other.retries,
             retried: self.retried + other.retried,
+            rolled_back: self.rolled_back + other.rolled_back,
         }
     }
 
@@ -33,6 +36,7 @@ impl Counts {
             failed: self.failed - earlier.failed,
             retries: self.retries - earlier.retries,
             retried: self.retried - earlier.retried,
+            rolled_back: self.rolled_back - earlier.rolled_back,
         }
     }
 }

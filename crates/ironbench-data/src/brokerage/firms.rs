@@ -21,7 +21,7 @@ const HEADLINE: usize = 60;
 const SUMMARY: usize = 180;
 
 /// Different for every company.
-fn firm<'a>(company: u64, end: &str, phrase: &'a mut Phrase) -> &'a str {
+pub fn firm<'a>(company: u64, end: &str, phrase: &'a mut Phrase) -> &'a str {
     let names = (FIRM_BEGINS.len() * FIRM_MIDDLES.len() * FIRM_ENDS.len()) as u64;
     // One to one: the factor is odd and no multiple of 5.
     let place = ((company % names) * 6151 + 17) % names;

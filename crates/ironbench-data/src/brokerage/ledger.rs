@@ -97,6 +97,12 @@ impl Brokerage {
     }
 
     /// The brokers of a load unit, with what they have earned by its trades.
+    /// First and last name; the number behind them tells brokers apart.
+    pub fn broker_name(&self, number: u64) -> (&'static str, &'static str) {
+        let mut dice = self.dice(Purpose::Broker, number);
+        (dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES))
+    }
+
     pub(super) fn broker<S: Sink>(&self, unit: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
         let counts = population::Trades::new(self.days);
         let mut totals = [(0, 0); BROKERS as usize];
@@ -111,10 +117,10 @@ impl Brokerage {
         }
         for (place, (trades, commissions)) in totals.into_iter().enumerate() {
             let number = unit * BROKERS + place as u64;
-            let mut dice = self.dice(Purpose::Broker, number);
+            let (first, last) = self.broker_name(number);
             sink.bigint(id(number));
             sink.text("ACTV");
-            sink.text(phrase.of(format_args!("{} {} {}", dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES), number + 1)));
+            sink.text(phrase.of(format_args!("{first} {last} {}", number + 1)));
             sink.integer(trades);
             sink.decimal(commissions);
             sink.end_row()?;

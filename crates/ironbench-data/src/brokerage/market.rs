@@ -55,7 +55,7 @@ pub const LOWEST_CENTS: i64 = 2000;
 pub const HIGHEST_CENTS: i64 = 3000;
 const SPAN_CENTS: i64 = HIGHEST_CENTS - LOWEST_CENTS;
 /// A price goes from the lowest to the highest and back in 15 minutes.
-const PERIOD_MS: i64 = 900_000;
+pub const PERIOD_MS: i64 = 900_000;
 const HALF_MS: i64 = PERIOD_MS / 2;
 
 /// Where the price of a security is at a time: milliseconds since it turned, and whether it rises.
@@ -70,6 +70,20 @@ pub fn price_cents(security: u64, time_ms: i64) -> i64 {
     let (since, rises) = phase(security, time_ms);
     let moved = since * SPAN_CENTS / HALF_MS;
     if rises { LOWEST_CENTS + moved } else { HIGHEST_CENTS - moved }
+}
+
+/// In how many milliseconds the price meets a limit; 0: it does now.
+pub fn meets_in_ms(security: u64, falls: bool, limit_cents: i64, time_ms: i64) -> i64 {
+    let price = price_cents(security, time_ms);
+    if if falls { price <= limit_cents } else { price >= limit_cents } {
+        return 0;
+    }
+    let (since, rises) = phase(security, time_ms);
+    // From where the price turns towards the limit, to the limit.
+    let way = if falls { HIGHEST_CENTS - limit_cents } else { limit_cents - LOWEST_CENTS };
+    let meets = (way * HALF_MS + SPAN_CENTS - 1) / SPAN_CENTS;
+    // It moves towards the limit, or turns first.
+    if rises != falls { meets - since } else { HALF_MS - since + meets }
 }
 
 pub fn exchange(security: u64) -> u64 {
@@ -88,6 +102,11 @@ pub fn issue(preferred: bool) -> &'static str {
     if preferred { "PREF" } else { "COMMON" }
 }
 
+const FIRST_SYMBOL: u64 = 2_718_281;
+const SYMBOL_STEP: u64 = 7_345_679;
+/// Their product is 1 modulo 26⁵.
+const SYMBOL_STEP_BACK: u64 = 5352239;
+
 /// Five letters for the company, and `P` for its preferred share.
 #[derive(Clone, Copy)]
 pub struct Symbol {
@@ -99,7 +118,7 @@ impl Symbol {
     pub fn of(security: u64) -> Self {
         let (company, preferred) = issuer(security);
         // One to one modulo 26⁵: the factor is odd and no multiple of 13.
-        let mut rest = (company * 7_345_679 + 2_718_281) % 26u64.pow(5);
+        let mut rest = (company * SYMBOL_STEP + FIRST_SYMBOL) % 26u64.pow(5);
         let mut letters = [b'P'; 6];
         for letter in &mut letters[..5] {
             *letter = b'A' + (rest % 26) as u8;
@@ -111,6 +130,26 @@ impl Symbol {
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.letters[..self.length]).expect("letters are ASCII")
     }
+}
+
+/// The security of a symbol.
+pub fn security_of(symbol: &str) -> Option<u64> {
+    let (letters, rest) = symbol.as_bytes().split_at_checked(5)?;
+    let preferred = match rest {
+        [] => false,
+        [b'P'] => true,
+        _ => return None,
+    };
+    let all = 26u64.pow(5);
+    let place = letters
+        .iter()
+        .rev()
+        .try_fold(0, |place, letter| letter.is_ascii_uppercase().then(|| place * 26 + u64::from(letter - b'A')))?;
+    let company = (place + all - FIRST_SYMBOL % all) % all * SYMBOL_STEP_BACK % all;
+    let (unit, local) = (company / COMPANIES, company % COMPANIES);
+    let preferred_local = || COMPANIES + (local * (SECURITIES - COMPANIES)).div_ceil(COMPANIES);
+    let security = unit * SECURITIES + if preferred { preferred_local() } else { local };
+    (issuer(security) == (company, preferred)).then_some(security)
 }
 
 /// Business days are Monday to Friday, from this Monday on: 2000-01-03, of past prices.

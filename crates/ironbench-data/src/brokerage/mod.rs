@@ -11,6 +11,7 @@ mod ledger;
 pub mod market;
 mod people;
 pub mod population;
+pub mod roles;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -72,6 +73,9 @@ enum Purpose {
     Financial,
     News,
     Broker,
+    Deck,
+    Inputs,
+    Delays,
 }
 
 /// Identifiers begin above what 32 bits hold, so that no engine gets by with less.

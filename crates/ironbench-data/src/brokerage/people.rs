@@ -14,7 +14,7 @@ const BORN: (i64, i64) = (-12_784, 6_208);
 const TAX_IDS: u64 = 10_000_000_000;
 
 /// One to one: the factor is odd and no multiple of 5.
-fn tax_number(customer: u64, phrase: &mut Phrase) -> &str {
+pub fn tax_number(customer: u64, phrase: &mut Phrase) -> &str {
     phrase.of(format_args!("T{:010}", (customer * 7_368_787_877 + 1_234_567_891) % TAX_IDS))
 }
 

@@ -164,12 +164,13 @@ impl Brokerage {
 
     /// All accounts of a customer.
     pub fn accounts(&self, customer: u64) -> impl Iterator<Item = Account> + '_ {
-        let place = place(customer);
-        let count = accounts(place);
-        (0..count).map(move |which| self.account(customer, which, held_range(tier(place), count)))
+        (0..accounts(place(customer))).map(move |which| self.account(customer, which))
     }
 
-    fn account(&self, customer: u64, which: u64, held: (u64, u64)) -> Account {
+    /// One of them.
+    pub fn account(&self, customer: u64, which: u64) -> Account {
+        let place = place(customer);
+        let held = held_range(tier(place), accounts(place));
         let number = customer * MOST_ACCOUNTS + which;
         let mut dice = self.dice(Purpose::Account, number);
         let unit = customer / LOAD_UNIT;

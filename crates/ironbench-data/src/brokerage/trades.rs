@@ -144,7 +144,7 @@ fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64,
 ///
 /// −log₂ of a uniform number: its leading zeros, and of the rest m in 0..1 the parabola m + 0.3437 m (1 − m), which is
 /// within 0.01 of log₂ (1 + m).
-fn delay_ms(dice: &mut Dice) -> i64 {
+pub fn delay_ms(dice: &mut Dice) -> i64 {
     let drawn = dice.below(1 << 32) | 1;
     let zeros = u64::from(drawn.leading_zeros()) - 32;
     let m = ((drawn << (zeros + 1)) & 0xffff_ffff) >> 20;

@@ -154,6 +154,7 @@ mod tests {
             engine: Engine::Null { service_ns: 0 },
             scripts: Vec::new(),
             work: None,
+            jobs: None,
             variables: Vec::new(),
             clients,
             threads,

@@ -10,6 +10,7 @@ mod request;
 
 pub use request::Statements;
 
+use super::jobs::Next;
 use super::plan::Protocol;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
@@ -255,6 +256,14 @@ impl Transaction for MysqlScript<'_> {
             }
             Err(malformed) => Step::Broken(malformed.to_string()),
         }
+    }
+
+    fn line(&self) -> Option<usize> {
+        self.script.line()
+    }
+
+    fn claim(&mut self, now: u64) -> Next {
+        self.script.claim(now)
     }
 
     fn farewell(&mut self, mailbox: &mut Mailbox) {

@@ -11,6 +11,7 @@ mod request;
 
 pub use request::Statements;
 
+use super::jobs::Next;
 use super::plan::Protocol;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
@@ -227,6 +228,14 @@ impl Transaction for PostgresScript<'_> {
                 Step::Send
             }
         }
+    }
+
+    fn line(&self) -> Option<usize> {
+        self.script.line()
+    }
+
+    fn claim(&mut self, now: u64) -> Next {
+        self.script.claim(now)
     }
 
     fn farewell(&mut self, mailbox: &mut Mailbox) {

@@ -17,7 +17,7 @@ fn chi_squared(counts: &[u64], shares: &[f64]) -> f64 {
 /// Chances of one in 10⁴ that the statistic is larger, by degrees of freedom (any table of χ²).
 const CRITICAL: [f64; 10] = [0.0, 15.14, 18.42, 21.11, 23.51, 25.74, 27.86, 29.88, 31.83, 33.72];
 
-fn fits(what: &str, counts: &[u64], shares: &[f64]) {
+pub fn fits(what: &str, counts: &[u64], shares: &[f64]) {
     let found = chi_squared(counts, shares);
     assert!(found < CRITICAL[counts.len() - 1], "{what}: {counts:?} against {shares:?}, chi-squared {found:.1}");
 }

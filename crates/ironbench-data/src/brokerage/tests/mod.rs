@@ -3,6 +3,8 @@
 mod draws;
 mod kept;
 
+pub use draws::fits;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proptest::prelude::*;

@@ -1,0 +1,149 @@
+//! A source of jobs in place of weights.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use pgbench_script::{Program, Slot, Value, Variables};
+
+use super::{plan, script};
+use crate::drive::jobs::{Jobs, LAG, Next, QUEUE, Role};
+use crate::drive::plan::{Arrivals, Engine, Plan, Schedule, Stop};
+use crate::drive::{Control, drive};
+use crate::measure::clock;
+
+/// Two customers' requests take turns; each second one is answered by a client that waits, 20 ms later.
+struct Echo {
+    waiting: usize,
+    due: Mutex<VecDeque<u64>>,
+    answered: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+const ANSWER_NS: u64 = 20_000_000;
+
+impl Echo {
+    fn new(waiting: usize) -> Self {
+        let (due, answered, failed) = Default::default();
+        Self { waiting, due, answered, failed }
+    }
+}
+
+impl Jobs for Echo {
+    fn variables(&self) -> &'static [&'static str] {
+        &["number"]
+    }
+
+    fn waiting_clients(&self) -> usize {
+        self.waiting
+    }
+
+    fn check(&self, _: &Program) -> crate::Result<()> {
+        Ok(())
+    }
+
+    fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a> {
+        let slot = program.symbols.get("number").unwrap();
+        Box::new(Person { echo: self, slot, waits: client >= 2, asked: 0, script: 0 })
+    }
+
+    fn figures(&self) -> BTreeMap<String, f64> {
+        BTreeMap::from([("answered".to_owned(), self.answered.load(Relaxed) as f64)])
+    }
+}
+
+struct Person<'a> {
+    echo: &'a Echo,
+    slot: Slot,
+    waits: bool,
+    asked: usize,
+    script: usize,
+}
+
+impl Role for Person<'_> {
+    fn line(&self) -> Option<usize> {
+        self.waits.then_some(0)
+    }
+
+    fn next(&mut self, now: u64, variables: &mut Variables) -> Next {
+        let mut due = self.echo.due.lock().unwrap();
+        self.script = match (self.waits, due.front()) {
+            (false, _) => {
+                self.asked += 1;
+                self.asked % 2
+            }
+            (true, Some(&instant)) if instant <= now => {
+                due.pop_front();
+                variables.set(self.slot, Value::Integer(3));
+                return Next::Job { script: 2, due: instant };
+            }
+            (true, front) => return Next::NotBefore(front.map_or(u64::MAX, |due| *due).min(now + 1_000_000)),
+        };
+        variables.set(self.slot, Value::Integer(self.script as i64 + 1));
+        Next::Job { script: self.script, due: now }
+    }
+
+    fn ended(&mut self, _: &mut Variables, well: bool) -> bool {
+        self.echo.failed.fetch_add(usize::from(!well), Relaxed);
+        if self.waits {
+            self.echo.answered.fetch_add(1, Relaxed);
+        } else if self.script == 1 {
+            self.echo.due.lock().unwrap().push_back(clock::now() + ANSWER_NS);
+        }
+        !self.waits && self.script == 0
+    }
+}
+
+fn echo_plan(threads: usize, stop: Stop) -> Plan {
+    // A job whose inputs were not set would divide by nought.
+    let text = "\\set tenth 10 / :number\nSELECT :tenth;\n";
+    let scripts = ["plain", "asks", "answers"].map(|name| script(name, text, 1)).into();
+    Plan { scripts, ..plan(2, threads, stop) }
+}
+
+#[test]
+fn a_source_of_jobs_chooses_transactions_and_who_waits_answers_when_work_is_due() {
+    for (threads, service_ns) in [(1, 500_000), (3, 500_000), (1, 0)] {
+        let echo = Echo::new(2);
+        let plan =
+            Plan { engine: Engine::Null { service_ns }, max_tries: 3, ..echo_plan(threads, Stop::DurationS(0.3)) };
+        // A client that does not rest asks more than two can answer.
+        let think = Schedule::Closed { think_time_s: 0.001 };
+        let outcome = drive(&Plan { schedule: think, ..plan }, Some(&echo), &Control::new(), &mut || true).unwrap();
+        let done: Vec<_> = outcome.summary.scripts.iter().map(|script| script.transactions).collect();
+        assert!(done[0].abs_diff(done[1]) <= 2 && done[2] > 10 && done[2] < done[1], "{threads} threads: {done:?}");
+        assert_eq!(echo.failed.load(Relaxed), 0);
+        let rolled_back: Vec<_> = outcome.summary.scripts.iter().map(|script| script.rolled_back).collect();
+        assert_eq!(rolled_back, [done[0], 0, 0]);
+        let lag = &outcome.histograms[LAG];
+        assert!(lag.count() + 2 >= done[2] && lag.quantile_s(0.5) < 0.01, "{} {}", lag.count(), lag.quantile_s(0.5));
+        let answers = |what: &str| outcome.histograms[&format!("{what}{{script=answers}}")].clone();
+        assert!(answers("response_time").mean_s() >= answers("service_time").mean_s());
+        assert_eq!((outcome.summary.clients, outcome.summary.waiting_clients), (2, 2));
+        assert!(outcome.summary.figures["answered"] >= done[2] as f64);
+        assert!(outcome.summary.figures[QUEUE] < 2.0);
+    }
+}
+
+#[test]
+fn clients_that_wait_end_with_the_last_of_the_others() {
+    for threads in [1, 4] {
+        for schedule in
+            [Schedule::Closed { think_time_s: 0.0 }, Schedule::Open { rate: 2000.0, arrivals: Arrivals::Fixed }]
+        {
+            let echo = Echo::new(2);
+            let plan = Plan { schedule, ..echo_plan(threads, Stop::Transactions(50)) };
+            let outcome = drive(&plan, Some(&echo), &Control::new(), &mut || true).unwrap();
+            let done: Vec<_> = outcome.summary.scripts.iter().map(|script| script.completed).collect();
+            assert_eq!(done[0] + done[1], 100);
+            assert!(!outcome.summary.aborted && outcome.summary.elapsed_s < 1.0);
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_names_a_source_of_jobs_does_not_run_without_it() {
+    let plan = Plan { jobs: Some("brokerage".into()), ..plan(1, 1, Stop::Transactions(1)) };
+    let error = drive(&plan, None, &Control::new(), &mut || true).unwrap_err();
+    assert!(error.to_string().contains("source of jobs"), "{error}");
+}

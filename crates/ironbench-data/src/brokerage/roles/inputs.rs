@@ -1,0 +1,331 @@
+//! What each transaction is about: customers by their activity, and everything else from the data and dice alone, so that
+//! nothing has to be read to ask a question.
+
+use super::sheet::{Input, Sheet};
+use crate::brokerage::fixed::tax_id;
+use crate::brokerage::market::{self, DAY_MS, HIGHEST_CENTS, Kind, LOWEST_CENTS, PAST_DAYS, PAST_FIRST_DAY, Symbol};
+use crate::brokerage::population::{self, ALL_ACTIVITY, BROKERS, LOAD_UNIT, MOST_ACCOUNTS, Selection, TRADES_PER_DAY};
+use crate::brokerage::shapes::{INDUSTRIES, SECTORS};
+use crate::brokerage::{Brokerage, account_id, costs, id, trade_id, words};
+use crate::dice::Dice;
+use crate::row::Phrase;
+
+/// Trades that a lookup or an update is about.
+const MOST_TRADES: usize = 20;
+/// A list of brokers has so many.
+const BROKER_LIST: (u64, u64) = (20, 40);
+/// Companies side by side in which an industry is looked at.
+const COMPANY_RANGE: u64 = 5000;
+/// Weeks in which a look at past prices may begin.
+const PAST_WEEKS: u64 = 260;
+/// Hours and minutes of business before the end of initial trades: later trades are not looked for.
+const BACK_ACCOUNT_MS: i64 = 32 * 3_600_000;
+const BACK_SYMBOL_MS: i64 = 200 * 60_000;
+const BACK_HOLDING_MS: i64 = 500 * 60_000;
+/// One order in so many is rolled back on purpose.
+const ROLLED_BACK: u64 = 101;
+
+/// Customers of a load unit by their activity, as running ends in the order of their places.
+pub struct Activity {
+    ends: Vec<u64>,
+    customers: Vec<u64>,
+}
+
+impl Activity {
+    pub fn new() -> Self {
+        let mut customers = vec![0; LOAD_UNIT as usize];
+        for customer in 0..LOAD_UNIT {
+            customers[population::place(customer) as usize] = customer;
+        }
+        let mut end = 0;
+        let ends = (0..LOAD_UNIT).map(|place| {
+            end += population::activity(place);
+            end
+        });
+        Self { ends: ends.collect(), customers }
+    }
+
+    /// A load unit evenly, and a customer in it in proportion to activity.
+    pub fn customer(&self, units: u64, dice: &mut Dice) -> u64 {
+        let unit = dice.below(units);
+        let drawn = dice.below(ALL_ACTIVITY);
+        unit * LOAD_UNIT + self.customers[self.ends.partition_point(|end| *end <= drawn)]
+    }
+}
+
+/// An order as the market sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    pub trade: i64,
+    pub security: u64,
+    pub kind: Kind,
+    pub quantity: i64,
+    pub limit_cents: i64,
+}
+
+/// When a transaction begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Of business, as rows say it.
+    pub now_ms: i64,
+    /// Where prices are on their curve.
+    pub curve_ms: i64,
+}
+
+/// Draws the inputs of one client.
+pub struct Inputs<'a> {
+    brokerage: &'a Brokerage,
+    activity: &'a Activity,
+    pub dice: Dice,
+    list: String,
+    ids: Vec<u64>,
+    phrase: Phrase,
+}
+
+/// As in `low..=high`, but some are drawn more often: `bits` low bits at `shift` are more often ones (the standard's NURand).
+pub fn uneven(dice: &mut Dice, low: u64, high: u64, most: u64, shift: u32) -> u64 {
+    let even = low + dice.below(high - low + 1);
+    (even | (dice.below(most + 1) << shift)) % (high - low + 1) + low
+}
+
+impl<'a> Inputs<'a> {
+    pub fn new(brokerage: &'a Brokerage, activity: &'a Activity, dice: Dice) -> Self {
+        Self { brokerage, activity, dice, list: String::new(), ids: Vec::new(), phrase: Phrase::default() }
+    }
+
+    fn customer(&mut self) -> u64 {
+        self.activity.customer(self.brokerage.load_units(), &mut self.dice)
+    }
+
+    /// One of the customer's accounts.
+    fn account_of(&mut self, customer: u64) -> u64 {
+        self.dice.below(population::accounts(population::place(customer)))
+    }
+
+    fn account(&mut self) -> i64 {
+        let customer = self.customer();
+        account_id(customer * MOST_ACCOUNTS + self.account_of(customer))
+    }
+
+    fn security(&mut self) -> u64 {
+        self.dice.below(self.brokerage.securities())
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.dice.below(100) < percent
+    }
+
+    pub fn broker_volume(&mut self, sheet: &mut Sheet) {
+        let total = self.brokerage.load_units() * BROKERS;
+        // Of fewer brokers than the longest list has, half to all.
+        let most = BROKER_LIST.1.min(total);
+        let count = self.dice.between((BROKER_LIST.0.min(total.div_ceil(2))) as i64, most as i64) as u64;
+        let chosen = Selection::drawn(&mut self.dice, total, count);
+        self.list.clear();
+        for place in 0..chosen.count {
+            let broker = chosen.at(place);
+            let (first, last) = self.brokerage.broker_name(broker);
+            self.list.push_str(if place == 0 { "[\"" } else { ",\"" });
+            self.list.push_str(self.phrase.of(format_args!("{first} {last} {}\"", broker + 1)));
+        }
+        self.list.push(']');
+        sheet.text(Input::Brokers, &self.list);
+        sheet.text(Input::Sector, words::SECTORS[self.dice.below(SECTORS) as usize]);
+    }
+
+    pub fn customer_position(&mut self, sheet: &mut Sheet) {
+        let customer = self.customer();
+        let by_tax_id = self.chance(50);
+        sheet.number(Input::CId, if by_tax_id { 0 } else { id(customer) });
+        sheet.text(Input::TaxId, if by_tax_id { self.tax_id(customer) } else { "" });
+        let history = self.chance(50);
+        sheet.flag(Input::History, history);
+        let account = self.account_of(customer);
+        sheet.number(Input::Account, account as i64);
+    }
+
+    pub fn market_watch(&mut self, sheet: &mut Sheet) {
+        let mode = match self.dice.below(100) {
+            0..60 => 1,
+            60..95 => 2,
+            _ => 3,
+        };
+        let customer = self.customer();
+        let account = account_id(customer * MOST_ACCOUNTS + self.account_of(customer));
+        sheet.number(Input::Mode, mode);
+        sheet.number(Input::CId, if mode == 1 { id(customer) } else { 0 });
+        sheet.number(Input::CaId, if mode == 2 { account } else { 0 });
+        let (industry, companies) = (self.dice.below(INDUSTRIES) as usize, self.brokerage.companies());
+        let range = COMPANY_RANGE.min(companies);
+        let first = self.dice.below(companies - range + 1);
+        let (sector, field) = (industry % SECTORS as usize, industry / SECTORS as usize);
+        let industry = self.phrase.of(format_args!("{} {}", words::SECTORS[sector], words::FIELDS[field]));
+        sheet.text(Input::Industry, if mode == 3 { industry } else { "" });
+        sheet.number(Input::CoFirst, if mode == 3 { id(first) } else { 0 });
+        sheet.number(Input::CoLast, if mode == 3 { id(first + range - 1) } else { 0 });
+        let week = uneven(&mut self.dice, 0, PAST_WEEKS - 1, 255, 0) as i64;
+        let weekday = match self.dice.below(100) {
+            0..20 => 0,
+            20..27 => 1,
+            27..33 => 2,
+            33..40 => 3,
+            _ => 4,
+        };
+        sheet.date(Input::StartDay, PAST_FIRST_DAY + week * 7 + weekday);
+    }
+
+    pub fn security_detail(&mut self, sheet: &mut Sheet) {
+        let security = self.security();
+        sheet.text(Input::Symbol, Symbol::of(security).as_str());
+        let days = self.dice.between(5, 20);
+        let start = self.dice.below(PAST_DAYS - days as u64 + 1);
+        sheet.number(Input::Days, days);
+        sheet.date(Input::StartDay, market::business_day(PAST_FIRST_DAY, start));
+        let lob = self.chance(1);
+        sheet.flag(Input::Lob, lob);
+    }
+
+    pub fn trade_lookup(&mut self, sheet: &mut Sheet) {
+        let frame = match self.dice.below(100) {
+            0..30 => 1,
+            30..60 => 2,
+            60..90 => 3,
+            _ => 4,
+        };
+        self.old_trades(frame, sheet);
+    }
+
+    pub fn trade_update(&mut self, sheet: &mut Sheet) {
+        let frame = match self.dice.below(100) {
+            0..33 => 1,
+            33..66 => 2,
+            _ => 3,
+        };
+        self.old_trades(frame, sheet);
+        sheet.number(Input::MostUpdates, MOST_TRADES as i64);
+    }
+
+    /// By their ids, of an account, of a security, or of a holding.
+    fn old_trades(&mut self, frame: i64, sheet: &mut Sheet) {
+        sheet.number(Input::Frame, frame);
+        sheet.number(Input::Most, MOST_TRADES as i64);
+        self.list.clear();
+        self.list.push('[');
+        if frame == 1 {
+            self.draw_trades();
+        }
+        self.list.push(']');
+        sheet.text(Input::Trades, &self.list);
+        let account = if frame == 2 || frame == 4 { self.account() } else { 0 };
+        sheet.number(Input::CaId, account);
+        let security = self.security();
+        let symbol = Symbol::of(security);
+        sheet.text(Input::Symbol, if frame == 3 { symbol.as_str() } else { "" });
+        sheet.number(Input::MaxCaId, account_id(self.brokerage.customers * MOST_ACCOUNTS - 1));
+        let span = self.brokerage.span_ms();
+        let back = match frame {
+            2 => BACK_ACCOUNT_MS,
+            3 => BACK_SYMBOL_MS,
+            _ => BACK_HOLDING_MS,
+        };
+        // Of few days, the first half.
+        let last = (span - back).max(span / 2) as u64;
+        let from = uneven(&mut self.dice, 0, last - 1, 4095, 16) as i64;
+        sheet.moment(Input::FromTime, from);
+        sheet.moment(Input::ToTime, span - 1);
+    }
+
+    /// Different initial trades.
+    fn draw_trades(&mut self) {
+        let total = self.brokerage.load_units() * TRADES_PER_DAY * self.brokerage.days;
+        self.ids.clear();
+        while self.ids.len() < MOST_TRADES {
+            let trade = uneven(&mut self.dice, 0, total - 1, 65_535, 7);
+            if self.ids.contains(&trade) {
+                continue;
+            }
+            if !self.ids.is_empty() {
+                self.list.push(',');
+            }
+            self.list.push_str(self.phrase.of(format_args!("{}", trade_id(trade))));
+            self.ids.push(trade);
+        }
+    }
+
+    pub fn trade_status(&mut self, sheet: &mut Sheet) {
+        let account = self.account();
+        sheet.number(Input::CaId, account);
+    }
+
+    /// The order, and whether it is rolled back on purpose.
+    pub fn trade_order(&mut self, trade: i64, times: Times, sheet: &mut Sheet) -> (Order, bool) {
+        let customer = self.customer();
+        let which = self.account_of(customer);
+        let account = self.brokerage.account(customer, which);
+        let security = account.securities.at(self.dice.below(account.securities.count));
+        let kind = Kind::of(self.dice.below(100));
+        let quantity = 100 << self.dice.below(4);
+        // A tenth of all orders: 40 percent of accounts let others trade.
+        let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
+        let market_cents = market::price_cents(security, times.curve_ms);
+        let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);
+        let limit_cents = if kind.is_market() { market_cents } else { drawn_cents };
+        let roll_back = self.dice.below(ROLLED_BACK) == 0;
+        let margin = self.chance(16) && !kind.is_sell();
+        let lifo = self.chance(35);
+        let by_name = self.chance(40);
+        let who = executor.unwrap_or(customer);
+        let (first, last) = self.brokerage.name(who);
+        sheet.number(Input::CaId, account_id(account.number));
+        sheet.text(Input::ExecTaxId, self.tax_id(who));
+        sheet.text(Input::ExecFirst, first);
+        sheet.text(Input::ExecLast, last);
+        sheet.flag(Input::IsOwner, executor.is_none());
+        sheet.flag(Input::ByName, by_name);
+        let (company, preferred) = market::issuer(security);
+        let symbol = Symbol::of(security);
+        sheet.text(Input::Symbol, if by_name { "" } else { symbol.as_str() });
+        let firm = crate::brokerage::firms::firm(company, "", &mut self.phrase);
+        sheet.text(Input::CoName, if by_name { firm } else { "" });
+        sheet.text(Input::Issue, if by_name { market::issue(preferred) } else { "" });
+        sheet.text(Input::TradeType, kind.id());
+        sheet.number(Input::Quantity, quantity);
+        sheet.cents(Input::LimitPrice, limit_cents);
+        sheet.cents(Input::MarketPrice, market_cents);
+        sheet.flag(Input::Margin, margin);
+        sheet.flag(Input::Lifo, lifo);
+        sheet.flag(Input::RollBack, roll_back);
+        sheet.moment(Input::NowTime, times.now_ms);
+        sheet.number(Input::TradeId, trade);
+        sheet.flag(Input::Placed, !roll_back);
+        (Order { trade, security, kind, quantity, limit_cents }, roll_back)
+    }
+
+    /// `table`: 1 to 12, in the order of the standard.
+    pub fn data_maintenance(&mut self, table: i64, sheet: &mut Sheet) {
+        let customer = self.dice.below(self.brokerage.customers);
+        let account = account_id(customer * MOST_ACCOUNTS + self.account_of(customer));
+        let company = self.dice.below(self.brokerage.companies());
+        let security = self.security();
+        let of_customer = table != 2 || self.chance(67);
+        sheet.number(Input::TableNo, table);
+        sheet.number(Input::CId, if of_customer { id(customer) } else { 0 });
+        sheet.number(Input::CaId, account);
+        sheet.number(Input::CoId, id(company));
+        sheet.text(Input::Symbol, Symbol::of(security).as_str());
+        let (day, volume) = (self.dice.between(1, 31), self.dice.between(-3, 3));
+        sheet.number(Input::Day, day);
+        sheet.number(Input::Volume, volume);
+        let rate = self.dice.below(costs::COUNTRIES + costs::DIVISIONS);
+        sheet.text(Input::TxId, tax_id(rate, &mut self.phrase));
+    }
+
+    fn tax_id(&mut self, customer: u64) -> &str {
+        crate::brokerage::people::tax_number(customer, &mut self.phrase)
+    }
+}
+
+/// When initial trades ended, and the trial's orders begin: the next morning.
+pub fn morning(brokerage: &Brokerage) -> i64 {
+    brokerage.days as i64 * DAY_MS
+}

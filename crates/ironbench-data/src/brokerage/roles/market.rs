@@ -1,0 +1,251 @@
+//! The market: it answers orders some time after they came, watches limits, and tells prices in batches.
+//!
+//! An order at the market becomes a Trade-Result after a delay. An order with a limit waits until the price curve meets
+//! it; then the ticker carries the price, and the Market-Feed that writes it finds the order and sends it to the market.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+
+use super::inputs::Order;
+use crate::brokerage::market::{self, price_cents};
+use crate::brokerage::trades::delay_ms;
+use crate::dice::Dice;
+
+const MS: u64 = 1_000_000;
+/// Prices of a Market-Feed.
+pub const BATCH: usize = 20;
+/// What an entry of a price that met a limit, or of any security's, says was traded.
+const TRIGGER_QUANTITY: i64 = 375;
+const OTHER_QUANTITIES: [i64; 2] = [325, 425];
+/// Of an order that nobody here has placed.
+const UNKNOWN_QUANTITY: i64 = 100;
+/// Work that failed is tried again after this long.
+const AGAIN_NS: u64 = 100 * MS;
+const MOST_TRIES: u32 = 20;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub security: u64,
+    pub price_cents: i64,
+    pub quantity: i64,
+    /// The order whose limit this price met.
+    pub meets: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    Result { trade: i64, security: u64, quantity: i64 },
+    Feed(Vec<Entry>),
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Since when: also of what was tried before.
+    pub since: u64,
+    pub tries: u32,
+    pub work: Work,
+}
+
+/// Where prices are at an instant of the trial.
+#[derive(Debug, Clone, Copy)]
+pub struct Curve {
+    /// When the trial begins, in milliseconds of business,
+    pub start_ms: i64,
+    /// and how much faster than the clock the curve then goes.
+    pub speed: f64,
+}
+
+impl Curve {
+    pub fn ms(&self, at_ns: u64) -> i64 {
+        self.start_ms + (at_ns as f64 / MS as f64 * self.speed) as i64
+    }
+
+    /// How long this much of the curve takes.
+    fn ns(&self, curve_ms: i64) -> u64 {
+        (curve_ms as f64 / self.speed * MS as f64).ceil() as u64
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Orders at the market without a result.
+    pub pending: usize,
+    /// Orders that wait for their price.
+    pub limits: usize,
+    /// Most that were due and not begun at a time.
+    pub longest: usize,
+    /// Work that failed again and again.
+    pub given_up: usize,
+}
+
+/// Of one process of load. Instants are nanoseconds from the start of the trial.
+pub struct Market {
+    curve: Curve,
+    securities: u64,
+    dice: Dice,
+    /// Results by when they are due; the number keeps those of one instant in the order in which they came.
+    delayed: BinaryHeap<Reverse<(u64, u64, i64)>>,
+    /// Orders at the market: security and quantity.
+    submitted: HashMap<i64, (u64, i64)>,
+    came: u64,
+    /// Orders that wait for their price,
+    limits: HashMap<i64, Order>,
+    /// and when it meets them.
+    meets: BinaryHeap<Reverse<(u64, i64)>>,
+    /// Prices that met a limit and wait for a place in a batch.
+    triggers: VecDeque<Entry>,
+    ticker: Vec<Entry>,
+    /// Orders that a Market-Feed found before their clients had the answer that they were there.
+    found_early: HashSet<i64>,
+    ready: VecDeque<Due>,
+    /// Failed, and to be tried again from this instant on.
+    failed: VecDeque<(u64, Due)>,
+    longest: usize,
+    given_up: usize,
+}
+
+impl Market {
+    pub fn new(curve: Curve, securities: u64, dice: Dice) -> Self {
+        Self {
+            curve,
+            securities,
+            dice,
+            delayed: BinaryHeap::new(),
+            submitted: HashMap::new(),
+            came: 0,
+            limits: HashMap::new(),
+            meets: BinaryHeap::new(),
+            triggers: VecDeque::new(),
+            ticker: Vec::with_capacity(BATCH),
+            found_early: HashSet::new(),
+            ready: VecDeque::new(),
+            failed: VecDeque::new(),
+            longest: 0,
+            given_up: 0,
+        }
+    }
+
+    /// An order has been committed.
+    pub fn place(&mut self, order: Order, now: u64) {
+        if self.found_early.remove(&order.trade) {
+            return;
+        }
+        if order.kind.is_market() {
+            return self.submit(order.trade, order.security, order.quantity, now);
+        }
+        let (falls, time_ms) = (order.kind.waits_for_fall(), self.curve.ms(now));
+        let waits_ms = market::meets_in_ms(order.security, falls, order.limit_cents, time_ms);
+        self.limits.insert(order.trade, order);
+        self.meets.push(Reverse((now + self.curve.ns(waits_ms), order.trade)));
+    }
+
+    fn submit(&mut self, trade: i64, security: u64, quantity: i64, now: u64) {
+        let due = now + delay_ms(&mut self.dice) as u64 * MS;
+        self.submitted.insert(trade, (security, quantity));
+        self.came += 1;
+        self.delayed.push(Reverse((due, self.came, trade)));
+    }
+
+    /// What is due, or when to ask again.
+    pub fn next(&mut self, now: u64) -> Result<Due, u64> {
+        while let Some(&Reverse((due, _, trade))) = self.delayed.peek()
+            && due <= now
+        {
+            self.delayed.pop();
+            let (security, quantity) = self.submitted[&trade];
+            self.ready.push_back(Due { since: due, tries: 0, work: Work::Result { trade, security, quantity } });
+        }
+        self.longest = self.longest.max(self.ready.len());
+        if self.failed.front().is_some_and(|(from, ..)| *from <= now)
+            && let Some((_, due)) = self.failed.pop_front()
+        {
+            return Ok(due);
+        }
+        self.ready.pop_front().ok_or_else(|| {
+            let delayed = self.delayed.peek().map_or(u64::MAX, |Reverse((due, ..))| *due);
+            delayed.min(self.failed.front().map_or(u64::MAX, |(from, ..)| *from))
+        })
+    }
+
+    pub fn price_cents(&self, security: u64, now: u64) -> i64 {
+        price_cents(security, self.curve.ms(now))
+    }
+
+    /// A trade has its result: the ticker carries it, and one more price.
+    pub fn traded(&mut self, trade: i64, price_cents: i64, now: u64) {
+        let Some((security, quantity)) = self.submitted.remove(&trade) else { return };
+        self.look_at_limits(now);
+        self.tell(Entry { security, price_cents, quantity, meets: None }, now);
+        let other = self.triggers.pop_front().unwrap_or_else(|| {
+            let (security, quantity) =
+                (self.dice.below(self.securities), OTHER_QUANTITIES[self.dice.below(2) as usize]);
+            Entry { security, price_cents: self.price_cents(security, now), quantity, meets: None }
+        });
+        self.tell(other, now);
+    }
+
+    fn tell(&mut self, entry: Entry, now: u64) {
+        self.ticker.push(entry);
+        if self.ticker.len() == BATCH {
+            let batch = std::mem::replace(&mut self.ticker, Vec::with_capacity(BATCH));
+            self.ready.push_back(Due { since: now, tries: 0, work: Work::Feed(batch) });
+        }
+    }
+
+    fn look_at_limits(&mut self, now: u64) {
+        while let Some(&Reverse((at, trade))) = self.meets.peek()
+            && at <= now
+        {
+            self.meets.pop();
+            // An earlier price of the same security may have sent it to the market.
+            let Some(order) = self.limits.get(&trade) else { continue };
+            let (security, price_cents) = (order.security, self.price_cents(order.security, at));
+            self.triggers.push_back(Entry { security, price_cents, quantity: TRIGGER_QUANTITY, meets: Some(trade) });
+        }
+    }
+
+    /// A Market-Feed has sent these orders to the market: `id symbol price,…`.
+    pub fn fed(&mut self, triggered: &str, now: u64) {
+        for order in triggered.split(',').filter(|order| !order.trim().is_empty()) {
+            let mut words = order.split_whitespace();
+            let trade = words.next().and_then(|id| id.parse().ok());
+            let security = words.next().and_then(market::security_of);
+            let (Some(trade), Some(security)) = (trade, security) else { continue };
+            let order = self.limits.remove(&trade);
+            if order.is_none() {
+                // Or another process of load has placed it.
+                self.found_early.insert(trade);
+            }
+            self.submit(trade, security, order.map_or(UNKNOWN_QUANTITY, |order| order.quantity), now);
+        }
+    }
+
+    /// A Market-Feed has written these prices where no data are: it finds the orders that the market knows of.
+    pub fn met(&mut self, entries: &[Entry], now: u64) {
+        for order in entries.iter().filter_map(|entry| entry.meets) {
+            if let Some(Order { trade, security, quantity, .. }) = self.limits.remove(&order) {
+                self.submit(trade, security, quantity, now);
+            }
+        }
+    }
+
+    /// The work was not done: it is tried again, so that no trade is lost, but not for ever.
+    pub fn failed(&mut self, due: Due, now: u64) {
+        let tries = due.tries + 1;
+        if tries == MOST_TRIES {
+            self.given_up += 1;
+        } else {
+            self.failed.push_back((now + AGAIN_NS, Due { tries, ..due }));
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts {
+            pending: self.submitted.len(),
+            limits: self.limits.len(),
+            longest: self.longest,
+            given_up: self.given_up,
+        }
+    }
+}
