@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -125,6 +126,31 @@ def test_trials_run_in_copies_of_a_template_which_stays_as_it_is(
     told = user("lab", "run", "lab.toml", "--results", "lab")
     assert told.code in (0, 3) and "voided" not in told.stderr, told.stderr
     assert databases(boss) == there and shop_is_whole(server, before)
+
+
+def test_each_trial_of_a_run_gets_a_copy_of_its_own(user: User, server: RawServer, boss: Connection) -> None:
+    there = databases(boss)
+    words = ("--template", "shop", "--check", "select count(*) = 5010 from sale", "--repeats", "3", "--warmup", "0s")
+    told = user("run", "script", "one.sql", "--dsn", address(server), *words, "--transactions", "10", "--no-observe")
+    assert told.code in (0, 3) and "voided" not in told.stderr, told.stderr
+    assert len(user.records()) == 3 and databases(boss) == there
+
+
+def test_a_server_that_somebody_restarts_between_trials_costs_no_more_than_one(
+    user: User, server: RawServer, boss: Connection
+) -> None:
+    there = databases(boss)
+    (user.home / "lab.toml").write_text(LAB.format(dsn=address(server), data='template = "shop"'))
+    with user.begun("lab", "run", "lab.toml", "--results", "lab") as begun:
+        begun.wait_for("trial 2 of 4")
+        server.stop()
+        server.start()
+        told, _ = begun.end()
+    found = [json.loads(path.read_text())["status"] for path in user.home.glob("**/trials/*/record.json")]
+    assert sum(status in ("ok", "suspect") for status in found) == 4, told.stderr
+    again = server.connect(options=[("application_name", "psql")])
+    assert databases(again) == there
+    again.close()
 
 
 def test_a_role_without_createdb_is_told_what_to_ask_for(user: User, server: RawServer, boss: Connection) -> None:

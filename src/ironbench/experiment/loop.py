@@ -12,15 +12,15 @@ from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, freeze, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
-from ironbench.experiment.trial import EngineEach, OneEngine
-from ironbench.load import Loaded, own, restore, snapshot
+from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach
+from ironbench.load import own, snapshot
 from ironbench.load.databases import TrialDatabases
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Choice, Setup, System
+from ironbench.model.system import Choice, Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -49,7 +49,8 @@ def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) ->
 
 
 def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Sequence[Record] = ()) -> list[Record]:
-    """One system, on one engine that runs throughout: a sweep or a search, then fresh trials of what it chose.
+    """One system: a sweep or a search, then fresh trials of what it chose. Its engine runs throughout, unless the
+    user's own data are restored for each trial.
 
     `before`: records of the same plan, from a run that was interrupted.
     """
@@ -60,34 +61,27 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     with ExitStack() as stack:
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))
-        system, restored = _own_data(setup, secrets, printer, stack)
-        session = stack.enter_context(engines.running(system, secrets, plan.most_clients))
-        if plan.system.dsn is not None:
-            stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
-        engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
-        loaded = restored or load.ready(session, plan, printer)
-        if plan.choice.data is not None and plan.choice.data.check:
-            own.require_check(session, plan.choice.data.check)
-        storage.set_model_timing(on=True)
-        records = measured(schedule, OneEngine(plan, session, loaded, store, printer, kept, storage), before)
+        bench: Bench
+        if plan.choice.data is not None and plan.choice.data.brought:
+            freeze.require_rights([setup], {setup.cell.name: secrets})
+            if plan.system.dsn is not None:
+                stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
+            source = snapshot.ready(setup, secrets, printer)
+            databases = stack.enter_context(closing(TrialDatabases()))
+            bench = RestoredEach(plan, secrets, source, databases, store, printer, kept, storage)
+        else:
+            session = stack.enter_context(engines.running(plan.system, secrets, plan.most_clients))
+            if plan.system.dsn is not None:
+                stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
+            engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
+            loaded = load.ready(session, plan, printer)
+            if plan.choice.data is not None and plan.choice.data.check:
+                own.require_check(session, plan.choice.data.check)
+            storage.set_model_timing(on=True)
+            bench = OneEngine(plan, session, loaded, store, printer, kept, storage)
+        records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
         return records
-
-
-def _own_data(setup: Setup, secrets: Secrets, printer: Printer, stack: ExitStack) -> tuple[System, Loaded | None]:
-    """The system that a run starts its engine for, after its own data were brought, once for all its trials."""
-    if setup.choice.data is None or not setup.choice.data.brought:
-        return setup.system, None
-    freeze.require_rights([setup], {setup.cell.name: secrets})
-    source = snapshot.ready(setup, secrets, printer)
-    if source.kind == "database":
-        databases = stack.enter_context(closing(TrialDatabases()))
-        conditions = databases.restored(setup, source)
-        system = databases.system(setup)
-    else:
-        conditions, system = restore.restored(setup, source), setup.system
-    printer.say(f"data: {conditions['data']}, {conditions['restored']}")
-    return system, source.loaded
 
 
 def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
@@ -159,13 +153,17 @@ def _say_what_stays_of(lab: Lab, secrets: Mapping[str, Secrets], printer: Printe
         if setup.system.dsn and not setup.skipped:
             theirs.setdefault(setup.system.dsn, []).append(setup)
     named: set[tuple[str, str]] = set()
-    for dsn, setups in theirs.items():
-        first = setups[0]
-        with (
-            suppress(IronbenchError),
-            engines.running(first.system, secrets.get(first.origin, Secrets()), 1) as session,
-        ):
-            _say_what_stays(session, dsn, [setup.choice for setup in setups], printer, named)
+    for setups in theirs.values():
+        own_secrets = secrets.get(setups[0].origin, Secrets())
+        _say_what_stays_at(setups[0], own_secrets, [setup.choice for setup in setups], printer, named)
+
+
+def _say_what_stays_at(
+    setup: Setup, secrets: Secrets, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]
+) -> None:
+    """At the server of a setup."""
+    with suppress(IronbenchError), engines.running(setup.system, secrets, 1) as session:
+        _say_what_stays(session, str(setup.system.dsn), choices, printer, named)
 
 
 def _say_what_stays(

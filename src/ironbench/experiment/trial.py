@@ -1,4 +1,4 @@
-"""One trial from its data to its record; and the two benches, with one engine for all trials or one for each."""
+"""One trial from its data to its record; and the benches, with one engine for all trials or one for each."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from ironbench.experiment import upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.upkeep import Upkeep
-from ironbench.load import Loaded, restore
+from ironbench.load import Loaded, own, restore
+from ironbench.load.databases import TrialDatabases
+from ironbench.load.source import Snapshot
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import Setup, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import place
@@ -89,6 +91,52 @@ class OneEngine:
         stopped = any(warning.code == STOPPED_ON_ERROR for warning in record.warnings)
         gone = not self.session.alive() or bool(self.storage.death())
         return record.status is Status.CUT_SHORT or stopped or gone
+
+
+@dataclass(slots=True)
+class RestoredEach:
+    """A bench of a run on the user's own data: each trial gets them as they were loaded, and an engine of its own."""
+
+    plan: Plan
+    secrets: Secrets
+    source: Snapshot
+    databases: TrialDatabases
+    store: Store
+    printer: Printer
+    upkeep: Upkeep
+    storage: Devices = NO_DEVICES
+    _over: bool = False
+    _begun: bool = False
+
+    def measure(self, due: Due) -> Record:
+        plan, storage = self.plan, self.storage
+        setup = Setup(due.trial.cell, plan.system, plan.choice)
+        storage.set_model_timing(on=False)
+        if self.source.kind == "database":
+            conditions = self.databases.restored(setup, self.source)
+        else:
+            conditions = restore.restored(setup, self.source)
+        with engines.running(self.databases.system(setup), self.secrets, plan.most_clients) as session:
+            self._begin(session, conditions)
+            storage.set_model_timing(on=True)
+            bench = OneEngine(plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage)
+            record = bench.measure(replace(due, notes=due.notes.merge(conditions)))
+            self._over = bench.over(record)
+        return record
+
+    def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
+        """Of the first trial. InputError: the check cannot be understood."""
+        for directory in {self.plan.system.layout.data} - {None, *self.plan.system.layout.emulated}:
+            place.use(Path(str(directory)))  # its server is stopped between trials
+        if self._begun:
+            return
+        self.printer.say(f"data: {conditions['data']}, {conditions['restored']}")
+        if self.plan.choice.data is not None and self.plan.choice.data.check:
+            own.require_check(session, self.plan.choice.data.check)
+        self._begun = True
+
+    def over(self, record: Record) -> bool:
+        return self._over
 
 
 @dataclass(frozen=True, slots=True)
