@@ -16,7 +16,7 @@ from bench.tuning import Machine, claimed, tuned
 from ironbench.analyse.study import Study
 from ironbench.cli.lab import planned
 from ironbench.errors import InputError, MistakesError
-from ironbench.experiment import confirm, declare, loop
+from ironbench.experiment import confirm, declare, loop, schedule
 from ironbench.experiment.schedule import Blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import SCREEN, Lab
@@ -222,6 +222,33 @@ def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
     stages = directory.lab().method.stages
     assert [stage.added for stage in stages][:2] == [False, True]
     examine._lab(directory.path / "plan.json")
+
+
+def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> None:
+    from ironbench.analyse.archive import EMPTY
+    from ironbench.analyse.labstudy import lab_study
+
+    found = lab(file)
+    directory = LabDirectory(file.with_name("lab"))
+    directory.begin(Frozen(found, "m1", {}, {}))
+    machine = Machine({"clients": math.log(1.5)}, found, 0.05, random.Random(3))
+    records = loop.measured(Blocks(directory, []), machine)
+    assert confirm.begun(directory, records, Printer(StringIO(), StringIO()))
+    records = loop.measured(Blocks(directory, records), machine, records)
+    declared, planned_before = len(directory.declared()), directory.lab().method.stages
+    first = lab_study(directory.lab(), records, EMPTY, look=declared)
+    schedule.more(directory, 6)
+    added = [trial for trial in directory.lab().trials if trial.stage == declared + 1]
+    assert {trial.cell.name for trial in added} == {"baseline", "clients=4"} and len(added) == 12
+    assert directory.lab().method.dropped == tuple(stage.blocks for stage in planned_before[declared:])
+    records = loop.measured(Blocks(directory, records), machine, before := list(records))
+    assert len(records) == len(before) + 12
+    after = lab_study(directory.lab(), records, EMPTY, look=declared + 1)
+    (effect,) = after.effects
+    assert effect.finding.blocks == 6 and effect.finding.conclusion is Conclusion.FASTER
+    (earlier,) = after.earlier
+    (before_it,) = first.effects
+    assert earlier.effects[0].finding.ratio == before_it.finding.ratio, "what a round has found stays as it was"
 
 
 def test_every_format_shows_the_screen_with_its_data(file: Path) -> None:

@@ -181,7 +181,10 @@ def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Reco
     if first is None:
         return lab, list(records)
     named = {cell for pair in lab.comparisons for cell in pair}
-    stages = tuple(replace(one, added=False) for one in lab.method.stages if one.number >= first)
+    # Its first round is none that was added to another one; what `lab resume --more` added is.
+    stages = tuple(
+        replace(one, added=one.added and one.number > first) for one in lab.method.stages if one.number >= first
+    )
     own = replace(
         lab,
         setups=tuple(setup for setup in lab.setups if setup.cell.name in named),

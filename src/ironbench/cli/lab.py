@@ -121,9 +121,9 @@ def resume(
     directory = labs.find(lab)
     frozen = directory.frozen()
     traces = freeze.traced(frozen.lab, trace)
-    if more and frozen.lab.design == SCREEN:
-        cause = "a screen chooses its blocks by what it sees"
-        raise InputError("--more", cause, "compare the cells that are open in a lab of their own")
+    if more and frozen.lab.design == SCREEN and directory.confirmation() is None:
+        cause = "it adds blocks to what a screen goes on with, and this one has nothing to go on with yet"
+        raise InputError("--more", cause, "`ironbench lab resume` without it finishes the screen")
     path = Path(lab)
     with directory.locked(), _resumable(directory, printer):
         source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()

@@ -16,7 +16,7 @@ from ironbench.errors import FailureError
 from ironbench.experiment import search as searching
 from ironbench.experiment import warmup
 from ironbench.experiment.pace import Allowance, Pace
-from ironbench.model.lab import Lab, Stage
+from ironbench.model.lab import SCREEN, Lab, Stage
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.search import Search
@@ -235,14 +235,17 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
 
 
 def more(directory: LabDirectory, blocks: int) -> None:
-    """Declares another round after a lab that is over: its cells in its order, rated ones in the first blocks.
+    """Declares another round after a lab that is over: its cells in its order, rated ones in the first blocks; of a
+    screen those of its confirmation.
 
     What was planned beyond is not measured.
     """
     lab, declared = directory.lab(), directory.declared()
     first = 1 + max(trial.block for one in declared for trial in one.trials)
     stage = Stage(len(declared) + 1, blocks, added=True)
-    cells, rated = ([one.cell for one in setups if not one.skipped] for setups in (lab.setups, lab.rated))
+    compared = {name for pair in lab.comparisons for name in pair}
+    setups = [one for one in lab.setups if lab.design != SCREEN or one.cell.name in compared]
+    cells, rated = ([one.cell for one in of if not one.skipped] for of in (setups, lab.rated))
     method, at_rates = lab.method, same_load.in_blocks(blocks)
     directory.declare(
         stage,

@@ -147,7 +147,7 @@ class LabDirectory:
         stages = [one.stage for one in declared] + [s for s in lab.method.stages if s.number > last]
         trials = [trial for one in declared for trial in one.trials]
         trials += [trial for trial in lab.trials if trial.stage > last]
-        begun = sum(not one.stage.added for one in declared)
+        begun = sum(one.stage in lab.method.stages for one in declared)
         dropped = tuple(stage.blocks for stage in lab.method.stages[begun:last] if replaced)
         peak = self._throughput()
         at_peak = replace(
