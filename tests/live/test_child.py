@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import launch
 import pytest
 from sqlite_trial import database, plan, rows, trial
 
@@ -121,20 +122,13 @@ def test_a_crashed_child_tells_its_last_words(place: Path, path: str) -> None:
 def test_a_trial_whose_engine_was_killed_is_voided_and_kept(place: Path) -> None:
     (place / "s.sql").write_text("SELECT 1;")
     asked = ["run", "script", "s.sql", "--engine", "sqlite", "--duration", "600s", "--data", "./d", "--results", "./r"]
-    source = str(Path(run.__file__).parent.parent.parent)
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from ironbench.cli import main; main()", *asked, "--clients", "1"],
-        cwd=place,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": source},
-    )
+    process = launch.Command([*asked, "--clients", "1"], cwd=place)
     wait_for(lambda: children(process.pid))
     for pid in children(process.pid):
         os.kill(pid, signal.SIGKILL)
     _, told = process.communicate()
     assert process.returncode == 1
-    assert b"ended by SIGKILL" in told
+    assert "ended by SIGKILL" in told
     (record,) = (place / "r").glob("trials/*/record.json")
     kept = json.loads(record.read_text())
     assert kept["status"] == "voided"

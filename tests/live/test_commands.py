@@ -7,12 +7,13 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from user import COMMAND, User, eventually
+from user import User, eventually
 
 from ironbench.record.labs import LabDirectory
 
@@ -247,7 +248,7 @@ def at_a_terminal(user: User, *words: str, answers: int) -> tuple[int, str]:
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(user.home)
-        os.execvpe(COMMAND[0], [*COMMAND, *words], user.environment)
+        os.execvpe(sys.executable, [sys.executable, "-m", "ironbench.start", *words], user.environment)
     shown = b""
     for _ in range(answers):
         while b">>>" not in shown.rpartition(b"\x07")[2]:

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+import launch
 import pytest
 from factories import require_installed
-from user import COMMAND
 
 pytestmark = pytest.mark.live
 
@@ -22,7 +21,7 @@ SMALL = ("--with", "gb=0.005", "--with", "calm=1", "--with", "probe=50")
 
 def command(place: Path, results: Path, *words: str) -> list[str]:
     known = ("--data", str(place / "data"), "--results", str(results))
-    return [*COMMAND, "run", *words, *known]
+    return ["run", *words, *known]
 
 
 def records(results: Path) -> list[dict[str, Any]]:
@@ -30,7 +29,7 @@ def records(results: Path) -> list[dict[str, Any]]:
 
 
 def run(place: Path, results: Path, *words: str, env: dict[str, str] | None = None) -> dict[str, Any]:
-    done = subprocess.run(command(place, results, *words), capture_output=True, text=True, check=False, env=env)
+    done = launch.run(command(place, results, *words), env=env)
     # 3: of so short an operation the client takes much of the CPU time, and the trial is suspect for it.
     assert done.returncode in (0, 3), done.stderr
     assert "meanwhile reading a row took" in done.stdout
@@ -130,11 +129,8 @@ def test_what_mariadb_cannot_do_is_refused_before_anything_starts(
     programs.mkdir()
     for name in ("mariadbd", "unshare", "setpriv", "taskset"):
         (programs / name).symlink_to(shutil.which(name) or "/nowhere")
-    done = subprocess.run(
+    done = launch.run(
         command(place, tmp_path / "r", *words.split(), "--engine", "mariadb"),
-        capture_output=True,
-        text=True,
-        check=False,
         env={**os.environ, "PATH": str(programs)},
     )
     assert done.returncode == 2 and f"error: {error}" in done.stderr, done.stderr
@@ -166,12 +162,10 @@ def test_a_backup_goes_where_it_is_told_and_is_gone_afterwards(place: Path, tmp_
     assert {path.name for path in to.iterdir()} == {"ironbench.json"}
 
 
-def _begun(place: Path, tmp_path: Path, *more: str) -> subprocess.Popen[str]:
+def _begun(place: Path, tmp_path: Path, *more: str) -> launch.Command:
     """A backup under way, slow enough to meet."""
     words = ("backup", "--with", "gb=0.05", "--with", "calm=1", "--with", "rate=1", *more)
-    running = subprocess.Popen(
-        command(place, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
+    running = launch.Command(command(place, tmp_path, *words))
     deadline = time.monotonic() + 90
     folder = place / "data" / "ironbench-backup"
     while not (folder / "base").exists() and time.monotonic() < deadline and running.poll() is None:

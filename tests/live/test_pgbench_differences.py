@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import launch
 import pytest
 from raw_server import RawServer, binary
 
 pytestmark = pytest.mark.live
-
-IRONBENCH = str(Path(sys.executable).with_name("ironbench"))
 
 
 @dataclass
@@ -53,9 +51,9 @@ class Programs:
         return Side(done.returncode, done.stderr.decode(errors="replace"))
 
     def ironbench(self, *words: str, stdin: str = "") -> Side:
-        command = [IRONBENCH, "run", "script", *words, "--warmup", "0s", "--no-observe", "--json"]
+        command = ["run", "script", *words, "--warmup", "0s", "--no-observe", "--json"]
         command += ["--dsn", self.dsn, "--results", str(self.directory / "results")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, input=stdin)
+        done = launch.run(command, stdin=stdin)
         trials = json.loads(done.stdout)["trials"] if done.stdout else []
         return Side(
             done.returncode,
@@ -301,8 +299,7 @@ def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Program
     caution = f"{script}:2: the variable :amuont is never defined"
     said = {}
     for verb in ("plan", "run"):
-        command = [IRONBENCH, "lab", verb, lab]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=both.directory)
+        done = launch.run(["lab", verb, lab], cwd=both.directory)
         assert done.returncode in (0, 3), done.stderr
         said[verb] = " ".join((done.stdout + done.stderr).split())
         once = "  - " if verb == "plan" else "caution: "
@@ -317,13 +314,8 @@ def test_a_run_of_scripts_says_which_database_it_uses(both: Programs) -> None:
     said = both.ironbench(file, "--transactions", "1").stderr
     assert f"the scripts run in database postgres on {both.server.host}:{both.server.port}, as user postgres" in said
     data = str(both.directory / "data")
-    command = [IRONBENCH, "run", "script", file, "--transactions", "1", "--warmup", "0s", "--engine", "sqlite"]
-    done = subprocess.run(
-        [*command, "--data", data, "--results", str(both.directory / "results")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    command = ["run", "script", file, "--transactions", "1", "--warmup", "0s", "--engine", "sqlite"]
+    done = launch.run([*command, "--data", data, "--results", str(both.directory / "results")])
     assert f"the scripts run in the database that ironbench keeps in {data}; --dsn names one of yours" in done.stderr
 
 

@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import launch
 import pytest
 from factories import require_installed
-from user import COMMAND
 
 pytestmark = pytest.mark.live
 
 
 def command(place: Path, results: Path, *words: str) -> list[str]:
-    return [*COMMAND, "run", *words, "--results", str(results), *_data(place, words)]
+    return ["run", *words, "--results", str(results), *_data(place, words)]
 
 
 def _data(place: Path, words: tuple[str, ...]) -> list[str]:
@@ -31,7 +31,7 @@ def records(results: Path) -> list[dict[str, Any]]:
 
 
 def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any]:
-    done = subprocess.run(command(place, results, *words), capture_output=True, text=True, check=False)
+    done = launch.run(command(place, results, *words))
     # Suspect where the client takes much of a small machine: what is held here are rows.
     assert done.returncode in ({0, 3} if code == 0 else {code}), done.stderr
     assert code or "filled the table in" in done.stdout
@@ -112,7 +112,7 @@ def test_a_missing_row_is_found(place: Path, postgres: Any) -> None:
 
 def test_an_interrupted_population_is_cut_short_and_leaves_no_server(place: Path, tmp_path: Path) -> None:
     words = ["populate", "--clients", "2", "--with", "gb=2", "--with", "method=copy", "--with", "commit=100000"]
-    running = subprocess.Popen(command(place, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    running = launch.Command(command(place, tmp_path, *words))
     _until_it_fills(place, running)
     running.send_signal(signal.SIGINT)
     assert running.wait(30) == 130
@@ -122,7 +122,7 @@ def test_an_interrupted_population_is_cut_short_and_leaves_no_server(place: Path
 
 def test_a_server_killed_in_the_middle_voids_the_population(place: Path, tmp_path: Path) -> None:
     words = ["populate", "--clients", "2", "--with", "gb=2", "--with", "method=copy"]
-    running = subprocess.Popen(command(place, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    running = launch.Command(command(place, tmp_path, *words))
     _until_it_fills(place, running)
     os.kill(int((place / "data" / "cluster" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
     assert running.wait(60) == 1
@@ -137,9 +137,7 @@ def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Pat
         pytest.skip("this container may not mount")
     try:
         words = ["populate", "--clients", "2", "--with", "gb=0.2", "--with", "method=copy"]
-        running = subprocess.Popen(
-            command(small, tmp_path, *words), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
+        running = launch.Command(command(small, tmp_path, *words))
         _until_it_fills(small, running)
         # Somebody else's file takes the room that was there when the trial began.
         with contextlib.suppress(OSError), (small / "filler").open("wb") as file:
@@ -154,7 +152,7 @@ def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Pat
         subprocess.run(["umount", "--lazy", str(small)], check=False)
 
 
-def _until_it_fills(place: Path, running: subprocess.Popen[Any]) -> None:
+def _until_it_fills(place: Path, running: launch.Command) -> None:
     """Until the table has some megabytes."""
     deadline = time.monotonic() + 60
     files = place / "data" / "cluster" / "base"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import launch
 import pytest
 
 from ironbench.model.record import Record
@@ -16,13 +15,12 @@ from ironbench.record.redact import redacted_sql
 
 pytestmark = pytest.mark.live
 
-IRONBENCH = str(Path(sys.executable).with_name("ironbench"))
 TRANSFER = "\\set amount random(1, 5)\n-- <b>bold</b> & ```\nSELECT :amount;\n"
 SECRET = "SELECT 'CREATE ROLE r PASSWORD ''S3cr3t'''; -- PASSWORD E'S3cr3t' password=S3cr3t\n"
 
 
 def ironbench(*words: str | Path) -> str:
-    done = subprocess.run([IRONBENCH, *map(str, words)], capture_output=True, text=True, timeout=120)
+    done = launch.run(words)
     assert done.returncode in (0, 3), done.stderr
     return done.stdout
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import launch
 import pytest
 from emulated import needs_devices
 
@@ -20,13 +19,9 @@ GOOD = ("ok", "suspect")
 SHORT = ["--with", "seconds=0.1", "--with", "passes=2", "--with", "size=16MiB"]
 
 
-def ironbench(*words: str) -> list[str]:
-    return [sys.executable, "-m", "ironbench.start", *words]
-
-
-def run(place: Path, results: Path, *more: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def run(place: Path, results: Path, *more: str, check: bool = True) -> launch.Done:
     words = ["run", "storage", "--data", str(place), "--results", str(results), *SHORT, *more]
-    done = subprocess.run(ironbench(*words), check=False, capture_output=True, text=True)
+    done = launch.run(words)
     if check:
         assert done.returncode in (0, SUSPECT), done.stderr
     return done
@@ -76,14 +71,11 @@ def test_two_results_are_set_beside_each_other(place: Path, tmp_path: Path) -> N
     for label in ("before", "after"):
         run(place, tmp_path, "--label", label, "--with", "tests=peak")
     words = ["compare", "before", "after", "--results", str(tmp_path)]
-    done = subprocess.run(ironbench(*words), check=True, capture_output=True, text=True)
+    done = launch.run(words)
+    assert done.returncode == 0
     assert "SEQ1M Q8T1 read" in done.stdout and "B / A" in done.stdout
     page = tmp_path / "page.html"
-    subprocess.run(
-        ironbench("report", "before", "after", "--results", str(tmp_path), "-o", str(page)),
-        check=True,
-        capture_output=True,
-    )
+    assert launch.run(["report", "before", "after", "--results", tmp_path, "-o", page]).returncode == 0
     assert "What the device does" in page.read_text()
 
 
@@ -97,7 +89,7 @@ def test_what_was_there_before_is_left_alone(place: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how: signal.Signals) -> None:
     words = ["run", "storage", "--data", str(place), "--results", str(tmp_path), "--with", "size=16MiB"]
-    running = subprocess.Popen(ironbench(*words), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    running = launch.Command(words)
     deadline = time.monotonic() + 30
     while not at_work(running.pid) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -140,9 +132,7 @@ def test_a_file_system_without_direct_io_is_refused_unless_asked_for(tmp_path: P
 def test_a_file_system_is_filled_before_it_is_measured_and_empty_afterwards(tmp_path: Path) -> None:
     more = ["--capacity", "300MiB", "--with", "fill=70", "--with", "tests=peak", "--with", "passes=1"]
     words = ["run", "storage", "--data", "free", "--results", str(tmp_path), "--with", "size=16MiB"]
-    done = subprocess.run(
-        ironbench(*words, *more, "--with", "seconds=0.05"), check=False, capture_output=True, text=True
-    )
+    done = launch.run([*words, *more, "--with", "seconds=0.05"])
     assert done.returncode in (0, SUSPECT), done.stderr
     (record,) = records(tmp_path)
     assert record["conditions"]["filled"] == "to 70 %"
@@ -155,7 +145,7 @@ def test_a_log_write_does_not_wait_for_what_earlier_tests_left_in_the_devices_me
     words = ["run", "storage", "--data", "hdd-7200", "--capacity", "300MiB", "--results", str(tmp_path)]
     options = ["tests=peak+sync", "size=64MiB", "passes=1", "seconds=0.5"]
     more = [word for option in options for word in ("--with", option)]
-    done = subprocess.run(ironbench(*words, *more), check=False, capture_output=True, text=True)
+    done = launch.run([*words, *more])
     assert done.returncode in (0, SUSPECT), done.stderr
     (record,) = records(tmp_path)
     metrics = record["metrics"]

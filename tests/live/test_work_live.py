@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+import launch
 import pytest
 
 pytestmark = pytest.mark.live
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "ironbench.start", *words]
 
 
 def records(results: Path) -> list[dict]:
@@ -35,7 +30,7 @@ def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Pa
         "--results",
         str(tmp_path),
     ]
-    done = subprocess.run(command(*words), check=False, capture_output=True, text=True)
+    done = launch.run(words)
     assert done.returncode in (0, 3), done.stderr  # 3: suspect, on a crowded machine
     found = records(tmp_path)
     assert len(found) == 2
@@ -52,7 +47,7 @@ def test_the_process_that_answers_queries_is_the_server_in_the_budget(place: Pat
     """DuckDB's process is another one in the window than before it."""
     words = ["run", "tpch", "--engine", "duckdb", "--data", str(place / "d"), "--results", str(tmp_path)]
     options = ["--with", "sf=0.01", "--with", "check=no", "--with", "test=power"]
-    done = subprocess.run(command(*words, *options), check=False, capture_output=True, text=True)
+    done = launch.run([*words, *options])
     assert done.returncode in (0, 3), done.stderr
     (record,) = records(tmp_path)
     assert record["metrics"]["engine_cpu_s"] > 0

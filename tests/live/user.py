@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).parents[2] / "src"
-COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()"]
+import launch
+
 SHORT = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
 
 
@@ -43,7 +40,7 @@ class User:
         runtime.mkdir(mode=0o700, parents=True)
         self.register = runtime / "ironbench"
         self.environment = os.environ | {
-            "PYTHONPATH": str(SOURCE),
+            "PYTHONPATH": str(launch.SOURCE),
             "XDG_RUNTIME_DIR": str(runtime),
             "IRONBENCH_DATA": str(home / "data"),
             "IRONBENCH_RESULTS": str(self.results),
@@ -51,44 +48,26 @@ class User:
         }
 
     def __call__(self, *words: str, **environment: str) -> Told:
-        done = subprocess.run(
-            [*COMMAND, *words],
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env=self.environment | environment,
-            cwd=self.home,
-        )
+        done = launch.run(words, env=self.environment | environment, cwd=self.home, timeout_s=90)
         return Told(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
     def begun(self, *words: str) -> Iterator[Begun]:
         """A command that is still running; whatever the test finds out, it does not stay."""
         with (self.home / "stderr").open("w") as said:
-            process = subprocess.Popen(
-                [*COMMAND, *words],
-                stdout=subprocess.PIPE,
-                stderr=said,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                env=self.environment,
-                cwd=self.home,
-                # A shell that runs tests in the background has SIGINT ignored, and children inherit that.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-            )
+            process = launch.Command(words, env=self.environment, cwd=self.home, stderr=said)
         try:
             yield Begun(process, self.home / "stderr")
         finally:
             process.kill()
-            process.communicate()
+            process.wait()
+            process.close()
 
     def records(self) -> list[dict[str, Any]]:
         """Every record in the results, oldest first; a half-written one fails the test."""
-        found = [json.loads(path.read_text()) for path in sorted(self.results.glob("trials/*/record.json"))]
-        assert len(found) == len(list(self.results.glob("trials/*")))
-        return sorted(found, key=lambda record: (record["started_at"], record["id"]))
+        written = sorted(self.results.glob("trials/*/record.json"), key=lambda path: path.stat().st_mtime_ns)
+        assert len(written) == len(list(self.results.glob("trials/*")))
+        return [json.loads(path.read_text()) for path in written]
 
     def untouched(self) -> bool:
         """Nothing was written for this user and nothing runs."""
@@ -100,7 +79,7 @@ class User:
 
 @dataclass(frozen=True)
 class Begun:
-    process: subprocess.Popen[str]
+    process: launch.Command
     stderr: Path
 
     def wait_for(self, words: str) -> None:
