@@ -173,6 +173,28 @@ def test_a_role_with_createdb_alone_restores_a_dump_and_is_refused_the_database_
     assert databases(boss) == there
 
 
+def test_an_extension_that_only_observes_and_that_the_role_may_not_make_is_left_out(
+    user: User, server: RawServer, boss: Connection
+) -> None:
+    if not boss.query("select from pg_available_extensions where name = 'pg_stat_statements'"):
+        pytest.skip("this server has no contrib modules")
+    there, dsn = databases(boss), address(server, "maker")
+    shop(server, "observed")
+    inside = server.connect(database="observed")
+    inside.query("create extension pg_stat_statements")
+    inside.close()
+    try:
+        dumped(server, user.home / "observed.dump", "custom", "observed")
+        dumped(server, user.home / "observed.sql", "plain", "observed")
+        for name in ("observed.dump", "observed.sql"):
+            told = user("run", "script", "one.sql", "--dsn", dsn, "--dump", name, *SHORT)
+            assert told.code in (0, 3), told.stderr
+        assert user("cleanup", "--dsn", dsn).code == 0
+    finally:
+        boss.query("drop database observed")
+    assert databases(boss) == there
+
+
 def test_a_template_in_use_is_refused(user: User, server: RawServer, boss: Connection) -> None:
     there, inside = databases(boss), server.connect(database="shop")
     told = user("run", "script", "one.sql", "--dsn", address(server), "--template", "shop", *SHORT)

@@ -338,7 +338,8 @@ def resolved(found: Planned) -> str:
     lab, resolution = found.lab, found.resolution
     time_s = _needed_s(found)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
-    none = f"{counted(lab.method.blocks, 'block')} carry no verdict, {LEAST_BLOCKS} are the fewest"
+    verb = "carries" if lab.method.blocks == 1 else "carry"
+    none = f"{counted(lab.method.blocks, 'block')} {verb} no verdict, {LEAST_BLOCKS} are the fewest"
     return resolves(resolution, units.span(lab.estimate_s), none, needs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,30 @@ from ironbench.errors import FailureError, InputError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import programs
+from ironbench.process import programs, scratch
 
 _LEFT_OUT = (
     # Roles of the user's server are not here, and none of this changes how fast statements are.
     *("--no-owner", "--no-privileges", "--no-comments", "--no-publications", "--no-subscriptions"),
     *("--no-security-labels", "--no-tablespaces"),
 )
+_OBSERVING = (
+    *("pg_stat_statements", "pg_buffercache", "pgstattuple", "pg_visibility", "pg_freespacemap", "pageinspect"),
+    *("pgrowlocks", "pg_walinspect", "pg_prewarm", "amcheck", "pg_stat_kcache", "pg_qualstats", "pg_wait_sampling"),
+)
+"""Extensions that look at a server, and of which tables and functions of an application have nothing."""
 _BY_OTHERS = re.compile(
     r"(ALTER .* OWNER TO |GRANT |REVOKE |ALTER DEFAULT PRIVILEGES |COMMENT ON |SET default_tablespace"
+    rf"|CREATE EXTENSION (?:IF NOT EXISTS )?\"?(?:{'|'.join(_OBSERVING)})\b"
     r"|SET transaction_timeout|CREATE PUBLICATION|CREATE SUBSCRIPTION|ALTER PUBLICATION)",
     re.IGNORECASE | re.DOTALL,
 )
 """Statements of a plain dump that may fail: what `_LEFT_OUT` leaves out of others, and settings of newer servers."""
+_AVAILABLE = """
+    select name, bool_or(trusted) or (select rolsuper from pg_roles where rolname = current_user)
+      from pg_available_extension_versions group by name
+"""
+"""Each with whether the role may make it: of those that are trusted, the owner of a database may."""
 _TIMEOUT = 'unrecognized configuration parameter "transaction_timeout"'
 """Every pg_restore since 17 sets it, older servers do not know it, and nothing depends on it."""
 _ERROR = re.compile(r"(?:ERROR|FATAL|PANIC):  |pg_restore: error: |psql: error: ")
@@ -43,12 +54,16 @@ class PostgresBringing(Bringing):
     databases = templates = True
 
     def examined(self, system: System, dump: Path) -> Dump:
-        found = dumps.read(dump)
+        found, left_out = dumps.read(dump), []
         if system.dsn is None:
-            self._refuse_newer(found, installation.find(system.settings.get("bin")).major)
+            programs = installation.find(system.settings.get("bin"))
+            self._refuse_newer(found, programs.major)
+            if (there := installation.extensions(programs)) is not None:
+                left_out = _left_out(found, there)
+        without = f" (without {', '.join(left_out)}, which only observes)" if left_out else ""
         origin = f" of version {found.version}" if found.version else ""
         tool = "psql" if found.form == "plain" else "pg_restore"
-        return Dump(f"{found.form} dump{origin}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
+        return Dump(f"{found.form} dump{origin}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
 
     def examined_setup(self, file: Path) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
@@ -56,15 +71,20 @@ class PostgresBringing(Bringing):
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         found = dumps.read(dump)
         self._refuse_newer(found, int(session.query("show server_version_num")[0][0] or 0) // 10000)
-        _require_extensions(session, found)
+        rows = session.query(_AVAILABLE)
+        left_out = _left_out(found, {name or "" for name, _ in rows}, {name or "" for name, may in rows if may == "t"})
         if found.form == "plain":
             _run_text(session, dump, show, tolerant=True)
             return
         parallel = ("--jobs", str(jobs)) if found.form in ("custom", "directory") and jobs > 1 else ()
         connection = session.target()["connection"]
         program = dumps.tools(connection["sslmode"]).program("pg_restore")
-        words = [program, *_LEFT_OUT, "--verbose", *parallel, f"--dbname={connection['database']}", str(dump)]
-        _Told(f"dump {dump}", session, show, found.items).run(words)
+        words = [program, *_LEFT_OUT, "--verbose", *parallel, f"--dbname={connection['database']}"]
+        with scratch.folder() as folder:
+            if left_out:
+                (folder / "list").write_text(dumps.contents(dump, left_out))
+                words.append(f"--use-list={folder / 'list'}")
+            _Told(f"dump {dump}", session, show, found.items).run([*words, str(dump)])
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
@@ -93,16 +113,19 @@ class PostgresBringing(Bringing):
             )
 
 
-def _require_extensions(session: Session, dump: PgDump) -> None:
-    """InputError: before anything of the dump is in, for the extension's objects are all over it."""
-    there = {row[0] for row in session.query("select name from pg_available_extensions")}
-    if missing := [name for name in dump.extensions if name not in there]:
+def _left_out(dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None) -> list[str]:
+    """Extensions of the dump that are not there, or that the role may not make, and that nothing in it can need.
+    InputError for others, before anything of the dump is in: an extension's objects are all over it."""
+    missing = [name for name in dump.extensions if name not in there]
+    if needed := [name for name in missing if name not in _OBSERVING]:
         raise InputError(
             f"dump {dump.path}",
-            f"it needs the extension {', '.join(missing)}, which this PostgreSQL does not have",
+            f"it needs the extension {', '.join(needed)}, which this PostgreSQL does not have",
             f"use a PostgreSQL that has it: {written('system.set', 'bin=DIR')} starts one (Debian: package "
             "postgresql-contrib), or drop the extension before the dump is made",
         )
+    denied = [] if makeable is None else [name for name in dump.extensions if name not in makeable]
+    return list(dict.fromkeys([*missing, *(name for name in denied if name in _OBSERVING)]))
 
 
 def _run_text(session: Session, file: Path, show: Show, *, tolerant: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,13 @@ def read(path: Path) -> PgDump:
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
     names = (re.search(r" EXTENSION - (\S+)", line) for line in items)
     return _dump(path, form, done.stdout, [name[1] for name in names if name], len(items))
+
+
+def contents(path: Path, left_out: Sequence[str]) -> str:
+    """The table of contents of a dump without these extensions, as `pg_restore --use-list` takes it."""
+    done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
+    endings = re.compile(rf" EXTENSION (?:- )?(?:{'|'.join(map(re.escape, left_out))})\s*$")
+    return "".join(f"{line}\n" for line in done.stdout.splitlines() if not endings.search(line))
 
 
 def _dump(path: Path, form: str, head: str, extensions: list[str], items: int) -> PgDump:

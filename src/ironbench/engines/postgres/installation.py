@@ -63,6 +63,16 @@ def find(directory: str | None = None) -> Installation:
     return Installation(folder, number.group(0), major, _configure(folder))
 
 
+@functools.cache
+def extensions(installation: Installation) -> frozenset[str] | None:
+    """Names of those that it can make; None: pg_config is not there, or tells another place."""
+    program = installation.bin / "pg_config"
+    if not program.is_file():
+        return None
+    folder = Path(output([str(program), "--sharedir"], "pg_config").strip()) / "extension"
+    return frozenset(path.stem for path in folder.glob("*.control")) or None
+
+
 def complaint(text: str) -> str:
     """What a PostgreSQL program died of: its first grave message and the two lines after it, else its last words."""
     lines = text.splitlines()
