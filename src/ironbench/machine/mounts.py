@@ -52,6 +52,8 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
         on_block = major not in ("0", _LOOP_MAJOR)
         if not on_block and mount.kind not in _BLOCKLESS:
             continue
+        if mount.source.startswith("/dev/loop"):  # btrfs has an anonymous number on a loop device, too
+            continue
         if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):
             continue
         seen[mount.path] = mount

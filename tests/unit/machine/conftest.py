@@ -87,6 +87,7 @@ SERVER = {
         "32 27 0:50 / /dev/shm rw - tmpfs shm rw\n"
         "33 27 0:51 / /mnt/nfs rw,relatime - nfs4 filer:/db rw\n"
         "29 27 7:0 / /mnt/loop rw - ext4 /dev/loop0 rw\n"
+        "34 27 0:51 / /mnt/image rw - btrfs /dev/loop1 rw,compress=zstd:3\n"
         "30 27 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
     ),
     "proc/self/cgroup": "0::/db.slice/bench\n",
