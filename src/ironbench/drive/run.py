@@ -30,6 +30,8 @@ class Tasks:
     variables: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, Any] | None = None
     """A load without an end of its own leaves the end to it."""
+    jobs: Mapping[str, Any] | None = None
+    """Who chooses among the scripts; None: their weights."""
 
 
 def compiled_plan(
@@ -52,6 +54,7 @@ def compiled_plan(
             "engine": target,
             "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in tasks.scripts],
             "work": tasks.work,
+            **({"jobs": tasks.jobs} if tasks.jobs is not None else {}),
             "variables": list(tasks.variables.items()),
             "clients": load.clients,
             "threads": load.threads,

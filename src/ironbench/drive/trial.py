@@ -213,7 +213,8 @@ class _Drive:
             return run_work(plan, session, load, sources, show, self._begun)
         if (units := workload.units(self._options)) is not None:
             load = replace(load, transactions=-(-units // load.clients))
-        tasks = Tasks(self._scripts, self._variables, workload.core_work(session.engine, self._options))
+        work = workload.core_work(session.engine, self._options)
+        tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load.clients))
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)

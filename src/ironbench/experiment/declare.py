@@ -292,7 +292,7 @@ class Builder:
         system = replace(system, engine=engine.name, commands=self._commands(cell))
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
         choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
-        usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s
+        usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries
         at_highest, search = sweep.searched(sections.load)
         load = resolve.load(at_highest, self.declared.seed, *usual)
         system, load = resolve.with_ideal_parts(system, load, available)

@@ -48,8 +48,14 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
     )
 
 
-def load(section: LoadSection, seed: int, usual_s: float | None = DURATION_S, usual_warmup_s: float = WARMUP_S) -> Load:
-    """`usual_s`, `usual_warmup_s`: what the workload takes when nobody says. InputError: what cannot be together."""
+def load(
+    section: LoadSection,
+    seed: int,
+    usual_s: float | None = DURATION_S,
+    usual_warmup_s: float = WARMUP_S,
+    usual_max_tries: int = 1,
+) -> Load:
+    """`usual_…`: what the workload takes when nobody says. InputError: what cannot be together."""
     duration = _time("load.duration", section.duration)
     if duration is None and section.transactions is None:
         duration = usual_s
@@ -66,7 +72,7 @@ def load(section: LoadSection, seed: int, usual_s: float | None = DURATION_S, us
         transactions=section.transactions,
         warmup_s=_warmup(section, duration, usual_warmup_s),
         warmup_auto=section.warmup == "auto",
-        max_tries=section.max_tries,
+        max_tries=usual_max_tries if section.max_tries == 1 else section.max_tries,
         on_error=section.on_error,
         report_per_statement=section.report_per_statement,
         protocol=section.protocol,

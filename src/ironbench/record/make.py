@@ -51,16 +51,18 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
     steady = workload.writes(options) and workload.usual_duration_s(options) is not None
     seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, steady)
+    figures, doubts = workload.assessed(driven, seen)
     before = prepared.warnings
     if driven.summary and judge.wrote(driven, observation) is False:
         before = tuple(one for one in before if one.code != restore.AS_FOUND)
-    warnings = (*before, *seen)
+    warnings = (*before, *seen, *doubts)
     status, cause = judge.status(driven, warnings)
     known = {
         **measured.loaded.metrics(),
         **(capacity(session) if session else {}),
         **observation.metrics,
-        **measures.metrics(driven),
+        **measures.metrics(driven, workload.script_figures),
+        **figures,
     }
     record = Record(
         id=record_id(plan.series, trial),

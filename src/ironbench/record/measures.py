@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ironbench.catalogue import PER_UNIT
+from ironbench.catalogue import PER_UNIT, base_name
 from ironbench.model import sample
 from ironbench.model.driven import Driven
 from ironbench.model.record import Statement
 from ironbench.record.redact import redacted_sql
+from ironbench.workloads.base import SCRIPT_FIGURES
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -28,11 +29,13 @@ _PLAIN = (
     "client_cpu_per_transaction_s",
     "observer_cpu_s",
 )
+OF_A_WORKLOAD = frozenset({"market_lag"})
+"""Histograms of which the workload itself says what is kept."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
-def metrics(driven: Driven) -> dict[str, float]:
-    """Throughput, response and service time, the same in short per script, errors, client CPU, lateness."""
+def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[str, float]:
+    """Throughput, response and service time, some of it per script (`of_scripts`), errors, client CPU, lateness."""
     summary = driven.summary
     if not summary:
         return {}
@@ -54,11 +57,12 @@ def metrics(driven: Driven) -> dict[str, float]:
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
-        if "{" not in name:
+        if "{" not in name and name not in OF_A_WORKLOAD:
             values |= _latency(name, histogram)
     if len(summary.get("scripts", [])) > 1:
         for script in _busiest(summary["scripts"]):
-            values |= _script(script, elapsed_s, driven.histograms)
+            found = _script(script, elapsed_s, driven.histograms)
+            values |= {name: value for name, value in found.items() if base_name(name) in of_scripts}
     return values | dict(driven.metrics)
 
 
@@ -117,10 +121,11 @@ def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str
         values[f"failed{tag}"] = float(script["failed"])
     histogram = histograms.get(f"response_time{tag}")
     if histogram is not None and histogram.count:
-        p50, p99 = histogram.quantiles([0.50, 0.99])
+        p50, p90, p99 = histogram.quantiles([0.50, 0.90, 0.99])
         values |= {
             f"response_time_mean_s{tag}": float(f"{histogram.mean_s:.4g}"),
             f"response_time_p50_s{tag}": _short(p50),
+            f"response_time_p90_s{tag}": _short(p90),
             f"response_time_p99_s{tag}": _short(p99),
         }
     return values

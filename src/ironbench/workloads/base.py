@@ -11,11 +11,14 @@ from typing import Any
 
 from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
-from ironbench.model.record import Check
+from ironbench.model.driven import Driven
+from ironbench.model.record import Check, Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 
+SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
+"""What a record keeps of each of several scripts: few, to keep it small."""
 LEADING = ("throughput", "response_time_mean_s")
 """What a comparison of systems begins with, where a workload does not say."""
 
@@ -127,6 +130,7 @@ class Workload(ABC):
     scores: tuple[str, ...] = ("throughput",)
     """Metrics that systems are ranked by, more is better: the first of them that was measured. None: no one number
     tells which is best."""
+    script_figures: tuple[str, ...] = SCRIPT_FIGURES
     derived: str = ""
     """A sentence that must be shown with every result, when the workload resembles a published benchmark."""
     drives: bool = False
@@ -135,6 +139,8 @@ class Workload(ABC):
     """Of a workload that drives itself: the fields of `Load`, besides the seed, that mean something to it."""
     usual_warmup_s: float = 5.0
     """Where nobody says how long it warms up."""
+    usual_max_tries: int = 1
+    """Tries after serialization failures and deadlocks, where nobody asks for more."""
 
     @property
     def engines(self) -> list[str]:
@@ -164,6 +170,11 @@ class Workload(ABC):
 
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
         """What the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs); None: scripts."""
+        return None
+
+    def jobs(self, session: Session, options: Mapping[str, str], clients: int) -> Mapping[str, Any] | None:
+        """Who chooses among its scripts and sets their variables, in place of weights (`Chooser` in
+        crates/ironbench-python/src/drive.rs); None: weights choose."""
         return None
 
     def drive(self, work: Work) -> Outcome:
@@ -256,6 +267,10 @@ class Workload(ABC):
     ) -> Mapping[str, float]:
         """Figures of its own right after a trial that came to its end, by catalogue name."""
         return {}
+
+    def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+        """Figures of its own, by catalogue name, and what a reader must know besides what was `seen`."""
+        return {}, ()
 
     def fits(self, system: System, choice: Choice) -> None:
         """InputError where the system's directories are not such as it needs. Changes nothing.

@@ -1,1 +1,98 @@
-"""A brokerage derived from TPC-E: its 33 tables, its transactions, and the rules that both keep."""
+"""A brokerage derived from TPC-E: customers trade, a market answers. Its design: docs/concepts/brokerage.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironbench import engines
+from ironbench.errors import InputError, written
+from ironbench.model.driven import Driven
+from ironbench.model.record import Check, Warning
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, System
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
+from ironbench.workloads.brokerage import checks, figures, tables, transactions
+
+MOST_MARKET_CLIENTS = 8
+"""Servers of ours are started with some connections more than there are clients."""
+
+
+class Brokerage(Workload):
+    name = "brokerage"
+    doc = "Customers of brokers trade and ask, a market answers: 12 transactions over 33 tables, derived from TPC-E."
+    derived = "Derived from TPC-E: not comparable with published TPC-E results."
+    needs = ("scripts", "data")
+    scores = (figures.SCORE, "throughput")
+    script_figures = ("throughput", "failed", figures.P90)
+    usual_warmup_s = 10.0
+    usual_max_tries = 10
+    options = (
+        *tables.OPTIONS,
+        Option(
+            "price_period",
+            "20",
+            "seconds in which prices go from $20 to $30 and back, and the longest that an order waits; 900 by the "
+            "standard, with as long a warm-up",
+            lowest=1,
+            highest=3600,
+            whole=False,
+        ),
+        Option(
+            "maintenance", "60", "seconds from one Data-Maintenance to the next", lowest=0.1, highest=3600, whole=False
+        ),
+    )
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        return 60.0
+
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        return (figures.SCORE, "throughput", "response_time_mean_s")
+
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        return [transactions.script(name, engine) for name in transactions.ISOLATION]
+
+    def variables(self, options: Mapping[str, str]) -> dict[str, str]:
+        return dict.fromkeys(transactions.VARIABLES, "0")
+
+    def jobs(self, session: Session, options: Mapping[str, str], clients: int) -> Mapping[str, Any] | None:
+        return {
+            "kind": "brokerage",
+            "data": tables.dataset(session.engine, options).generator,
+            "hundredths": engines.get(session.engine).can("whole numbers"),
+            "first_trade": checks.first_trade(session),
+            "market_clients": min(MOST_MARKET_CLIENTS, max(1, clients // 4)),
+            "maintenance_s": float(options["maintenance"]),
+            "price_period_s": float(options["price_period"]),
+        }
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return tables.dataset(engine, options) if engines.get(engine).can("data") else None
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        super().accepts(system, load, choice)
+        most = int(choice.options["customers"])
+        if load.clients > most:
+            raise InputError(
+                written("load.clients", str(load.clients)),
+                f"there are {most} customers, and each of these clients stands for one at a time",
+                f"use at most {most}, or {written('workload.with', f'customers={_rounded(load.clients)}')}",
+            )
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        return checks.before(session)
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        return checks.check(session, before, summary)
+
+    def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+        return figures.assessed(driven, seen)
+
+
+def _rounded(clients: int) -> int:
+    return -(-clients // tables.LOAD_UNIT) * tables.LOAD_UNIT
+
+
+WORKLOAD = Brokerage()

@@ -5,20 +5,31 @@ Money is compared and added alone, so that the texts hold for decimals and for w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
+from ironbench.workloads.brokerage import transactions
+from ironbench.workloads.commits import Commits, commits_check
 
 _SELLS = "t_tt_id in ('TMS', 'TLS', 'TSL')"
+BROKERS = "brokers have the trades and commissions of their accounts"
 
-RULES = {
-    "brokers have the trades and commissions of their accounts": """
+
+def rules(first: int) -> dict[str, str]:
+    """Name → query. Of trades and what follows from them only those from number `first` on are read."""
+    return {
+        BROKERS: """
         select count(*) from broker left join (
             select ca_b_id, count(*) as trades, sum(t_comm) as commissions
             from trade join customer_account on ca_id = t_ca_id where t_st_id = 'CMPT' group by ca_b_id
         ) earned on ca_b_id = b_id
         where b_num_trades <> coalesce(trades, 0) or b_comm_total <> coalesce(commissions, 0)""",
-    "holdings add up to their summaries": """
+        "holdings add up to their summaries": """
         select (
             select count(*) from holding_summary left join (
                 select h_ca_id, h_s_symb, sum(h_qty) as held from holding group by h_ca_id, h_s_symb
@@ -28,41 +39,143 @@ RULES = {
             select count(*) from holding left join holding_summary on hs_ca_id = h_ca_id and hs_s_symb = h_s_symb
             where hs_qty is null
         )""",
-    "histories of holdings add up to their trades": f"""
+        "histories of holdings add up to their trades": f"""
         select count(*) from trade left join (
-            select hh_t_id, sum(hh_after_qty - hh_before_qty) as moved from holding_history group by hh_t_id
+            select hh_t_id, sum(hh_after_qty - hh_before_qty) as moved
+            from holding_history where hh_t_id >= {first} group by hh_t_id
         ) moves on hh_t_id = t_id
-        where t_st_id = 'CMPT' and coalesce(moved, 0) <> case when {_SELLS} then -t_qty else t_qty end""",
-    "histories of holdings end at what is held": """
+        where t_id >= {first} and t_st_id = 'CMPT'
+            and coalesce(moved, 0) <> case when {_SELLS} then -t_qty else t_qty end""",
+        "histories of holdings end at what is held": f"""
         select count(*) from (
-            select hh_h_t_id, sum(hh_after_qty - hh_before_qty) as left_over from holding_history group by hh_h_t_id
+            select hh_h_t_id, sum(hh_after_qty - hh_before_qty) as left_over from holding_history
+            where hh_h_t_id in (select hh_h_t_id from holding_history where hh_t_id >= {first}) group by hh_h_t_id
         ) ends left join holding on h_t_id = hh_h_t_id
         where left_over <> coalesce(h_qty, 0)""",
-    "states of trades agree with their histories": """
+        "states of trades agree with their histories": f"""
         select count(*) from trade left join trade_history on th_t_id = t_id and th_st_id = t_st_id
-        where th_t_id is null or th_dts <> t_dts""",
-    "orders with a limit were pending, others were not": """
+        where t_id >= {first} and (th_t_id is null or th_dts <> t_dts)""",
+        "orders with a limit were pending, others were not": f"""
         select count(*) from trade join trade_type on tt_id = t_tt_id
         left join trade_history on th_t_id = t_id and th_st_id = 'PNDG'
-        where (tt_is_mrkt = 1) <> (th_t_id is null)""",
-    "pending trades wait for their price, and no others": """
+        where t_id >= {first} and (tt_is_mrkt = 1) <> (th_t_id is null)""",
+        "pending trades wait for their price, and no others": f"""
         select (
             select count(*) from trade left join trade_request on tr_t_id = t_id
-            where t_st_id = 'PNDG' and tr_t_id is null
+            where t_id >= {first} and t_st_id = 'PNDG' and tr_t_id is null
         ) + (
-            select count(*) from trade_request left join trade on t_id = tr_t_id and t_st_id = 'PNDG' where t_id is null
+            select count(*) from trade_request left join trade on t_id = tr_t_id and t_st_id = 'PNDG'
+            where t_id is null
         )""",
-    "settlements agree with trades": f"""
+        "settlements agree with trades": f"""
         select count(*) from trade join customer_account on ca_id = t_ca_id left join settlement on se_t_id = t_id
-        where (t_st_id = 'CMPT') <> (se_t_id is not null) or se_amt <>
+        where t_id >= {first} and ((t_st_id = 'CMPT') <> (se_t_id is not null) or se_amt <>
             case when {_SELLS} then t_qty * t_trade_price else -t_qty * t_trade_price end
-            - t_chrg - t_comm - case when ca_tax_st = 1 then t_tax else 0 end""",
-    "cash agrees with settlements": """
+            - t_chrg - t_comm - case when ca_tax_st = 1 then t_tax else 0 end)""",
+        "cash agrees with settlements": f"""
         select count(*) from trade left join settlement on se_t_id = t_id left join cash_transaction on ct_t_id = t_id
-        where (t_st_id = 'CMPT' and t_is_cash = 1) <> (ct_t_id is not null) or ct_amt <> se_amt""",
-}
+        where t_id >= {first}
+            and ((t_st_id = 'CMPT' and t_is_cash = 1) <> (ct_t_id is not null) or ct_amt <> se_amt)""",
+    }
+
+
+RULES = rules(0)
 
 
 def kept(session: Session) -> tuple[Check, ...]:
     """All rules, held against all rows."""
     return tuple(checked(name, 0, one_row(session, sql)[0]) for name, sql in RULES.items())
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Before a trial. Nothing is under way."""
+
+    first: int
+    """The first number that a trade of this trial can have."""
+    brokers: Mapping[str, tuple[int, Decimal]]
+    balance: Decimal
+    commits: Commits
+
+
+def first_trade(session: Session) -> int:
+    return one_row(session, "select max(t_id) + 1 from trade")[0]
+
+
+def before(session: Session) -> State:
+    """Cancels what another trial left undone."""
+    for statement in transactions.cleanup(session.engine):
+        session.query(statement)
+    brokers, balance = _brokers(session), _amount(session, "select sum(ca_bal) from customer_account")
+    return State(first_trade(session), brokers, balance, Commits.read(session))
+
+
+def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    # First, for it counts this session's statements.
+    commits = commits_check(session, then.commits, summary)
+    held = rules(then.first)
+    del held[BROKERS]
+    kept = (checked(name, 0, one_row(session, sql)[0]) for name, sql in held.items())
+    return (*commits, _paid(session, then), *kept, _cash(session, then), *_counted(session, then, summary))
+
+
+def _paid(session: Session, then: State) -> Check:
+    """Brokers, by what has changed since: a trial adds up nothing that was there before it."""
+    earned = session.query(
+        "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
+        f"where t_id >= {then.first} and t_st_id = 'CMPT' group by ca_b_id"
+    )
+    gained = {broker: (int(trades or 0), Decimal(total or 0)) for broker, trades, total in earned}
+    wrong = 0
+    for broker, (trades, total) in _brokers(session).items():
+        more, commissions = gained.get(broker, (0, Decimal(0)))
+        was = then.brokers[broker]
+        wrong += (was[0] + more, was[1] + commissions) != (trades, total)
+    return checked(BROKERS, 0, wrong)
+
+
+def _cash(session: Session, then: State) -> Check:
+    moved = _amount(session, f"select sum(ct_amt) from cash_transaction where ct_t_id >= {then.first}")
+    now = _amount(session, "select sum(ca_bal) from customer_account")
+    return checked("balances moved by the cash of trades", moved, now - then.balance)
+
+
+def _counted(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """What clients were told against what is there. Of transactions cut off on their way nobody knows."""
+    unsure = int(summary.get("server_commits_uncertain", 0))
+    scripts = {script["name"]: script for script in summary["scripts"]}
+    placed, done, submitted, pending = one_row(
+        session,
+        "select count(*), sum(case when t_st_id = 'CMPT' then 1 else 0 end), "
+        "sum(case when t_st_id = 'SBMT' then 1 else 0 end), sum(case when t_st_id = 'PNDG' then 1 else 0 end) "
+        f"from trade where t_id >= {then.first}",
+    )
+    order, results = scripts["trade_order"], int(scripts["trade_result"]["completed"])
+    taken_back = int(order.get("rolled_back", 0))
+    # How many of the warm-up and after the window were taken back is not counted.
+    fewest, most = int(order["transactions"]) - taken_back, int(order["completed"]) - taken_back + unsure
+    checks = [
+        checked("orders placed are trades", f"{fewest} to {most}", placed, fewest <= placed <= most),
+        checked("results are completed trades", _between(results, unsure), done, results <= done <= results + unsure),
+    ]
+    figures = summary.get("figures", {})
+    if "market_pending_trades" in figures and not summary.get("power_cut"):
+        # The market knows every trade that is not completed.
+        known = int(figures["market_pending_trades"])
+        open_ones = submitted + pending
+        most = known + unsure
+        checks.append(checked("no trade under way is lost", f"at most {most}", open_ones, open_ones <= most))
+    return tuple(checks)
+
+
+def _between(count: int, more: int) -> str:
+    return f"{count} to {count + more}" if more else str(count)
+
+
+def _brokers(session: Session) -> dict[str, tuple[int, Decimal]]:
+    rows = session.query("select b_id, b_num_trades, b_comm_total from broker")
+    return {broker or "": (int(trades or 0), Decimal(total or 0)) for broker, trades, total in rows}
+
+
+def _amount(session: Session, sql: str) -> Decimal:
+    return Decimal(session.query(sql)[0][0] or 0)

@@ -1,0 +1,114 @@
+"""What a trial comes to: its score, its mix and its response times, each held against what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironbench import units
+from ironbench.model.driven import Driven
+from ironbench.model.record import Warning
+from ironbench.words import grouped, in_percent
+
+SCORE = "trade_results_per_s"
+MIX = {
+    "trade_status": 0.190,
+    "market_watch": 0.180,
+    "security_detail": 0.140,
+    "customer_position": 0.130,
+    "trade_order": 0.101,
+    "trade_result": 0.100,
+    "trade_lookup": 0.080,
+    "broker_volume": 0.049,
+    "trade_update": 0.020,
+    "market_feed": 0.010,
+}
+"""Transaction → its share of all but Data-Maintenance, by which the mix is specified."""
+TOLERANCE = 0.002
+"""Of each share: what the mix may miss however long a trial is."""
+CHANCE = 3.0
+"""Standard deviations of a count that may be missed by chance: results follow their orders some time later."""
+LIMITS_S = {
+    "trade_status": 1.0,
+    "market_watch": 3.0,
+    "security_detail": 3.0,
+    "customer_position": 3.0,
+    "trade_order": 2.0,
+    "trade_result": 2.0,
+    "trade_lookup": 3.0,
+    "broker_volume": 3.0,
+    "trade_update": 3.0,
+    "market_feed": 2.0,
+}
+"""Transaction → what 90 % of its response times keep."""
+MIX_MISSED = "mix-missed"
+RESPONSE_LIMIT = "response-limit-missed"
+NO_STEADY_STATE = "no-steady-state"
+P90 = "response_time_p90_s"
+LAG, QUEUE = "market_lag", "market_queue_mean"
+
+
+def allowed(name: str, transactions: float) -> float:
+    """By how many a trial of so many transactions may miss the specified number of one."""
+    specified = MIX[name] * transactions
+    return TOLERANCE * specified + CHANCE * math.sqrt(specified)
+
+
+def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+    summary = driven.summary
+    elapsed_s = float(summary.get("elapsed_s") or 0.0)
+    counts = {script["name"]: int(script["transactions"]) for script in summary.get("scripts", ())}
+    if elapsed_s <= 0 or not counts:
+        return {}, ()
+    slowest = {
+        name: histogram.quantiles([0.90])[0]
+        for name in LIMITS_S
+        if (histogram := driven.histograms.get(f"response_time{{script={name}}}")) is not None and histogram.count
+    }
+    values = {SCORE: counts.get("trade_result", 0) / elapsed_s}
+    values |= {**_taken_back(summary), **_queue(summary)}
+    lag = driven.histograms.get(LAG)
+    if lag is not None and lag.count:
+        values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
+    return values, (*_mix(counts), *_slow(slowest), *_unsteady(seen))
+
+
+def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
+    scripts = {script["name"]: script for script in summary["scripts"]}
+    taken_back = scripts.get("trade_order", {}).get("rolled_back")
+    return {} if taken_back is None else {"orders_taken_back": float(taken_back)}
+
+
+def _queue(summary: Mapping[str, Any]) -> dict[str, float]:
+    waiting = summary.get("figures", {}).get(QUEUE)
+    return {} if waiting is None else {QUEUE: float(waiting)}
+
+
+def _mix(counts: Mapping[str, int]) -> list[Warning]:
+    whole = sum(counts.get(name, 0) for name in MIX)
+    missed = []
+    for name, share in MIX.items():
+        count = counts.get(name, 0)
+        if abs(count - share * whole) > allowed(name, whole):
+            span = allowed(name, whole) / whole if whole else 0.0
+            missed.append(
+                f"{name} was {in_percent(count / whole if whole else 0.0)} of {grouped(whole)} transactions "
+                f"(specified: {in_percent(share)}, allowed: {in_percent(span)} more or less)"
+            )
+    return [Warning(MIX_MISSED, f"out of mix: {'; '.join(missed)}")] if missed else []
+
+
+def _slow(slowest: Mapping[str, float]) -> list[Warning]:
+    over = [
+        f"{name} {units.span(value)} (limit {units.span(LIMITS_S[name])})"
+        for name, value in slowest.items()
+        if value > LIMITS_S[name]
+    ]
+    text = f"90 % of response times exceed their limit: {', '.join(over)}"
+    return [Warning(RESPONSE_LIMIT, text)] if over else []
+
+
+def _unsteady(seen: Sequence[Warning]) -> list[Warning]:
+    texts = [warning.text for warning in seen if warning.code == "not-steady"]
+    return [Warning(NO_STEADY_STATE, f"without a steady state: {texts[0]}")] if texts else []
