@@ -338,12 +338,12 @@ class Builder:
         system = replace(system, layout=arrange.laid_out(system.layout, mounted))
         if system.dsn is None:  # a server of others stays as it is
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
-        asked = system
-        system, self.secrets[setup.cell.name] = self._validated(asked, load.clients)
+        asked, connections = system, workload.connections(load.clients)
+        system, self.secrets[setup.cell.name] = self._validated(asked, connections)
         if choice.data and choice.data.brought and asked.layout.data is None and system.layout.data is not None:
             # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
-            system, self.secrets[setup.cell.name] = self._validated(asked, load.clients)
+            system, self.secrets[setup.cell.name] = self._validated(asked, connections)
         caches.require(system, load)
         workload.fits(system, choice)
         _require_room(system, estimate_bytes)

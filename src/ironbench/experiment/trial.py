@@ -205,5 +205,9 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: TrialNo
 
 def _most_clients(lab: Lab) -> int:
     """Every engine of a lab is made to take as many, so that they differ in nothing but the factors."""
-    searches = [setup.search.high for setup in lab.setups if setup.search and setup.search.of == "clients"]
-    return max([*searches, *(setup.cell.load.clients for setup in lab.setups)])
+    most = 1
+    for setup in lab.setups:
+        search = setup.search.high if setup.search and setup.search.of == "clients" else 0
+        workload = workloads.get(setup.choice.workload)
+        most = max(most, workload.connections(max(search, setup.cell.load.clients)))
+    return most

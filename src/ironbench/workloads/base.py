@@ -164,6 +164,10 @@ class Workload(ABC):
         """How many work at once at most, and which they are, where those are not the clients of a load; else None."""
         return None
 
+    def connections(self, clients: int) -> int:
+        """How many work on the engine at a load of so many clients; more, where some wait for work of others."""
+        return clients
+
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The scripts in the engine's dialect, with their weights; none where the workload drives itself."""
         return []

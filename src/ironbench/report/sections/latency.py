@@ -7,7 +7,7 @@ from typing import Any
 
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.timelines import Percentiles
-from ironbench.catalogue import part_of
+from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -136,6 +136,8 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
     return Table(head, tuple(rows))
 
 
+P90 = "response_time_p90_s"
+"""Of scripts that a workload holds to limits: its own section shows them."""
 _BY_SCRIPT = (
     *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
     ("response_time_p99_s", "s"),
@@ -162,7 +164,7 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
             ]
             failed = _failed(script, part.curve.main.trials if part.curve.main else ())
             rows.append((script.removeprefix("script="), cells[0], failed, *cells[1:]))
-        if len(rows) > 1:
+        if len(rows) > 1 and not any(base_name(name) == P90 for name in metrics if part_of(name)):
             head = ("script", "throughput", "failed", "mean", "median", "99th percentile")
             tables.append((part.name, Table(head, tuple(rows))))
     return tables

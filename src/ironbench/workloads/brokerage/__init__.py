@@ -14,8 +14,11 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.brokerage import checks, figures, tables, transactions
 
-MOST_MARKET_CLIENTS = 8
-"""Servers of ours are started with some connections more than there are clients."""
+
+def market_clients(clients: int) -> int:
+    """Those of the market take a tenth of the transactions and, since a result takes longest, almost half of the time:
+    as many as customers are always enough, and whoever has no work costs a connection."""
+    return max(2, clients)
 
 
 class Brokerage(Workload):
@@ -26,7 +29,7 @@ class Brokerage(Workload):
     scores = (figures.SCORE, "throughput")
     script_figures = ("throughput", "failed", figures.P90)
     usual_warmup_s = 10.0
-    usual_max_tries = 10
+    usual_max_tries = 50
     options = (
         *tables.OPTIONS,
         Option(
@@ -52,6 +55,9 @@ class Brokerage(Workload):
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         return [transactions.script(name, engine) for name in transactions.ISOLATION]
 
+    def connections(self, clients: int) -> int:
+        return clients + market_clients(clients) + 1
+
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return dict.fromkeys(transactions.VARIABLES, "0")
 
@@ -61,7 +67,7 @@ class Brokerage(Workload):
             "data": tables.dataset(session.engine, options).generator,
             "hundredths": engines.get(session.engine).can("whole numbers"),
             "first_trade": checks.first_trade(session),
-            "market_clients": min(MOST_MARKET_CLIENTS, max(1, clients // 4)),
+            "market_clients": market_clients(clients),
             "maintenance_s": float(options["maintenance"]),
             "price_period_s": float(options["price_period"]),
         }

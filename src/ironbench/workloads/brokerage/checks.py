@@ -161,7 +161,7 @@ def _counted(session: Session, then: State, summary: Mapping[str, Any]) -> tuple
     figures = summary.get("figures", {})
     if "market_pending_trades" in figures and not summary.get("power_cut"):
         # The market knows every trade that is not completed.
-        known = int(figures["market_pending_trades"])
+        known = int(figures["market_pending_trades"]) + int(figures["market_waiting_limits"])
         open_ones = submitted + pending
         most = known + unsure
         checks.append(checked("no trade under way is lost", f"at most {most}", open_ones, open_ones <= most))

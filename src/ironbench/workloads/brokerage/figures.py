@@ -46,7 +46,7 @@ MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
 P90 = "response_time_p90_s"
-LAG, QUEUE = "market_lag", "market_queue_mean"
+LAG, QUEUE, TAKEN_BACK = "market_lag", "market_queue_mean", "orders_taken_back"
 
 
 def allowed(name: str, transactions: float) -> float:
@@ -77,7 +77,7 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
 def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
     scripts = {script["name"]: script for script in summary["scripts"]}
     taken_back = scripts.get("trade_order", {}).get("rolled_back")
-    return {} if taken_back is None else {"orders_taken_back": float(taken_back)}
+    return {} if taken_back is None else {TAKEN_BACK: float(taken_back)}
 
 
 def _queue(summary: Mapping[str, Any]) -> dict[str, float]:
@@ -91,12 +91,13 @@ def _mix(counts: Mapping[str, int]) -> list[Warning]:
     for name, share in MIX.items():
         count = counts.get(name, 0)
         if abs(count - share * whole) > allowed(name, whole):
-            span = allowed(name, whole) / whole if whole else 0.0
+            is_share = in_percent(count / whole if whole else 0.0)
             missed.append(
-                f"{name} was {in_percent(count / whole if whole else 0.0)} of {grouped(whole)} transactions "
-                f"(specified: {in_percent(share)}, allowed: {in_percent(span)} more or less)"
+                (abs(count / (share * whole) - 1) if whole else 1.0, f"{name} {is_share} for {in_percent(share)}")
             )
-    return [Warning(MIX_MISSED, f"out of mix: {'; '.join(missed)}")] if missed else []
+    # The worst first; when results are missing, all others have a larger share.
+    worst = ", ".join(words for _, words in sorted(missed, reverse=True)[:2])
+    return [Warning(MIX_MISSED, f"out of mix: {worst} of {grouped(whole)} transactions")] if missed else []
 
 
 def _slow(slowest: Mapping[str, float]) -> list[Warning]:

@@ -1,6 +1,10 @@
 -- The market has answered: an order has become a trade. What it moves in the account's holdings, what it costs, and who
 -- is paid.
+-- A serializable transaction marks what it reads: a sequential scan marks the whole table, and then any two results that
+-- run at the same time conflict over the few brokers. So small tables are read by their keys, too, and holdings are found
+-- again by their places (PostgreSQL 18 documentation, 13.2.3).
 begin;
+set local enable_seqscan = off;
 select t_ca_id, t_tt_id, t_s_symb, t_qty, t_is_cash, t_lifo, case when tt_is_sell = 1 then -t_qty else t_qty end as signed
 from trade join trade_type on tt_id = t_tt_id where t_id = :trade_id \gset
 select ca_b_id, ca_c_id, ca_tax_st from customer_account where ca_id = :t_ca_id \gset
@@ -16,11 +20,11 @@ update holding_summary set hs_qty = :left where hs_ca_id = :t_ca_id and hs_s_sym
 \set gain 0
 \if :hs_qty * :signed < 0
 with met as (
-    select h_t_id, h_price, h_qty, h_qty + sign(:signed::integer) * least(abs(h_qty), abs(:signed::integer) - before) as after_qty
+    select place, h_t_id, h_price, h_qty, h_qty + sign(:signed::integer) * least(abs(h_qty), abs(:signed::integer) - before) as after_qty
     from (
-        select h_t_id, h_price, h_qty, case when :t_lifo = 1 then total - running else running - abs(h_qty) end as before
+        select place, h_t_id, h_price, h_qty, case when :t_lifo = 1 then total - running else running - abs(h_qty) end as before
         from (
-            select h_t_id, h_price, h_qty, sum(abs(h_qty)) over (order by h_dts, h_t_id) as running,
+            select ctid as place, h_t_id, h_price, h_qty, sum(abs(h_qty)) over (order by h_dts, h_t_id) as running,
                 sum(abs(h_qty)) over () as total
             from holding where h_ca_id = :t_ca_id and h_s_symb = :t_s_symb
         ) held
@@ -30,9 +34,9 @@ with met as (
     insert into holding_history (hh_h_t_id, hh_t_id, hh_before_qty, hh_after_qty)
     select h_t_id, :trade_id, h_qty, after_qty from met
 ), kept as (
-    update holding set h_qty = after_qty from met where holding.h_t_id = met.h_t_id and after_qty <> 0
+    update holding set h_qty = after_qty from met where holding.ctid = place and after_qty <> 0
 ), gone as (
-    delete from holding using met where holding.h_t_id = met.h_t_id and after_qty = 0
+    delete from holding using met where holding.ctid = place and after_qty = 0
 )
 select coalesce(sum(after_qty - h_qty), 0) as moved,
     coalesce(sum((h_qty - after_qty) * (:price::numeric - h_price)), 0) as gain
