@@ -214,7 +214,7 @@ class _Drive:
         if (units := workload.units(self._options)) is not None:
             load = replace(load, transactions=-(-units // load.clients))
         work = workload.core_work(session.engine, self._options)
-        tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load.clients))
+        tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load))
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)

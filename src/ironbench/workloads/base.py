@@ -176,7 +176,7 @@ class Workload(ABC):
         """What the core does in place of scripts (`Work` in crates/ironbench-python/src/drive.rs); None: scripts."""
         return None
 
-    def jobs(self, session: Session, options: Mapping[str, str], clients: int) -> Mapping[str, Any] | None:
+    def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         """Who chooses among its scripts and sets their variables, in place of weights (`Chooser` in
         crates/ironbench-python/src/drive.rs); None: weights choose."""
         return None

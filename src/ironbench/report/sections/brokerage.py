@@ -9,7 +9,7 @@ from ironbench.analyse.summarise import Summary
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import measured, percent, quantity, unit_of
 from ironbench.report.section import Section
-from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, QUEUE, SCORE, TAKEN_BACK, allowed
+from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
 
 PLACE = 110
 _LEAD = (
@@ -21,7 +21,6 @@ _FACTS = {
     "Trade-Results per second": SCORE,
     "all transactions per second": "throughput",
     "market's lag, 99th percentile": f"{LAG}_p99_s",
-    "work waiting for the market, mean": QUEUE,
     "orders taken back, of a trial": TAKEN_BACK,
     "retries, of a trial": "retries",
     "failed transactions, of a trial": "failed",

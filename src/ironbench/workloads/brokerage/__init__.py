@@ -42,6 +42,13 @@ class Brokerage(Workload):
             whole=False,
         ),
         Option(
+            "isolation",
+            "levels",
+            "of a Trade-Result: levels: serializable, as specified; locks: read committed, and its account is locked "
+            "first, by which it is serializable among these transactions",
+            choices=("levels", "locks"),
+        ),
+        Option(
             "maintenance", "60", "seconds from one Data-Maintenance to the next", lowest=0.1, highest=3600, whole=False
         ),
     )
@@ -53,7 +60,8 @@ class Brokerage(Workload):
         return (figures.SCORE, "throughput", "response_time_mean_s")
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        return [transactions.script(name, engine) for name in transactions.ISOLATION]
+        levels = transactions.ISOLATION | (transactions.BY_LOCKS if choice.options["isolation"] == "locks" else {})
+        return [transactions.script(name, engine, isolation) for name, isolation in levels.items()]
 
     def connections(self, clients: int) -> int:
         return clients + market_clients(clients) + 1
@@ -61,13 +69,15 @@ class Brokerage(Workload):
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return dict.fromkeys(transactions.VARIABLES, "0")
 
-    def jobs(self, session: Session, options: Mapping[str, str], clients: int) -> Mapping[str, Any] | None:
+    def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         return {
             "kind": "brokerage",
             "data": tables.dataset(session.engine, options).generator,
             "hundredths": engines.get(session.engine).can("whole numbers"),
             "first_trade": checks.first_trade(session),
-            "market_clients": market_clients(clients),
+            "market_clients": market_clients(load.clients),
+            # One client and a number of transactions: the same seed gives the same final state.
+            "alone": load.clients == 1 and load.transactions is not None,
             "maintenance_s": float(options["maintenance"]),
             "price_period_s": float(options["price_period"]),
         }
@@ -77,6 +87,11 @@ class Brokerage(Workload):
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
+        dialect = engines.get(system.engine).traits.dialect
+        if choice.options["isolation"] == "locks" and dialect.transaction("serializable") == "begin":
+            raise InputError(
+                written("workload.with", "isolation=locks"), f"{system.engine} has one isolation level", "leave it out"
+            )
         most = int(choice.options["customers"])
         if load.clients > most:
             raise InputError(

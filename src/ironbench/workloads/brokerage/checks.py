@@ -151,11 +151,9 @@ def _counted(session: Session, then: State, summary: Mapping[str, Any]) -> tuple
         f"from trade where t_id >= {then.first}",
     )
     order, results = scripts["trade_order"], int(scripts["trade_result"]["completed"])
-    taken_back = int(order.get("rolled_back", 0))
-    # How many of the warm-up and after the window were taken back is not counted.
-    fewest, most = int(order["transactions"]) - taken_back, int(order["completed"]) - taken_back + unsure
+    orders = int(order["completed"]) - int(order["rolled_back_in_all"])
     checks = [
-        checked("orders placed are trades", f"{fewest} to {most}", placed, fewest <= placed <= most),
+        checked("orders placed are trades", _between(orders, unsure), placed, orders <= placed <= orders + unsure),
         checked("results are completed trades", _between(results, unsure), done, results <= done <= results + unsure),
     ]
     figures = summary.get("figures", {})

@@ -46,7 +46,7 @@ MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
 P90 = "response_time_p90_s"
-LAG, QUEUE, TAKEN_BACK = "market_lag", "market_queue_mean", "orders_taken_back"
+LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 
 def allowed(name: str, transactions: float) -> float:
@@ -67,7 +67,7 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
         if (histogram := driven.histograms.get(f"response_time{{script={name}}}")) is not None and histogram.count
     }
     values = {SCORE: counts.get("trade_result", 0) / elapsed_s}
-    values |= {**_taken_back(summary), **_queue(summary)}
+    values |= _taken_back(summary)
     lag = driven.histograms.get(LAG)
     if lag is not None and lag.count:
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
@@ -78,11 +78,6 @@ def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
     scripts = {script["name"]: script for script in summary["scripts"]}
     taken_back = scripts.get("trade_order", {}).get("rolled_back")
     return {} if taken_back is None else {TAKEN_BACK: float(taken_back)}
-
-
-def _queue(summary: Mapping[str, Any]) -> dict[str, float]:
-    waiting = summary.get("figures", {}).get(QUEUE)
-    return {} if waiting is None else {QUEUE: float(waiting)}
 
 
 def _mix(counts: Mapping[str, int]) -> list[Warning]:

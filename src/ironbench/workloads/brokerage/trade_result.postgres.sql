@@ -7,7 +7,7 @@ begin;
 set local enable_seqscan = off;
 select t_ca_id, t_tt_id, t_s_symb, t_qty, t_is_cash, t_lifo, case when tt_is_sell = 1 then -t_qty else t_qty end as signed
 from trade join trade_type on tt_id = t_tt_id where t_id = :trade_id \gset
-select ca_b_id, ca_c_id, ca_tax_st from customer_account where ca_id = :t_ca_id \gset
+select ca_b_id, ca_c_id, ca_tax_st from customer_account where ca_id = :t_ca_id for no key update \gset
 select coalesce(sum(hs_qty), 0) as hs_qty, count(*) as summaries
 from holding_summary where hs_ca_id = :t_ca_id and hs_s_symb = :t_s_symb \gset
 \set left :hs_qty + :signed

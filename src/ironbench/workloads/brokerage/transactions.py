@@ -34,10 +34,15 @@ VARIABLES = (
 """What whoever chooses a transaction sets before it begins."""
 
 
-def script(name: str, engine: str) -> ScriptSource:
-    """In the engine's words, begun with the isolation that the transaction needs."""
+BY_LOCKS = {"trade_result": "read committed"}
+"""What is different where the lock of its account keeps results of an account apart: no other transaction changes what
+a result reads and writes twice."""
+
+
+def script(name: str, engine: str, isolation: str = "") -> ScriptSource:
+    """In the engine's words, begun with the isolation that the transaction needs unless another is given."""
     source = base.script(FOLDER, name, engine)
-    begin = engines.get(engine).traits.dialect.transaction(ISOLATION[name])
+    begin = engines.get(engine).traits.dialect.transaction(isolation or ISOLATION[name])
     # Only the engine knows how an isolation is asked for.
     return ScriptSource(name, source.text.replace("\nbegin;\n", f"\n{begin};\n", 1))
 

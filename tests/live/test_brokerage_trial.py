@@ -1,0 +1,95 @@
+"""Whole trials of the brokerage on real engines: customers, market and maintenance keep its rules together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from brokerage_bank import OPTIONS, Bank, opened
+
+from ironbench import _core, workloads
+from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.model.record import Check
+from ironbench.model.system import Choice, Load
+from ironbench.workloads.brokerage import checks
+
+pytestmark = [pytest.mark.live, pytest.mark.long]
+
+WORKLOAD = workloads.get("brokerage")
+
+
+@pytest.fixture(scope="module", params=("postgres", "sqlite", "mariadb"))
+def bank(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
+    with opened(request.param, tmp_path_factory.mktemp("bank")) as bank:
+        yield bank
+
+
+class Trial:
+    def __init__(self, bank: Bank, load: Load, **options: str) -> None:
+        self._session, self._options = bank.session, WORKLOAD.validated(OPTIONS | options)
+        session, choice = bank.session, Choice("brokerage", self._options)
+        self._before = WORKLOAD.before(session, self._options)
+        tasks = Tasks(
+            WORKLOAD.scripts(session.engine, choice),
+            WORKLOAD.variables(self._options),
+            jobs=WORKLOAD.jobs(session, self._options, load),
+        )
+        plan = compiled_plan(session.target(), tasks, load, ())
+        self.summary: dict[str, Any] = json.loads(_core.drive(plan).summary)
+        self.completed = {script["name"]: script["completed"] for script in self.summary["scripts"]}
+
+    def checks(self) -> dict[str, Check]:
+        found = WORKLOAD.check(self._session, self._options, self._before, self.summary)
+        return {check.name: check for check in found}
+
+    def failed(self) -> set[str]:
+        return {name for name, check in self.checks().items() if not check.passed}
+
+
+def load(clients: int = 2, duration_s: float | None = 6.0, transactions: int | None = None) -> Load:
+    return Load(clients, duration_s=duration_s, transactions=transactions, warmup_s=0.0, max_tries=50, seed=7)
+
+
+def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_when_it_is_broken(bank: Bank) -> None:
+    trial = Trial(bank, load(), price_period="2", maintenance="0.5")
+    assert not trial.summary["failed"], trial.summary["error_messages"]
+    assert all(trial.completed.values()), trial.completed
+    assert trial.failed() == set()
+    done = "(select max(t_id) from trade where t_st_id = 'CMPT' and t_is_cash = 1)"
+    tampered = {
+        checks.BROKERS: "update broker set b_num_trades = b_num_trades + 1",
+        "balances moved by the cash of trades": "update customer_account set ca_bal = ca_bal + 1",
+        "settlements agree with trades": f"update settlement set se_amt = se_amt + 1 where se_t_id = {done}",
+        "states of trades agree with their histories": (
+            f"update trade_history set th_st_id = 'CNCL' where th_t_id = {done} and th_st_id = 'CMPT'"
+        ),
+    }
+    for name, statement in tampered.items():
+        bank.session.query("begin")
+        bank.session.query(statement)
+        assert name in trial.failed(), statement
+        bank.session.query("rollback")
+    trial.summary["figures"]["market_pending_trades"] -= 1
+    assert trial.failed() == {"no trade under way is lost"}
+
+
+def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
+    # So long a period that many orders wait when the trial ends.
+    first = Trial(bank, load(duration_s=3.0), price_period="600")
+    assert first.failed() == set()
+    left = bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')")
+    assert left > 0
+    cancelled = bank.number("select count(*) from trade where t_st_id = 'CNCL'")
+    second = Trial(bank, load(duration_s=3.0), price_period="2")
+    assert bank.number("select count(*) from trade where t_st_id = 'CNCL'") == cancelled + left
+    assert second.failed() == set() and bank.broken() == []
+
+
+def test_results_kept_apart_by_locks_keep_the_same_rules(bank: Bank) -> None:
+    if bank.engine == "sqlite":
+        pytest.skip("it has one isolation level")
+    trial = Trial(bank, load(clients=8), price_period="2", isolation="locks")
+    assert trial.failed() == set() and bank.broken() == []
+    assert trial.completed["trade_result"] > 0

@@ -1,0 +1,100 @@
+"""What a trial of the brokerage comes to: score, mix, limits and steady state, from a summary alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench import _core, workloads
+from ironbench.errors import InputError
+from ironbench.model.driven import Driven
+from ironbench.model.record import SUSPICIOUS, Warning
+from ironbench.model.system import Choice, Load, System
+from ironbench.workloads.brokerage import figures, tables
+
+DECKS = 60
+COUNTS = {name: round(share * 1000 * DECKS) for name, share in figures.MIX.items()}
+
+
+def driven(slow: str = "", seconds: float = 60.0, **changes: int) -> Driven:
+    scripts = [
+        {"name": name, "transactions": count, "rolled_back": count // 101} for name, count in (COUNTS | changes).items()
+    ]
+    histograms = {}
+    for name in COUNTS:
+        histogram = _core.Histogram()
+        for _ in range(100):
+            histogram.record(5_000_000_000 if name == slow else 10_000_000)
+        histograms[f"response_time{{script={name}}}"] = histogram
+    return Driven("", True, summary={"elapsed_s": seconds, "scripts": scripts}, histograms=histograms)
+
+
+def warned(of: Driven, *seen: Warning) -> list[str]:
+    return [warning.code for warning in figures.assessed(of, seen)[1]]
+
+
+def test_shares_of_the_mix_add_up_to_one_and_have_a_limit_each() -> None:
+    assert sum(figures.MIX.values()) == pytest.approx(1.0)
+    assert figures.MIX.keys() == figures.LIMITS_S.keys()
+
+
+def test_the_score_is_the_rate_of_results() -> None:
+    values, warnings = figures.assessed(driven(), ())
+    assert values[figures.SCORE] == pytest.approx(COUNTS["trade_result"] / 60)
+    assert values[figures.TAKEN_BACK] == COUNTS["trade_order"] // 101
+    assert warnings == ()
+
+
+def test_missing_results_are_out_of_mix() -> None:
+    count = COUNTS["trade_result"]
+    few = round(count - figures.allowed("trade_result", sum(COUNTS.values())))
+    assert warned(driven(trade_result=few + 60)) == []
+    (warning,) = figures.assessed(driven(trade_result=few - 60), ())[1]
+    assert warning.code == "mix-missed" and "trade_result 9.5\u202f% for 10\u202f%" in warning.text
+
+
+def test_what_may_be_missed_by_chance_is_a_smaller_share_of_a_longer_trial() -> None:
+    shares = [figures.allowed("market_feed", count) / count for count in (10**4, 10**6, 10**10)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] == pytest.approx(0.01 * 0.002, rel=0.2)
+
+
+def test_slow_transactions_and_no_steady_state_make_a_trial_suspect() -> None:
+    assert warned(driven(slow="market_feed")) == ["response-limit-missed"]
+    unsteady = Warning("not-steady", "throughput drifted by −20 % during the trial")
+    assert warned(driven(), unsteady) == ["no-steady-state"]
+    assert {figures.MIX_MISSED, figures.RESPONSE_LIMIT, figures.NO_STEADY_STATE} <= SUSPICIOUS
+
+
+def test_a_trial_without_a_window_has_no_figures() -> None:
+    assert figures.assessed(driven(seconds=0.0), ()) == ({}, ())
+    assert figures.assessed(Driven("", True), ()) == ({}, ())
+
+
+def refusal(engine: str, clients: int, **options: str) -> InputError:
+    workload = workloads.get("brokerage")
+    with pytest.raises(InputError) as refused:
+        workload.accepts(System(engine, "t"), Load(clients), Choice("brokerage", workload.validated(options)))
+    return refused.value
+
+
+def test_each_client_stands_for_a_customer_of_its_own() -> None:
+    refused = refusal("postgres", 1001, customers="1000")
+    assert "there are 1000 customers" in refused.cause
+    assert "customers=2000" in refused.hint
+
+
+def test_an_engine_of_one_isolation_level_has_no_choice() -> None:
+    assert "has one isolation level" in refusal("sqlite", 1, isolation="locks").cause
+
+
+def test_the_market_has_connections_of_its_own() -> None:
+    workload = workloads.get("brokerage")
+    assert [workload.connections(clients) for clients in (1, 2, 8)] == [4, 5, 17]
+    assert workloads.get("igen-oltp").connections(8) == 8
+
+
+def test_the_derived_sentence_and_the_score_are_the_workloads() -> None:
+    workload = workloads.get("brokerage")
+    assert "not comparable with published TPC-E results" in workload.derived
+    assert workload.scores[0] == figures.SCORE
+    assert {option.name for option in tables.OPTIONS} < {option.name for option in workload.options}
