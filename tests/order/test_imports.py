@@ -18,6 +18,7 @@ STAGES = [
     "plan",
     "machine",
     "process",
+    "remote",
     "engines",
     "devices",
     "workloads",

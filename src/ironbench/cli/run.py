@@ -34,6 +34,9 @@ def run(
         str, OPTION(help="See `ironbench list engines`.  [default: the preferred one that the workload runs on]")
     ] = "",
     dsn: Annotated[str, OPTION(help="A server that is already running, as URI or key=value pairs.")] = "",
+    server: Annotated[
+        str, OPTION(metavar="ssh://USER@HOST", help="The machine of that server, to be watched there.")
+    ] = "",
     clients: Annotated[
         str, OPTION(help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best.")
     ] = "1",

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ironbench.workloads.base import ScriptSource
 
 
+Follow = Callable[[str, float], None]
+"""Called several times a second and at the end: the phase of a trial, and the seconds since its window began."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tasks:
     """What clients do: scripts with their variables, or other work of the core in their place."""
@@ -79,12 +83,13 @@ def run(
     show: Callable[[float, str], None],
     child: Placement | None = None,
     lines: Lines | None = None,
+    follow: Follow = lambda phase, elapsed_s: None,
 ) -> DriveResult:
     """Blocks until the trial is over, here or in a child: the process that a library engine runs in."""
     from ironbench import _core
 
     progress = _core.Progress()
-    with _Watched(progress, load, show, lines):
+    with _Watched(progress, load, show, lines, follow):
         return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
@@ -167,8 +172,16 @@ LOOKS_PER_S = 5
 class _Watched:
     """Shows the progress five times a second from a thread that does nothing else."""
 
-    def __init__(self, progress: Progress, load: Load, show: Callable[[float, str], None], lines: Lines | None) -> None:
+    def __init__(
+        self,
+        progress: Progress,
+        load: Load,
+        show: Callable[[float, str], None],
+        lines: Lines | None,
+        follow: Follow,
+    ) -> None:
         self._lines = lines
+        self._follow = follow
         self._progress = progress
         self._load = load
         self._show = show
@@ -181,6 +194,7 @@ class _Watched:
     def __exit__(self, *exc: object) -> None:
         self._done.set()
         self._thread.join()
+        self._follow(self._progress.phase, self._progress.elapsed_s)
         if self._lines:
             self._lines.look(self._progress)
 
@@ -192,6 +206,7 @@ class _Watched:
             warmed = done if phase in ("connect", "warmup") else warmed
             note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
             self._show(_fraction(self._load, done - warmed, elapsed), note)
+            self._follow(phase, elapsed)
             if self._lines:
                 self._lines.look(self._progress)
 

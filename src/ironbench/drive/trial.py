@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from ironbench.drive import power
 from ironbench.drive.commands import commands
 from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Lines, Tasks, compiled_plan, run
+from ironbench.drive.run import Follow, Lines, Tasks, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.insight import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
@@ -56,6 +57,7 @@ class Surroundings:
     """The power goes after the measured time, and the checks judge what is left."""
     checking: Callable[[], AbstractContextManager[None]] = nullcontext
     """The checks are made in it where the power stays."""
+    follow: Follow = lambda phase, elapsed_s: None
 
 
 def drive(
@@ -132,7 +134,8 @@ class _Drive:
             ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s)
             lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
             load = replace(trial.cell.load, seed=self._seed)
-            result = _with_cpu(session, lambda: self._window(load, lambda: (*sources(), *ready.sources), show, lines))
+            window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, lines, around.follow)
+            result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
         checkable = has_data and ended
@@ -205,12 +208,17 @@ class _Drive:
         return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None)
 
     def _window(
-        self, load: Load, sources: Callable[[], Iterable[Source]], show: Show, lines: Lines | None = None
+        self,
+        load: Load,
+        sources: Callable[[], Iterable[Source]],
+        show: Show,
+        lines: Lines | None = None,
+        follow: Follow = lambda phase, elapsed_s: None,
     ) -> Driven:
         """What is measured: the core's drive loop, or the workload's own work."""
         plan, session, workload = self._plan, self._session, self._workload
         if workload.drives:
-            return run_work(plan, session, load, sources, show, self._begun)
+            return run_work(plan, session, load, sources, show, self._begun, follow)
         if (units := workload.units(self._options)) is not None:
             load = replace(load, transactions=-(-units // load.clients))
         work = workload.core_work(session.engine, self._options)
@@ -221,7 +229,7 @@ class _Drive:
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         child = Placement(self._begun.log, plan.system.server_cpus or (), session.within()) if in_child else None
-        return _unpacked(run(compiled, load, show, child, lines), self._begun.at)
+        return _unpacked(run(compiled, load, show, child, lines, follow), self._begun.at)
 
 
 def _unpacked(result: DriveResult, started: str) -> Driven:

@@ -50,12 +50,13 @@ def run_work(
     sources: Callable[[], Iterable[Source]],
     show: Callable[[float, str], None],
     begun: Begun,
+    follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
 ) -> Driven:
     """Runs one trial. What the workload raises is raised."""
     workload = workloads.get(plan.choice.workload)
     # `target` first: a library engine may end its process then, and what is observed is the one that does the work.
     target = session.target(load.protocol, load.io)
-    window = MeasuredWindow(target, sources())
+    window = MeasuredWindow(target, sources(), follow)
     with interruptible() as interrupt, _bound(_cpus(plan.system)):
         work = Work(
             session=session,
@@ -75,9 +76,15 @@ def run_work(
 class MeasuredWindow:
     """Observers sample from its start to its end, and CPU time is counted."""
 
-    def __init__(self, target: Mapping[str, Any], sources: Iterable[Source]) -> None:
+    def __init__(
+        self,
+        target: Mapping[str, Any],
+        sources: Iterable[Source],
+        follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
+    ) -> None:
         self._target = target
         self._sources = tuple(sources)
+        self._follow = follow
         self._began = self._ended = 0.0
         self.started_unix_s = 0.0
         self.cpu = (0.0, 0.0)
@@ -99,11 +106,13 @@ class MeasuredWindow:
         self.started_unix_s = time.time()
         sampler.start()
         self._began = time.perf_counter()
+        self._follow("run", 0.0)
         try:
             yield self
         finally:
             self._ended = time.perf_counter()
             sampler.mark()
+            self._follow("drain", self.elapsed_s)
             after = _cpu()
             seen = sampler.stop()
             self.seen = {**msgspec.json.decode(seen.summary, type=dict[str, Any]), "samples": seen.samples}

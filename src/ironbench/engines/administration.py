@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ironbench import units
 from ironbench.engines.insight import Insight
+from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.words import counted
@@ -81,6 +82,18 @@ def _short(sizes: Mapping[str, int]) -> str:
     return f"{names}; {units.stored(sum(sizes.values()))}"
 
 
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What can be seen of a server on its machine, by its own numbers and paths there."""
+
+    processes: tuple[int, ...] = ()
+    """Its first one is enough: the others descend from it."""
+    directories: Mapping[str, str] = field(default_factory=dict)
+    """By role, as far as they are known."""
+    unseen: str = ""
+    """Why its processes are not seen; empty: they are."""
+
+
 class Administration:
     marks: bool = False
     """Whether what ironbench makes can be marked, so that it can be distinguished from what others made."""
@@ -147,6 +160,10 @@ class Administration:
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
         """Log that a crash would have to replay; `log_bytes`: `Written.log_bytes` now."""
         return 0
+
+    def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
+        """Where the server is on a machine that may be another one. FailureError."""
+        return Whereabouts(unseen="it is not known how to find its processes")
 
     insight: Insight = Insight()
     """What it says of a trial from the inside."""

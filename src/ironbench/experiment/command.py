@@ -39,6 +39,7 @@ class Asked:
     files: tuple[str, ...] = ()
     engine: str = ""
     dsn: str = ""
+    server: str = ""
     clients: str = "1"
     threads: int = 1
     rate: float | str | None = None

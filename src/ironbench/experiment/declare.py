@@ -18,7 +18,7 @@ from ironbench.drive import caches
 from ironbench.drive.power import WAYS
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, in_a_file, nearest, written
-from ironbench.experiment import metric_checks, screening, size
+from ironbench.experiment import metric_checks, screening, size, watching
 from ironbench.experiment.size import Planned, possible
 from ironbench.load import own
 from ironbench.machine import space
@@ -289,7 +289,7 @@ class Builder:
         available = os.sched_getaffinity(0)
         label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
         system = resolve.system(sections, label, folder, available)
-        system = replace(system, engine=engine.name, commands=self._commands(cell))
+        system = watching.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
         choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
         usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries

@@ -16,6 +16,7 @@ from ironbench.experiment import upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.upkeep import Upkeep
+from ironbench.experiment.watching import of_trial
 from ironbench.load import Loaded, own, restore
 from ironbench.load.databases import TrialDatabases
 from ironbench.load.source import Snapshot
@@ -44,14 +45,13 @@ def measure(
 ) -> Record:
     """One trial, from driving it to its record in the store. `storage`: what is emulated under the engine."""
     how = due.trial.cell.load
-    driven = drive(
-        plan,
-        session,
-        due.trial,
-        lambda: observe.sources(session, plan.observe, clients=how.clients),
-        printer,
-        Surroundings(due.title, due.quiet_s, PowerCut(plan.crash, storage) if plan.crash else None, storage.at_once),
-    )
+    watching = of_trial(plan, session, how, store)
+    cut = PowerCut(plan.crash, storage) if plan.crash else None
+    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow)
+    try:
+        driven = watching.watched(drive(plan, session, due.trial, watching.sources, printer, around))
+    finally:
+        watching.close()
     if started_unix_s := driven.summary.get("started_unix_s"):
         storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
     driven = replace(driven, storage_died=storage.death())

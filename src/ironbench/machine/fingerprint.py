@@ -19,8 +19,12 @@ _CPU = "/sys/devices/system/cpu"
 
 
 def fingerprint(root: Path = Path("/")) -> Machine:
-    """Reads /proc, /sys and /etc below `root`. Never fails: what is not visible is None, 0 or empty."""
-    tree = Tree(root)
+    """Of the machine below `root`."""
+    return of_tree(Tree(root))
+
+
+def of_tree(tree: Tree) -> Machine:
+    """Reads /proc, /sys and /etc. Never fails: what is not visible is None, 0 or empty."""
     memory = tree.table("/proc/meminfo")
     return Machine(
         cpu=_cpu(tree),

@@ -23,6 +23,10 @@ class Tree:
         """`name` is absolute on the machine, e.g. `/proc/stat`."""
         return self.root / name.lstrip("/")
 
+    def resolved(self, path: str) -> str:
+        """Without links. Those of a copied machine are not known."""
+        return str(Path(path).resolve()) if self.real else path
+
     def read(self, name: str) -> str | None:
         """The file's text without surrounding blanks; None when it is absent, closed to us or not a file."""
         try:

@@ -25,6 +25,19 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """How a trial's machine was watched that need not be ours."""
+
+    address: str
+    machine: str = ""
+    """Content key of its fingerprint in the store."""
+    ours: bool = False
+    """It is this machine: client and observers take their share of its CPU."""
+    own: frozenset[int] = frozenset()
+    """Processes there under which everything of ours ran."""
+
+
+@dataclass(frozen=True, slots=True)
 class Driven:
     """The core's result and the workload's checks; `failure` says why there is no result."""
 
@@ -58,6 +71,8 @@ class Driven:
     """What the server said of it."""
     computed: Computed | None = None
     """While it was driven; None where nobody knows."""
+    elsewhere: Elsewhere | None = None
+    """None: what was sampled is of this machine."""
     log: bytes = b""
     """What a child process wrote on its standard error."""
 

@@ -126,6 +126,8 @@ class Record:
     budget: Budget = Budget()
     machine: str = ""
     """Content key of the machine's fingerprint in the store."""
+    server_machine: str = ""
+    """The same of the server's, where that was watched elsewhere; empty: it is `machine`, or nobody knows."""
     engine: str = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, str] = field(default_factory=dict)

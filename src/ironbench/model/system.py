@@ -80,6 +80,8 @@ class System:
     """Parts made as good as free, to measure what they cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
     """A running server, its password removed (see `Secrets`)."""
+    server: str | None = None
+    """The machine of that server, `ssh://…`; None: this one, or one that nobody watches."""
     reference_score: float | None = None
     """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
     commands: tuple[Commands, ...] = ()

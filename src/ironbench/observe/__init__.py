@@ -150,12 +150,19 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
     # A library engine works in the threads that call it: nearly all of their time is its own.
     inside = driven.inside
-    programs = processes.programs_growth(samples, window_s, os.getpid())
+    there = driven.elsewhere
+    here = there is None or there.ours
+    own = ({os.getpid()} if here else set()) | (there.own if there else set())
+    programs = processes.programs_growth(samples, window_s, own)
+    watching_s = 0.0
+    if there and (watching := processes.own_growth(samples, window_s, there.own)) is not None:
+        observation.metrics["watch_cpu_cores"] = watching.rate("own")
+        watching_s = watching.rate("own") * window_s
     if programs is not None:
         observation.metrics["others_cpu_cores"] = programs.rate("programs")
     ours = CpuSeconds(
-        client=0.0 if inside else threads_cpu_s,
-        observers=summary.get("observer_cpu_s") or 0.0,
+        client=0.0 if inside or not here else threads_cpu_s,
+        observers=(summary.get("observer_cpu_s") or 0.0 if here else 0.0) + watching_s,
         emulation=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
         library=threads_cpu_s if inside else 0.0,
         programs=programs.rate("programs") * window_s if programs is not None else None,

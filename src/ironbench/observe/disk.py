@@ -8,7 +8,6 @@ in memory, on a network file system or on ZFS has no block device to see, and no
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from ironbench.machine.mounts import all_mounts, device_number, mount_of
 from ironbench.machine.tree import Tree
@@ -82,7 +81,7 @@ def role_devices(directories: dict[str, str], machine: Tree) -> dict[str, str]:
     mounts = all_mounts(machine)
     numbers: dict[str, str] = {}
     for role, directory in directories.items():
-        mount = mount_of(Path(directory).resolve() if machine.real else directory, mounts)
+        mount = mount_of(machine.resolved(directory), mounts)
         number = device_number(mount, machine) if mount else None
         if number and machine.exists(f"/sys/dev/block/{number}/stat"):
             numbers[role] = number

@@ -10,7 +10,7 @@ What neither the engine nor ironbench started is another program, unless it is a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,12 +64,12 @@ def engine_growth(samples: Samples, window_s: float, observer_pids: frozenset[in
     return growth(points(samples.get(_ALL), parser), window_s)
 
 
-def programs_growth(samples: Samples, window_s: float, own_pid: int) -> Growth | None:
+def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
     """CPU seconds of `programs` other than the engine and ironbench; None where some of them are out of sight.
 
-    `own_pid`: ironbench's process, whose children are its own, too.
+    `own`: processes of ironbench, whose children are its own, too.
     """
-    readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | {own_pid}))
+    readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | own))
     reached, before, monotone = 0.0, 0.0, []
     for point in readings:
         # The time of a process whose parent does not wait for it is lost with it: the sum falls.
@@ -77,6 +77,17 @@ def programs_growth(samples: Samples, window_s: float, own_pid: int) -> Growth |
         before = point.values["programs"]
         monotone.append(Point(point.t_s, {"programs": reached}))
     return growth(monotone, window_s)
+
+
+def own_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
+    """CPU seconds of processes and their descendants, as `own`."""
+    return growth(points(samples.get(_ALL), partial(_own_cpu, own=own)), window_s)
+
+
+def _own_cpu(text: str, own: Set[int]) -> Values:
+    stats = _stats(text)
+    ours = _with_descendants(set(own) & stats.keys(), stats)
+    return {"own": sum(stats[pid].own + stats[pid].ended for pid in ours) / TICKS_PER_S} if ours else {}
 
 
 def _programs_cpu(text: str, ours: set[int]) -> Values:

@@ -44,6 +44,7 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
         parallelism=section.parallelism,
         ideal=_ideal(section.ideal),
         dsn=section.dsn or None,
+        server=section.server or None,
         reference_score=section.reference_score,
     )
 

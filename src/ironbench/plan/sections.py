@@ -26,6 +26,9 @@ class SystemSection(Struct, forbid_unknown_fields=True):
         str, Meta(description="See `ironbench list engines`. Default: the preferred one that the workload runs on.")
     ] = ""
     dsn: Annotated[str, Meta(description="A server that is already running.")] = ""
+    server: Annotated[
+        str, Meta(description="Its machine, to be watched there: `ssh://user@host`. See docs/guide/remote-server.md.")
+    ] = ""
     bin: Annotated[
         str, Meta(description="Directory of the engine's programs; `wheel:16` names those that came with ironbench.")
     ] = ""

@@ -81,6 +81,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         cause=cause,
         budget=budget or Budget(),
         machine=store.keep_shared("machines", msgspec.to_builtins(fingerprint())),
+        server_machine=driven.elsewhere.machine if driven.elsewhere else "",
         engine=store.keep_shared("engines", session.facts()) if driven.alive and session else "",
         scripts={
             name: store.keep_shared("scripts", {"text": redacted_sql(text)}) for name, text in driven.scripts.items()

@@ -80,6 +80,7 @@ class System(Struct):
     parallelism: Natural | None = None
     ideal: tuple[Name, ...] = ()
     dsn: Text | None = None
+    server: Text | None = None
     reference_score: Positive | None = None
 
 
@@ -130,6 +131,7 @@ class Record(Struct):
     cause: Text = ""
     budget: Budget = msgspec.field(default_factory=Budget)
     machine: Key = ""
+    server_machine: Key = ""
     engine: Key = ""
     software: dict[Name, Label] = {}
     stage: Annotated[int, Meta(ge=1, le=1_000_000)] = 1

@@ -122,7 +122,7 @@ def test_other_programs_are_those_that_neither_engine_nor_ironbench_nor_kernel_s
         (stranger, 1, 110, 520),  # its compiler has ended, 20 ticks later
     )
     samples = {"processes.root.10": [], "processes.all": [Sample(0.0, before), Sample(2.0, after)]}
-    grown = processes.programs_growth(samples, 2.0, me)
+    grown = processes.programs_growth(samples, 2.0, {me})
     assert grown is not None and grown.by["programs"] == pytest.approx(0.30)
 
 
@@ -130,13 +130,13 @@ def test_time_that_a_process_takes_with_it_is_no_reset() -> None:
     readings = [a_reading((90, 1, n, 0), (91, 1, m, 0)) for n, m in ((100, 50), (110, 60))]
     readings.append(a_reading((90, 1, 130, 0)))
     samples = {"processes.all": [Sample(float(t), raw) for t, raw in enumerate(readings)]}
-    grown = processes.programs_growth(samples, 2.0, 7)
+    grown = processes.programs_growth(samples, 2.0, {7})
     assert grown is not None and grown.by["programs"] == pytest.approx(0.20)
 
 
 def test_other_programs_are_not_counted_where_some_are_out_of_sight() -> None:
     taken = [Sample(float(t), a_reading((90, 1, 100 * t, 0), seen=False)) for t in range(2)]
-    assert processes.programs_growth({"processes.all": taken}, 1.0, 7) is None
+    assert processes.programs_growth({"processes.all": taken}, 1.0, {7}) is None
 
 
 def test_the_servers_work_for_observers_is_theirs() -> None:

@@ -6,15 +6,16 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.administration import DATABASES, REQUEST, Administration, Made, Written
+from ironbench.engines.administration import DATABASES, REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.mariadb import copies, facts
+from ironbench.engines.mariadb import copies, elsewhere, facts
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
 from ironbench.engines.mariadb.inside import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError
+from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 
@@ -114,6 +115,9 @@ class MariadbAdministration(Administration):
         for subject, name in needs:
             if name == DATABASES and isinstance(session, MariadbSession):
                 copies.require_databases(session, subject, session.role)
+
+    def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
+        return elsewhere.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Reads every index in its order: the primary key is the table."""

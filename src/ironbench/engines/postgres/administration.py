@@ -6,13 +6,14 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.administration import REQUEST, Administration, Made, Written
+from ironbench.engines.administration import REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.postgres import copies, facts, given
+from ironbench.engines.postgres import copies, elsewhere, facts, given
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
+from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.words import in_percent
@@ -134,6 +135,9 @@ class PostgresAdministration(Administration):
 
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
         given.require_rights(session, needs)
+
+    def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
+        return elsewhere.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         return f"{_warm_by_index(session, tables)} indexes read in their order"

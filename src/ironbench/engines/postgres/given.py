@@ -36,8 +36,8 @@ _CLOCKS_APART_S = 3.0
 _BACKEND = """
     SELECT pid, extract(epoch FROM backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
-_DATA = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
-_TEMP = """
+DATA = "SELECT setting FROM pg_settings WHERE name = 'data_directory'"
+TEMP = """
     SELECT pg_tablespace_location(t.oid)
       FROM pg_tablespace t
      WHERE spcname = split_part(current_setting('temp_tablespaces'), ',', 1)
@@ -65,21 +65,27 @@ def find(host: str, query: Query) -> Place:
 def _is_backend(pid: int, started_unix_s: float) -> bool:
     """Whether that process id, here, is our backend: the server may count its processes in another namespace."""
     born = processes.started_unix_s(pid)
-    return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and processes.command(pid) in _PROGRAMS
+    return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and is_program(processes.command(pid))
 
 
 def _directories(query: Query) -> dict[str, str]:
-    data = _setting(query, _DATA)
+    data = first_word(query, DATA)
     if not data or not Path(data).is_dir():
         return {}
     roles = {"data": data, "log": os.path.realpath(Path(data, "pg_wal"))}
-    temp = _setting(query, _TEMP)
+    temp = first_word(query, TEMP)
     if temp and Path(temp).is_dir():
         roles["temp"] = temp
     return roles
 
 
-def _setting(query: Query, sql: str) -> str:
+def is_program(name: str) -> bool:
+    """Whether that is a server's."""
+    return name in _PROGRAMS
+
+
+def first_word(query: Query, sql: str) -> str:
+    """What a query says; empty where the role may not ask."""
     try:
         rows = query(sql)
     except IronbenchError:

@@ -1,0 +1,47 @@
+"""Where another machine is: `ssh://user@host:port`, as OpenSSH writes it (ssh(1))."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from ironbench.errors import InputError, written
+from ironbench.model.secrets import Secrets
+
+FIELD = "system.server"
+_FORM = "write ssh://user@host or ssh://user@host:port; a Host of ~/.ssh/config is a host, too"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What is left out comes from `~/.ssh/config`."""
+
+    host: str
+    user: str = ""
+    port: int | None = None
+
+    def text(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        user = f"{self.user}@" if self.user else ""
+        return f"ssh://{user}{host}" + (f":{self.port}" if self.port is not None else "")
+
+
+def parse(text: str) -> Address:
+    """InputError, which does not repeat what may hold a password."""
+    subject = written(FIELD)
+    try:
+        parts = urlsplit(text)
+        host, port, user, password = parts.hostname, parts.port, parts.username, parts.password
+    except ValueError:
+        raise InputError(subject, "its host or port cannot be read", _FORM) from None
+    if password is not None:
+        Secrets(password), Secrets(unquote(password))
+        cause = "holds a password, and ironbench logs in by a key"
+        raise InputError(subject, cause, "leave the password out; `ssh-add` loads a key into the agent")
+    if parts.scheme != "ssh" or not host:
+        raise InputError(subject, "is no address of a machine", _FORM)
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise InputError(subject, "names more than a machine", _FORM)
+    if host.startswith("-") or (user or "").startswith("-"):
+        raise InputError(subject, "a name begins with a dash", _FORM)
+    return Address(host, unquote(user or ""), port)
