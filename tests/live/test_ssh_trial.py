@@ -39,7 +39,7 @@ def test_a_trial_on_a_watched_machine_has_its_cpu_its_processes_and_its_devices(
     assert metrics["engine_cpu_cores"] > 0
     assert 0 < metrics["cpu_user_share"] <= 1
     assert metrics["memory_available_bytes"] > 0
-    assert 0 < metrics["watch_cpu_cores"] < 0.05
+    assert 0 <= metrics["watch_cpu_cores"] < 0.05  # in ticks of 10 ms
     assert 0 < metrics["watch_clock_error_s"] < 0.5
     assert abs(sum(record["budget"].values()) - 1) < 0.01
     assert record["budget"]["server"] > 0
