@@ -109,7 +109,7 @@ def test_statements_are_counted_over_the_window_for_an_ordinary_role(user: User,
         assert said["doubts"] == []
     assert user("report", record["series"], "--format", "text", "-o", "report.txt").code == 0
     report = (user.home / "report.txt").read_text()
-    assert "What statements cost the server" in report and "auto_explain writes" in report
+    assert "What statements cost the server" in report and "no command of the scripts took 60000 ms" in report
 
 
 @pytest.mark.parametrize(
@@ -247,6 +247,32 @@ clients = [1, 2]
     files = sorted(user.home.glob("**/trials/*/inside.json"), key=lambda path: path.stat().st_mtime)
     plans = [json.loads(path.read_text())["plans"][0] for path in files]
     assert plans[0]["steps"] and "does not exist" in plans[-1]["failed"]
+
+
+@pytest.mark.parametrize("protocol", ["prepared", "simple"])
+def test_plans_as_they_were_executed_are_read_from_a_log_that_can_be_read(user: User, protocol: str) -> None:
+    if not DEBIAN.is_dir():
+        pytest.skip(f"there is no PostgreSQL with contrib modules in {DEBIAN}")
+    (user.home / "schema.sql").write_text(
+        "create table t (a int primary key, b int); insert into t select n, n from generate_series(0, 20000) n;\n"
+    )
+    (user.home / "read.sql").write_text(
+        "select b\n  from t where a = :client_id;\nselect count(*)\nfrom t;\nbegin;\nend;\n"
+    )
+    libraries = ("shared_preload_libraries=auto_explain", "auto_explain.log_min_duration=0", f"bin={DEBIAN}")
+    words = [word for one in libraries for word in ("--set", one)]
+    told = user(
+        *("run", "script", "read.sql", "--setup", "schema.sql", "--protocol", protocol, "--transactions", "20"),
+        *("--warmup", "0s", *words),
+    )
+    assert told.code in (0, 3), told.stderr
+    record, said = last(user)
+    by_key, whole = said["executed"]
+    assert by_key["steps"] == ["Index Scan using t_pkey on t"] and by_key["count"] == whole["count"] == 20
+    assert whole["steps"] == ["Aggregate", "Seq Scan on t"] and 0 < whole["slowest_s"] < 10
+    assert "Plans as they were executed" not in [one["what"] for one in said["missing"]]
+    assert user("report", record["series"], "--format", "md", "-o", "report.md").code == 0
+    assert "As they were executed (auto_explain)" in (user.home / "report.md").read_text().replace("\\", "")
 
 
 def test_the_commands_of_the_page_run(user: User, shop: Callable[[str], str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.queries import difference
-from ironbench.model.inside import Index, Inside, Missing, Plan, Statement, Table, Vacuum
+from ironbench.model.inside import Executed, Index, Inside, Missing, Plan, Statement, Table, Vacuum
 from ironbench.model.record import Record
 
 _T = TypeVar("_T", Statement, Table, Index)
@@ -32,6 +32,8 @@ class Use:
     vacuums: tuple[Vacuum, ...]
     plans: tuple[Plan, ...]
     """Of the first trial."""
+    executed: tuple[Executed, ...]
+    """By command, of all trials: the slowest, and how many."""
     varied: int
     """Trials some of whose plans were others."""
     trials: int
@@ -99,10 +101,21 @@ def _use(name: str, told: Sequence[tuple[Record, Inside]]) -> Use:
         indexes=_pooled((one for inside in insides for one in inside.indexes), lambda one: one.name),
         vacuums=_vacuums(insides),
         plans=insides[0].plans,
+        executed=_executed([one for inside in insides for one in inside.executed]),
         varied=sum(one != steps[0] for one in steps),
         trials=len(told),
         missing=tuple(dict.fromkeys(one for inside in insides for one in inside.missing)),
         doubts=tuple(dict.fromkeys(text for inside in insides for text in inside.doubts)),
+    )
+
+
+def _executed(every: Sequence[Executed]) -> tuple[Executed, ...]:
+    by_command: dict[tuple[str, int], list[Executed]] = {}
+    for one in every:
+        by_command.setdefault((one.script, one.number), []).append(one)
+    return tuple(
+        replace(max(own, key=lambda one: one.slowest_s), count=sum(one.count for one in own))
+        for own in by_command.values()
     )
 
 

@@ -36,6 +36,21 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Executed:
+    """How the server did run one command of a script, by its own log."""
+
+    script: str
+    number: int
+    statement: str
+    count: float
+    """Executions whose plan it wrote: the slow ones alone, or some."""
+    slowest_s: float
+    text: str
+    """The plan of the slowest."""
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """What one normalised statement cost the server inside the measured window."""
 
@@ -133,6 +148,7 @@ class Inside:
     indexes: tuple[Index, ...] = ()
     vacuums: tuple[Vacuum, ...] = ()
     plans: tuple[Plan, ...] = ()
+    executed: tuple[Executed, ...] = ()
     missing: tuple[Missing, ...] = ()
     doubts: tuple[str, ...] = field(default=())
     """What is known to be incomplete: counters that were reset, entries that were evicted."""

@@ -30,6 +30,9 @@ def written(inside: Inside) -> bytes:
             )
             for one in inside.plans
         ),
+        executed=tuple(
+            replace(one, statement=redacted_sql(one.statement), text=redacted_sql(one.text)) for one in inside.executed
+        ),
     )
     return msgspec.json.format(msgspec.json.encode(clean), indent=1)
 
@@ -38,9 +41,10 @@ def read(data: bytes) -> Inside:
     """ValueError, msgspec.MsgspecError."""
     found = msgspec.json.decode(data, type=Inside)
     lists: tuple[Sequence[object], ...] = (found.statements, found.tables, found.indexes, found.plans, found.missing)
-    if any(len(one) > _MOST for one in (*lists, found.vacuums, found.doubts)):
+    if any(len(one) > _MOST for one in (*lists, found.vacuums, found.doubts, found.executed)):
         raise ValueError(f"holds a list of more than {_MOST} entries")
     texts = [one.text for one in found.statements] + [one.text for one in found.plans]
+    texts += [one.text for one in found.executed]
     if any(len(text) > _LONGEST for text in texts):
         raise ValueError(f"holds a text of more than {_LONGEST} characters")
     return found

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from ironbench.engines.insight import Insight
+from ironbench.engines.postgres import logged
+from ironbench.engines.postgres.logged import NODE, Log
 from ironbench.engines.postgres.observers import relations, statements
 from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.engines.postgres.observers.statements import EXTENSION, State
@@ -17,7 +20,6 @@ from ironbench.model.session import Session
 
 MOST_COMMANDS = 40
 _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|merge|with|values|table)\b", re.IGNORECASE)
-_NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
 _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; explain ({how}) {sql}"
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
@@ -49,12 +51,21 @@ def lacking(known: State, readable: bool = True) -> Missing | None:
 
 
 class PostgresInsight(Insight):
+    def __init__(self) -> None:
+        self._logs: WeakKeyDictionary[Session, Log] = WeakKeyDictionary()
+        """What the server's log was before the trial."""
+
     def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
         known = statements.state(session)
         if own and known.loaded and known.schema is None and known.there:
             session.query(f"create extension if not exists {EXTENSION}")
             known = statements.state(session)
-        missing = (lacking(known, known.schema is None or has_relation(session, known.view)), _logged_plans(session))
+        if (least := logged.least_ms(session)) is not None and (log := logged.begun(session)) is not None:
+            self._logs[session] = log
+        missing = (
+            lacking(known, known.schema is None or has_relation(session, known.view)),
+            _unread(least) if session not in self._logs else None,
+        )
         return Inside(
             plans=tuple(_plan(session, one, known.version) for one in commands[:MOST_COMMANDS] if _is_planned(one)),
             missing=tuple(filter(None, missing)),
@@ -67,6 +78,10 @@ class PostgresInsight(Insight):
             indexes=relations.indexes(samples, window_s),
             vacuums=relations.vacuums(samples, window_s),
         )
+        if (log := self._logs.pop(session, None)) is not None:
+            done = logged.executed(log, begun.plans)
+            lacks = () if done else tuple(filter(None, [_none_slow(logged.least_ms(session))]))
+            seen = replace(seen, executed=done, missing=(*seen.missing, *lacks))
         found = statements.counted(samples, window_s)
         if found is None:
             if statements.SOURCE not in samples:
@@ -85,15 +100,24 @@ class PostgresInsight(Insight):
         )
 
 
-def _logged_plans(session: Session) -> Missing | None:
-    """What auto_explain does is in the server's log, which ironbench does not read."""
-    rows = session.query(
-        "select setting from pg_settings where name = 'auto_explain.log_min_duration' and setting <> '-1'"
-    )
-    if not rows:
+_EXECUTED = "Plans as they were executed"
+
+
+def _unread(least_ms: str | None) -> Missing | None:
+    """auto_explain writes to a log that is out of reach."""
+    if least_ms is None:
         return None
-    why = f"auto_explain writes those of statements from {rows[0][0]} ms on to the server's log"
-    return Missing("Plans as they were executed", why, "look there, at the times of the trials")
+    why = f"auto_explain writes those of statements from {least_ms} ms on to the server's log, which is not read here"
+    return Missing(
+        _EXECUTED, why, "run ironbench where the server runs, as a user who may read its log; or look there yourself"
+    )
+
+
+def _none_slow(least_ms: str | None) -> Missing | None:
+    if least_ms is None:
+        return None
+    why = f"no command of the scripts took {least_ms} ms, or none was sampled"
+    return Missing(_EXECUTED, why, "a lower auto_explain.log_min_duration writes more of them")
 
 
 def _is_planned(command: Command) -> bool:
@@ -115,7 +139,7 @@ def _plan(session: Session, command: Command, version: int) -> Plan:
     except IronbenchError as error:
         return replace(plan, failed=error.cause)
     lines = [row[0] or "" for row in rows]
-    steps = tuple(found[1] for line in lines if (found := _NODE.match(line)))
+    steps = tuple(found[1] for line in lines if (found := NODE.match(line)))
     return replace(plan, text="\n".join(lines)[:_LONGEST_PLAN], steps=steps, generic=generic)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.inside import Use
+from ironbench.analyse.queries import difference
 from ironbench.analyse.study import Study
 from ironbench.model.inside import Index, Plan, Statement
 from ironbench.model.inside import Table as Used
@@ -51,7 +53,7 @@ def sections(study: Study) -> Iterator[Section]:
         "server-plans",
         "How the server runs the commands of the scripts",
         _PLANS,
-        tables=(*plan_tables(study), *unplanned(subjects)),
+        tables=(*plan_tables(study), *executed(subjects), *unplanned(subjects)),
         sentences=tuple(plan_sentences(study)),
         texts=tuple(plan_texts(study)),
     )
@@ -192,6 +194,23 @@ def plan_sentences(study: Study) -> Iterator[str]:
             yield f"{one.name}: in {counted(one.varied, 'trial')} of {one.trials} some plan was another one."
 
 
+def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
+    """By the server's own log."""
+    rows = []
+    for one in subjects:
+        asked = {(plan.script, plan.number): plan for plan in one.plans}
+        for own in one.executed:
+            before = asked.get((own.script, own.number))
+            same = before is None or Counter(before.steps) == Counter(own.steps)
+            words = "as asked before"
+            if before is not None and not same:
+                words = difference(Counter(own.steps), Counter(before.steps))
+            rows.append((_cut(own.statement), one.name, grouped(own.count), quantity(own.slowest_s, "s"), words))
+    if rows:
+        head = ("command", "in", "plans in the server's log", "the slowest", "its plan")
+        yield "As they were executed (auto_explain)", Table(head, tuple(rows), words=True)
+
+
 def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
     found = (
         (one.name, f"{_cut(plan.statement)}\t{plan.failed}") for one in subjects for plan in one.plans if plan.failed
@@ -207,6 +226,9 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
     if not known:
         return
     yield f"Plans, {known[0].name}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
+    for one in known:
+        if slowest := [f"-- {own.script}, command {own.number}: {own.statement}\n{own.text}" for own in one.executed]:
+            yield f"The slowest as they were executed, {one.name}", "\n\n".join(slowest)
     for one in known[1:]:
         own = [_plan(other.plan) for other in study.other_plans if other.name == one.name]
         if own:

@@ -1,0 +1,114 @@
+"""Plans as they were executed, from a server's own log, where auto_explain writes them and the log can be read here.
+
+Nothing is asked of the server while a trial runs, and nothing of it is configured: auto_explain's settings take a
+superuser (PostgreSQL 18 documentation, F.3), and what it does costs time, so that whether it is loaded is the user's
+choice. A log can be read where the server runs on this machine and lets this process read the file that its messages
+go to: that of its logging collector, or its standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import IronbenchError
+from ironbench.model.inside import Executed, Plan, bounded
+from ironbench.model.session import Session
+
+_MOST_BYTES = 16 << 20
+_LONGEST_PLAN = 6000
+_LOADED = """
+    select max(setting) filter (where name = 'auto_explain.log_min_duration'),
+           max(setting) filter (where name = 'auto_explain.log_format'),
+           max(setting) filter (where name = 'data_directory')
+      from pg_settings where name in ('auto_explain.log_min_duration', 'auto_explain.log_format', 'data_directory')
+"""
+"""Of each what the role may see of it."""
+_ENTRY = re.compile(r"duration: (\d+\.?\d*) ms  plan:\n((?:\t.*(?:\n|$))+)")
+NODE = re.compile(r"^\s*(?:->\s*)?(.*?)\s+\(cost=")
+_PARAMETER = re.compile(r"\$\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    file: Path
+    start: int
+    """Bytes that were there before."""
+
+
+def least_ms(session: Session) -> str | None:
+    """From which duration on plans are written; None: they are not."""
+    least = session.query(_LOADED)[0][0]
+    return None if least in (None, "", "-1") else least
+
+
+def begun(session: Session) -> Log | None:
+    """The log as it is now; None: it is out of reach, or its plans are no text."""
+    try:
+        _, form, directory = session.query(_LOADED)[0]
+        if form not in (None, "", "text"):
+            return None
+        file = _collected(session, directory or "") or _standard_error(session)
+        return None if file is None else Log(file, file.stat().st_size)
+    except (IronbenchError, OSError):
+        return None
+
+
+def _collected(session: Session, directory: str) -> Path | None:
+    # Asked first: a refusal would be an error in the log of others.
+    if session.query("select has_function_privilege('pg_current_logfile(text)', 'execute')") != [("t",)]:
+        return None
+    name = session.query("select pg_current_logfile('stderr')")[0][0]
+    file = Path(directory, name) if name else None
+    return file if file is not None and file.is_absolute() and os.access(file, os.R_OK) else None
+
+
+def _standard_error(session: Session) -> Path | None:
+    processes = session.processes()
+    if not processes:
+        return None
+    file = Path(f"/proc/{processes[0]}/fd/2").resolve()
+    return file if file.is_file() and os.access(file, os.R_OK) else None
+
+
+def executed(log: Log, plans: Sequence[Plan]) -> tuple[Executed, ...]:
+    """Of the commands that have plans, those that the log has executions of since then."""
+    try:
+        with log.file.open("rb") as file:
+            file.seek(log.start)
+            text = file.read(_MOST_BYTES).decode(errors="replace")
+    except OSError:
+        return ()
+    shapes = [(plan, _shape(plan.statement)) for plan in plans]
+    found: dict[tuple[str, int], list[tuple[float, str]]] = {}
+    for entry in _ENTRY.finditer(text):
+        query, steps = _split(entry[2])
+        plan = next((plan for plan, shape in shapes if shape.fullmatch(query)), None)
+        if plan is not None:
+            found.setdefault((plan.script, plan.number), []).append((float(entry[1]) / 1e3, steps))
+    return tuple(_of(plan, own) for plan in plans if (own := found.get((plan.script, plan.number))))
+
+
+def _of(plan: Plan, logged: Sequence[tuple[float, str]]) -> Executed:
+    slowest_s, text = max(logged)
+    steps = tuple(match[1] for line in text.splitlines() if (match := NODE.match(line)))
+    return Executed(
+        plan.script, plan.number, plan.statement, float(len(logged)), slowest_s, text[:_LONGEST_PLAN], steps
+    )
+
+
+def _split(entry: str) -> tuple[str, str]:
+    """The statement on one line, and the lines of its plan."""
+    lines = [line.removeprefix("\t") for line in entry.splitlines()]
+    first = next((at for at, line in enumerate(lines) if NODE.match(line)), len(lines))
+    texts = [line for line in lines[:first] if not line.startswith("Query Parameters:")]
+    return bounded("\n".join(texts).removeprefix("Query Text:")), "\n".join(lines[first:])
+
+
+def _shape(statement: str) -> re.Pattern[str]:
+    """What the statement is in the log: with values in place of parameters, or as it was prepared."""
+    parts = _PARAMETER.split(statement.removesuffix("…"))
+    return re.compile(".+?".join(map(re.escape, parts)) + (".*" if statement.endswith("…") else ""))
