@@ -25,15 +25,16 @@ NOW = "2005-01-10 10:00:00.250"
 
 
 class Bank:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, logic: str = "client") -> None:
         self.session = session
         self.engine = session.engine
+        self._logic = logic
         self._whole = self.engine == "sqlite"
         self._trades = 200_000_900_000_000
 
     def run(self, name: str, /, seen: str = "", **variables: object) -> str:
         """Runs a transaction once; the value that the variable `seen` has when it is over."""
-        script = transactions.script(name, self.engine).text
+        script = transactions.script(name, self.engine, logic=self._logic).text
         if seen:
             self.session.query("delete from seen")
             script += f"\ninsert into seen (told) values (:{seen});\n"
@@ -122,11 +123,11 @@ class Bank:
 
 
 @contextmanager
-def opened(engine: str, place: Path) -> Iterator[Bank]:
+def opened(engine: str, place: Path, logic: str = "client") -> Iterator[Bank]:
     with running(engine, place) as session:
         prepare.brought(session, tables.dataset(engine, OPTIONS), 2, Printer(io.StringIO(), io.StringIO()))
         session.query("create table seen (told varchar(2000))")
-        yield Bank(session)
+        yield Bank(session, logic)
 
 
 def ticker(*entries: tuple[str, str, int]) -> str:

@@ -16,9 +16,12 @@ pytestmark = [pytest.mark.live, pytest.mark.long]
 CENT = Decimal("0.01")
 
 
-@pytest.fixture(scope="module", params=("postgres", "sqlite", "mariadb"))
+@pytest.fixture(
+    scope="module", params=("postgres", "sqlite", "mariadb", "postgres in the server", "mariadb in the server")
+)
 def bank(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
-    with opened(request.param, tmp_path_factory.mktemp("bank")) as bank:
+    engine, _, server = request.param.partition(" ")
+    with opened(engine, tmp_path_factory.mktemp("bank"), "server" if server else "client") as bank:
         yield bank
 
 

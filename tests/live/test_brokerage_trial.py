@@ -87,9 +87,9 @@ def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
     assert second.failed() == set() and bank.broken() == []
 
 
-def test_results_kept_apart_by_locks_keep_the_same_rules(bank: Bank) -> None:
+def test_results_in_the_server_and_kept_apart_by_locks_keep_the_same_rules(bank: Bank) -> None:
     if bank.engine == "sqlite":
         pytest.skip("it has one isolation level")
-    trial = Trial(bank, load(clients=8), price_period="2", isolation="locks")
+    trial = Trial(bank, load(clients=8), price_period="2", isolation="locks", logic="server")
     assert trial.failed() == set() and bank.broken() == []
     assert trial.completed["trade_result"] > 0

@@ -87,6 +87,10 @@ def test_an_engine_of_one_isolation_level_has_no_choice() -> None:
     assert "has one isolation level" in refusal("sqlite", 1, isolation="locks").cause
 
 
+def test_an_engine_without_functions_runs_no_logic_in_the_server() -> None:
+    assert "runs no functions of ours" in refusal("sqlite", 1, logic="server").cause
+
+
 def test_the_market_has_connections_of_its_own() -> None:
     workload = workloads.get("brokerage")
     assert [workload.connections(clients) for clients in (1, 2, 8)] == [4, 5, 17]

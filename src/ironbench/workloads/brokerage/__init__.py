@@ -29,7 +29,7 @@ class Brokerage(Workload):
     scores = (figures.SCORE, "throughput")
     script_figures = ("throughput", "failed", figures.P90)
     usual_warmup_s = 10.0
-    usual_max_tries = 50
+    usual_max_tries = 1000
     options = (
         *tables.OPTIONS,
         Option(
@@ -40,6 +40,13 @@ class Brokerage(Workload):
             lowest=1,
             highest=3600,
             whole=False,
+        ),
+        Option(
+            "logic",
+            "client",
+            "of Trade-Order and Trade-Result, which are many statements: client sends them one by one; server: each is "
+            "one call of a function",
+            choices=("client", "server"),
         ),
         Option(
             "isolation",
@@ -61,7 +68,8 @@ class Brokerage(Workload):
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         levels = transactions.ISOLATION | (transactions.BY_LOCKS if choice.options["isolation"] == "locks" else {})
-        return [transactions.script(name, engine, isolation) for name, isolation in levels.items()]
+        logic = choice.options["logic"]
+        return [transactions.script(name, engine, isolation, logic) for name, isolation in levels.items()]
 
     def connections(self, clients: int) -> int:
         return clients + market_clients(clients) + 1
@@ -91,6 +99,12 @@ class Brokerage(Workload):
         if choice.options["isolation"] == "locks" and dialect.transaction("serializable") == "begin":
             raise InputError(
                 written("workload.with", "isolation=locks"), f"{system.engine} has one isolation level", "leave it out"
+            )
+        if choice.options["logic"] == "server" and not tables.routines(system.engine):
+            raise InputError(
+                written("workload.with", "logic=server"),
+                f"{system.engine} runs no functions of ours",
+                f"leave it out: {written('workload.with', 'logic=client')} runs everywhere",
             )
         most = int(choice.options["customers"])
         if load.clients > most:

@@ -13,7 +13,7 @@ from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
 
 FOLDER = Path(__file__).parent
-VERSION = 1
+VERSION = 2
 """Raised whenever the same options would give other rows or another schema."""
 LOAD_UNIT = 1000
 """Customers come in whole load units."""
@@ -80,6 +80,11 @@ OPTIONS = (
 )
 
 
+def routines(engine: str) -> tuple[str, ...]:
+    """Functions for transactions in the server; none where the engine has none."""
+    return base.statements(FOLDER, "routines", engine)
+
+
 def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
     customers, days = int(options["customers"]), int(options["days"])
     units = customers // LOAD_UNIT
@@ -98,7 +103,10 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
             "seed": 0,
         },
         keys=base.statements(FOLDER, "keys", engine),
-        references=base.statements(FOLDER, "references", engine) if options["references"] == "yes" else (),
+        references=(
+            *(base.statements(FOLDER, "references", engine) if options["references"] == "yes" else ()),
+            *routines(engine),
+        ),
         rows=int(trades * ROWS_PER_TRADE) + units * ROWS_PER_LOAD_UNIT + FIXED_ROWS,
         bytes=trades * base.size(FOLDER, "schema", engine)
         + units * (BYTES_PER_LOAD_UNIT + LOAD_UNIT * NEWS[options["lob"]]),
