@@ -37,7 +37,7 @@ struct Client<X> {
     intended: u64,
     /// service time from here.
     begun: u64,
-    /// Transactions it may still begin.
+    /// Transactions it may still begin; of one that waits for work, none before there is some.
     left: u64,
 }
 
@@ -66,7 +66,8 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { transport, clients, in_order } = self;
         for client in clients.iter_mut() {
-            client.left = client.transaction.share().unwrap_or(u64::MAX);
+            let scheduled = if client.line.is_none() { u64::MAX } else { 0 };
+            client.left = client.transaction.share().unwrap_or(scheduled);
         }
         let alive = clients.len();
         let pace = start.pace.clone();
@@ -134,7 +135,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         while self.alive > 0 && now < self.drain_until {
             self.fire_timers(now);
             self.begin_due(now);
-            self.serve_lines(now);
+            if !self.lines.is_empty() {
+                self.serve_lines(now);
+            }
             let until = self.wake_at();
             if let Err(error) = self.transport.wait(now, until) {
                 self.start.abort.abort(format!("waiting for the engine failed: {error}"));
@@ -231,6 +234,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     /// Work that is due goes to those who wait for it, in the order in which they came.
+    #[cold]
     fn serve_lines(&mut self, now: u64) {
         for number in 0..self.lines.len() {
             // Who ends at once waits for the next round, so that replies are not starved.
@@ -244,6 +248,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     Next::Job { due, .. } => {
                         line.waiting.pop_front();
                         self.recorder.waited(due, now);
+                        self.clients[client].left = 1;
                         self.begin(client, due, now);
                     }
                     Next::NotBefore(instant) => line.ask_at = instant,
@@ -252,8 +257,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
+    #[cold]
     fn wait_in_line(&mut self, client: usize, ask_at: u64) {
-        if !self.may_begin(client) {
+        if !self.may_wait(client) {
             return;
         }
         let number = self.clients[client].line.expect("called for those who wait");
@@ -357,11 +363,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The client begins its next transaction, thinks, waits for one that is due, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
-        if self.clients[client].line.is_some() {
-            return self.next_work(client, now);
-        }
-        if !self.may_begin(client) {
-            return None;
+        if self.clients[client].left == 0 || self.drain_until != NEVER {
+            return self.next_unscheduled(client, now);
         }
         match &mut self.pace {
             Pace::Closed { think_ns: 0 } => Some(self.enter(client, now, now)),
@@ -382,14 +385,16 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client begins what is due in its line, or waits there.
-    fn next_work(&mut self, client: usize, now: u64) -> Option<Step> {
-        if !self.may_begin(client) {
+    /// The client begins what is due in its line, or waits there; or it has ended.
+    #[cold]
+    fn next_unscheduled(&mut self, client: usize, now: u64) -> Option<Step> {
+        if !self.may_wait(client) {
             return None;
         }
         match self.clients[client].transaction.claim(now) {
             Next::Job { due, .. } => {
                 self.recorder.waited(due, now);
+                self.clients[client].left = 1;
                 Some(self.enter(client, due, now))
             }
             Next::NotBefore(instant) => {
@@ -409,6 +414,15 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[inline]
     fn may_begin(&mut self, client: usize) -> bool {
         let open = self.clients[client].left > 0 && self.drain_until == NEVER;
+        if !open {
+            self.end(client);
+        }
+        open
+    }
+
+    /// Whether the client stands in a line, and the trial goes on; otherwise it has ended.
+    fn may_wait(&mut self, client: usize) -> bool {
+        let open = self.clients[client].line.is_some() && self.drain_until == NEVER;
         if !open {
             self.end(client);
         }
@@ -439,6 +453,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     /// The client does nothing more.
+    #[cold]
     fn end(&mut self, id: usize) {
         let client = &mut self.clients[id];
         if client.state == State::Ended {

@@ -105,6 +105,7 @@ impl<'p> ScriptClient<'p> {
         }
     }
 
+    #[cold]
     fn job(&mut self) -> usize {
         if self.claimed.is_none() {
             self.claim(clock::now());
@@ -182,9 +183,16 @@ impl<'p> ScriptClient<'p> {
         let counts = &mut tally.kinds[self.script];
         counts.retried += u64::from(self.attempts > 1);
         counts.failed += u64::from(!well);
-        if let Some(role) = &mut self.role {
-            counts.rolled_back += u64::from(role.ended(&mut self.variables, well) && well);
+        if self.role.is_some() {
+            self.job_ended(well, tally);
         }
+    }
+
+    #[cold]
+    fn job_ended(&mut self, well: bool, tally: &mut Tally) {
+        let Some(role) = &mut self.role else { return };
+        let on_purpose = role.ended(&mut self.variables, well);
+        tally.kinds[self.script].rolled_back += u64::from(on_purpose && well);
     }
 
     /// Runs meta-commands up to the next thing that concerns the engine or the clock.

@@ -9,8 +9,9 @@ use pgbench_script::{Program, Slot, Value, Variables};
 use super::{plan, script};
 use crate::drive::jobs::{Jobs, LAG, Next, QUEUE, Role};
 use crate::drive::plan::{Arrivals, Engine, Plan, Schedule, Stop};
-use crate::drive::{Control, drive};
-use crate::measure::clock;
+use crate::drive::script::{Action, Clients};
+use crate::drive::{Control, crew::Orders, crew::shares, drive};
+use crate::measure::{Tally, clock};
 
 /// Two customers' requests take turns; each second one is answered by a client that waits, 20 ms later.
 struct Echo {
@@ -139,6 +140,33 @@ fn clients_that_wait_end_with_the_last_of_the_others() {
             assert!(!outcome.summary.aborted && outcome.summary.elapsed_s < 1.0);
         }
     }
+}
+
+#[test]
+fn an_attempt_that_is_repeated_has_the_inputs_of_the_first() {
+    let text = "\\set number :number + 1\nSELECT :number;\n";
+    let source = |name: &str| pgbench_script::Source { name: name.to_owned(), text: text.to_owned(), weight: 1 };
+    let sources = ["plain", "asks", "answers"].map(source);
+    let program = Program::compile(&sources, &[("number".to_owned(), String::new())]).unwrap();
+    let (echo, control) = (Echo::new(0), Control::new());
+    let plan = Plan { max_tries: 3, ..echo_plan(1, Stop::Transactions(1)) };
+    let (jobs, at_work) = (Some(&echo as &dyn Jobs), AtomicUsize::new(2));
+    let orders = Orders { plan: &plan, jobs, kinds: 3, shares: shares(2, 1), control: &control, at_work };
+    let clients = Clients::new(&program, &orders);
+    let (mut client, mut tally) = (clients.client(0), Tally::new(3));
+    let slot = program.symbols.get("number").unwrap();
+    for asked in [2, 1] {
+        client.begin();
+        for _ in 0..2 {
+            assert_eq!(client.kind() as i64 + 1, asked);
+            assert!(matches!(client.advance(), Action::Sql(_)));
+            assert_eq!(client.variables.value(slot).unwrap(), Value::Integer(asked + 1));
+            assert!(client.repeat(&mut tally));
+        }
+        assert!(!client.repeat(&mut tally));
+        client.count_end(true, &mut tally);
+    }
+    assert_eq!((tally.kinds[0].rolled_back, tally.kinds[0].retries, tally.kinds[0].retried), (1, 2, 1));
 }
 
 #[test]
