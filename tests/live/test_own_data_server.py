@@ -195,6 +195,22 @@ def test_an_extension_that_only_observes_and_that_the_role_may_not_make_is_left_
     assert databases(boss) == there
 
 
+def test_a_setup_file_on_a_template_of_another_owner_says_how_it_can_work(
+    user: User, server: RawServer, boss: Connection
+) -> None:
+    there, dsn = databases(boss), address(server, "maker")
+    (user.home / "index.sql").write_text("create index on item (name);\n")
+    boss.query("alter database shop is_template true")
+    try:
+        words = ("--template", "shop", "--setup", "index.sql")
+        told = user("run", "script", "one.sql", "--dsn", dsn, *words, *SHORT)
+    finally:
+        boss.query("alter database shop is_template false")
+    assert told.code == 1 and "must be owner of table item" in told.stderr, told.stderr
+    assert "keep their owner" in told.stderr and "--dump" in told.stderr, told.stderr
+    assert databases(boss) == there
+
+
 def test_a_template_in_use_is_refused(user: User, server: RawServer, boss: Connection) -> None:
     there, inside = databases(boss), server.connect(database="shop")
     told = user("run", "script", "one.sql", "--dsn", address(server), "--template", "shop", *SHORT)

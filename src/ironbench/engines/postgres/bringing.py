@@ -136,6 +136,12 @@ def _run_text(session: Session, file: Path, show: Show, *, tolerant: bool) -> No
     told.run(words)
 
 
+_OWNERS = (
+    f"the tables of a template keep their owner: let {written('system.dsn')} name that role, or start from a dump "
+    f"({written('data.dump')}), whose tables are the role's own"
+)
+
+
 class _Told:
     """Runs a program on a session's database and listens to it: the first error that matters ends it."""
 
@@ -177,7 +183,8 @@ class _Told:
             return
         what = f" (in: {statement[:200]})" if statement else ""
         cause = re.sub(r"^.*?(?:could not execute query: )?(?:ERROR|FATAL|error): +", "", error)
-        raise FailureError(self._subject, f"{cause}{what}", "nothing of it is measured; mend the file, or the server")
+        hint = _OWNERS if "must be owner of" in cause else "nothing of it is measured; mend the file, or the server"
+        raise FailureError(self._subject, f"{cause}{what}", hint)
 
     def _look(self) -> None:
         size = int(self._session.query("select pg_database_size(current_database())")[0][0] or 0)
