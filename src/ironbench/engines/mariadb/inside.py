@@ -27,11 +27,11 @@ _LONGEST_PLAN = 6000
 _TOP = 8
 """Statements that are kept by each order: time, calls, rows examined."""
 _OURS = re.compile(
-    r"`?performance_schema`?\s*\.|innodb_metrics|`?processlist`? where `?db`? = database|"
+    r"^kill query \?|`?performance_schema`?\s*\.|innodb_metrics|`?processlist`? where `?db`? = database|"
     r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
     re.IGNORECASE,
 )
-"""Statements of observers."""
+"""Statements of observers, and of the client's that ends what is under way when the time is over."""
 _ALL = "(all statements that clients prepared)"
 _PS = 1e-12
 _STATEMENTS = "What each statement costs"
