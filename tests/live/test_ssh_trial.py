@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from raw_server import RawServer
+from raw_server import RawServer, free_port
 from ssh_server import LACKING, SshServer
-from user import User
+from user import User, eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 RUN = ("run", "select-only", "--with", "scale=1", "--duration", "4s", "--warmup", "1s", "--clients", "2", "--json")
@@ -47,3 +49,103 @@ def test_a_trial_on_a_watched_machine_has_its_cpu_its_processes_and_its_devices(
     assert record["server_machine"] == record["machine"] or record["server_machine"]
     assert "its clock is known to" in record["conditions"]["server watched"]
     assert not [warning for warning in record["warnings"] if warning["code"] in ("link-lost", "server-unseen")]
+
+
+def test_a_link_lost_for_5_s_costs_its_samples_and_not_the_trial(
+    user: User, ssh: SshServer, raw_server: RawServer, database: str
+) -> None:
+    words = [word if word != "4s" else "12s" for word in RUN]
+    dsn = f"postgresql://postgres@127.0.0.1:{raw_server.port}/{database}"
+    with user.begun(*words, "--dsn", dsn, "--server", ssh.address) as begun:
+        begun.wait_for("1 trial, about")
+        assert eventually(lambda: bool(ssh.sessions()))
+        time.sleep(4.0)
+        ssh.stop()
+        time.sleep(5.0)
+        ssh.start()
+        told, _ = begun.end()
+    assert told.code in (0, 3), told.stderr
+    record = user.records()[-1]
+    lost = [warning["text"] for warning in record["warnings"] if warning["code"] == "link-lost"]
+    assert lost and "the link to the server's machine was lost" in lost[0]
+    assert record["metrics"]["cpu_user_share"] > 0
+    assert record["status"] in ("ok", "suspect")
+
+
+DSN = ("--dsn", "postgresql://postgres@127.0.0.1:1/d")
+
+
+def test_a_machine_that_refuses_us_is_named_before_anything_starts(user: User, ssh: SshServer, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / ".ssh").mkdir(parents=True)
+    ssh.known(ssh.directory / "host.pub", other)
+    ssh.key("stranger", other / ".ssh" / "id_ed25519")
+    told = user(*RUN, *DSN, "--server", ssh.address, HOME=str(other))
+    assert (told.code, user.untouched()) == (2, True)
+    assert "lets none of our keys in" in told.stderr and "ssh-add" in told.stderr
+
+
+def test_a_key_with_a_passphrase_that_nobody_typed_is_no_way_in(user: User, ssh: SshServer, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / ".ssh").mkdir(parents=True)
+    ssh.known(ssh.directory / "host.pub", other)
+    ssh.key("locked", other / ".ssh" / "id_ed25519", passphrase="open sesame")
+    told = user(*RUN, *DSN, "--server", ssh.address, HOME=str(other))
+    assert told.code == 2 and "ssh-add" in told.stderr and "sesame" not in told.stderr
+
+
+@pytest.mark.parametrize(("known", "words"), [("nothing", "not among the known hosts"), ("another", "another machine")])
+def test_a_host_key_that_is_not_known_is_refused(
+    user: User, ssh: SshServer, tmp_path: Path, known: str, words: str
+) -> None:
+    other = tmp_path / "other"
+    (other / ".ssh").mkdir(parents=True)
+    shutil.copy(ssh.home / ".ssh" / "id_ed25519", other / ".ssh" / "id_ed25519")
+    if known == "another":
+        ssh.key("another", tmp_path / "another")
+        ssh.known(tmp_path / "another.pub", other)
+    told = user(*RUN, *DSN, "--server", ssh.address, HOME=str(other))
+    assert (told.code, user.untouched()) == (2, True)
+    assert words in told.stderr and "hint:" in told.stderr
+
+
+def test_a_machine_without_an_ssh_server_is_a_failure_with_its_cause(user: User) -> None:
+    told = user(*RUN, *DSN, "--server", f"ssh://127.0.0.1:{free_port()}")
+    assert told.code == 1 and "no ssh server listens there" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ("ssh://root:topsecret@db1", "holds a password"),
+        ("db1", "is no address of a machine"),
+        ("ssh://db1/data", "names more than a machine"),
+        ("ssh://db1:99999", "cannot be read"),
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_refused_unseen(user: User, server: str, words: str) -> None:
+    told = user(*RUN, *DSN, "--server", server)
+    assert told.code == 2 and words in told.stderr and "topsecret" not in told.stderr + told.stdout
+    assert user.untouched()
+
+
+def test_a_server_that_ironbench_starts_is_watched_here_alone(user: User) -> None:
+    told = user(*RUN, "--server", "ssh://db1")
+    assert told.code == 2 and "runs here" in told.stderr and user.untouched()
+
+
+def test_the_doctor_sees_the_machine_behind_ssh_as_it_sees_this_one(user: User, ssh: SshServer) -> None:
+    there = user("doctor", "--server", ssh.address, "--data", "/tmp", "--json").document
+    here = user("doctor", "--data", "/tmp", "--json").document
+    for part in ("cpu", "memory_bytes", "kernel", "os", "virtualisation", "blocks"):
+        assert there["machine"][part] == here["machine"][part], part
+    seen = {one["name"]: one for one in there["diagnoses"]}
+    same = {
+        one["name"]: one for one in here["diagnoses"] if one["name"] in ("file system", "swappiness", "clock source")
+    }
+    assert same and all(seen[name]["seen"] == one["seen"] for name, one in same.items())
+    assert "FUSE" not in seen, "nothing of ours runs there"
+
+
+def test_the_doctor_examines_a_machine_or_a_database(user: User) -> None:
+    assert user("doctor", "--server", "ssh://db1", *DSN).code == 2

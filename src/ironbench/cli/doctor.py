@@ -30,11 +30,16 @@ def doctor(
     dsn: Annotated[
         str, typer.Option(help="Examine this database of a running server instead; nothing is changed.")
     ] = "",
+    server: Annotated[
+        str, typer.Option(metavar="ssh://USER@HOST", help="Examine that machine; --data are directories there.")
+    ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Show also what is well and what is not visible.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
     if dsn:
-        return _database(dsn, data, everything, json)
+        return _database(dsn, server, data, everything, json)
+    if server:
+        return _elsewhere(server, data, everything, json)
     from ironbench._core import BUILD_PROFILE
     from ironbench.machine.capability_tests import LiveAttempts
     from ironbench.machine.host_view import Ourselves, watch_host
@@ -59,11 +64,11 @@ def _hint_at_leftovers(printer: Printer) -> None:
         printer.say("  hint: `ironbench cleanup` ends and removes it")
 
 
-def diagnose(printer: Printer, host: HostView, everything: bool, json: bool) -> int:
-    """Examines and prints; 3 when something is severe, else 0."""
-    from ironbench.machine.doctor import examine
+def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
+    """Examines and prints; 3 when something is severe, else 0. `areas`: None for all."""
+    from ironbench.machine.doctor import AREAS, examine
 
-    diagnoses = examine(host)
+    diagnoses = examine(host, areas or AREAS)
     if json:
         printer.data(_as_json(diagnoses, host))
     else:
@@ -73,10 +78,21 @@ def diagnose(printer: Printer, host: HostView, everything: bool, json: bool) -> 
     return _code(diagnoses)
 
 
-def _database(dsn: str, data: list[str] | None, everything: bool, json: bool) -> int:
+def _elsewhere(server: str, data: list[str] | None, everything: bool, json: bool) -> int:
+    from ironbench.remote import host
+
+    printer = Printer()
+    printer.say(f"watching {server.rpartition('@')[2]} for a second …")
+    seen = host.seen(server, tuple(Path(name) for name in data or ()))
+    return diagnose(printer, seen, everything, json, host.AREAS)
+
+
+def _database(dsn: str, server: str, data: list[str] | None, everything: bool, json: bool) -> int:
     from ironbench.engines.examination import examine
     from ironbench.errors import InputError
 
+    if server:
+        raise InputError("--server", "is about a machine, --dsn about one database", "ask for one after the other")
     if data:
         raise InputError("--data", "is about this machine, --dsn about one database", "leave one of them out")
     printer = Printer()
@@ -140,9 +156,9 @@ def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
     import msgspec
 
     from ironbench.machine.doctor import worst
-    from ironbench.machine.fingerprint import content_key, fingerprint
+    from ironbench.machine.fingerprint import content_key, of_tree
 
-    machine = fingerprint(host.tree.root)
+    machine = of_tree(host.tree)
     document = {
         "schema": 1,
         "worst": worst(diagnoses),
@@ -185,10 +201,10 @@ def _well(visible: Sequence[Diagnosis]) -> list[str]:
 
 
 def _what(host: HostView) -> str:
-    from ironbench.machine.fingerprint import fingerprint
+    from ironbench.machine.fingerprint import of_tree
     from ironbench.words import counted
 
-    machine = fingerprint(host.tree.root)
+    machine = of_tree(host.tree)
     kind = "bare metal" if host.virtual == "none" else f"virtual machine ({host.virtual})"
     inside = "" if host.container == "none" else f", in a container ({host.container})"
     cpu = f"{machine.cpu.model}, {counted(machine.cpu.cores, 'core')}, {counted(machine.cpu.threads, 'thread')}"

@@ -7,7 +7,7 @@ is about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -54,9 +54,9 @@ def probes() -> tuple[Probe, ...]:
     return tuple(sorted(_PROBES.values(), key=lambda one: AREAS.index(one.area)))
 
 
-def examine(host: HostView) -> tuple[Diagnosis, ...]:
+def examine(host: HostView, areas: Collection[str] = AREAS) -> tuple[Diagnosis, ...]:
     """All diagnoses, in the order of the areas. A probe that stumbles is reported as seeing nothing, never raised."""
-    return tuple(diagnosis for one in probes() for diagnosis in _diagnoses(one, host))
+    return tuple(diagnosis for one in probes() if one.area in areas for diagnosis in _diagnoses(one, host))
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> Severity:
