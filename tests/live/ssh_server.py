@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from raw_server import free_port
-
 PROGRAM = shutil.which("sshd") or ("/usr/sbin/sshd" if Path("/usr/sbin/sshd").exists() else "")
 LACKING = "" if PROGRAM and shutil.which("ssh-keygen") else "no ssh server: apt-get install openssh-server gets one"
 
@@ -22,9 +20,9 @@ LACKING = "" if PROGRAM and shutil.which("ssh-keygen") else "no ssh server: apt-
 class SshServer:
     """Lets the user in who runs the tests, by the key of `home`. Use as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="ironbench-ssh-", dir="/tmp"))
-        self.port = free_port()
+        self.port = port
         self.user = pwd.getpwuid(os.getuid()).pw_name
         self.home = self.directory / "home"
         self.process: subprocess.Popen[bytes] | None = None

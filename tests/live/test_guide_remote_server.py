@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from raw_server import RawServer
+from raw_server import RawServer, free_port
 from ssh_server import LACKING, SshServer
 from user import User
 
@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_page_leads_from_an_address_to_a_report(place: Path, raw_server: RawServer, database: str) -> None:
     user = User(place / "user")
-    with SshServer() as ssh:
+    with SshServer(free_port()) as ssh:
         user.environment["HOME"] = str(ssh.home)
         lines = [line for block in blocks("sh") for line in block.splitlines()]
         assert len(lines) == 3

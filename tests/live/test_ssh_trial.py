@@ -18,7 +18,7 @@ RUN = ("run", "select-only", "--with", "scale=1", "--duration", "4s", "--warmup"
 
 @pytest.fixture(scope="module")
 def ssh() -> Iterator[SshServer]:
-    with SshServer() as server:
+    with SshServer(free_port()) as server:
         yield server
 
 
