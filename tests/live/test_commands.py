@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from user import User, eventually
+from user import PAUSED, User, eventually
 
 from ironbench.record.labs import LabDirectory
 
@@ -28,6 +28,7 @@ name = "select-only"
 [load]
 duration = "{duration}"
 warmup = "0s"
+think_time = "5ms"
 {commands}
 [vary.governor]
 powersave = {{}}
@@ -293,7 +294,7 @@ def test_a_file_system_that_commands_mount_is_a_level(user: User) -> None:
 
 def test_a_run_has_one_pair_of_commands_and_its_report_repeats_it(user: User) -> None:
     around = ("--prepare", "echo on >> done", "--cleanup", "echo off >> done")
-    options = ("--engine", "null", "--clients", "1,2", "--duration", "0.2s", "--warmup", "0s", "--no-observe")
+    options = ("--engine", "null", *PAUSED, "--clients", "1,2", "--duration", "0.2s", "--warmup", "0s", "--no-observe")
     plan = user("run", "select-only", *options, *around, "--plan")
     assert plan.code == 0 and "echo off >> done" in plan.stdout and not lines(user)
     told = user("run", "select-only", *options, *around)

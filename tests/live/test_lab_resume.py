@@ -29,6 +29,7 @@ name = "select-only"
 [load]
 duration = "{duration}"
 warmup = "0s"
+think_time = "2ms"
 [vary]
 "load.clients" = [1, 2]
 [measure]

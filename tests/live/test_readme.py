@@ -3,15 +3,13 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
+import launch
 import pytest
 from factories import lacking
 
 ROOT = Path(__file__).parents[2]
-IRONBENCH = Path(sys.executable).parent / "ironbench"
 SHORT = ["--duration", "0.4s", "--warmup", "0s"]
 SUSPECT = 3
 
@@ -46,9 +44,7 @@ def test_readme_examples_run(tmp_path: Path, postgres) -> None:
         if arguments[:2] == ["lab", "run"]:  # a quarter of an hour: planned here with the same words
             arguments = ["lab", "plan", *arguments[2:]]
         extra = [*SHORT, *([] if "--data" in arguments or "--dsn" in arguments else ["--data", "./own"])]
-        command = [IRONBENCH, *arguments, *(extra if arguments[0] == "run" else [])]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=120
-        )
-        assert done.returncode in (0, SUSPECT), f"{shlex.join(map(str, command))}:\n{done.stderr}"
+        words = [*arguments, *(extra if arguments[0] == "run" else [])]
+        done = launch.run(words, cwd=tmp_path, env=environ)
+        assert done.returncode in (0, SUSPECT), f"{shlex.join(words)}:\n{done.stderr}"
     assert (tmp_path / "report.html").stat().st_size > 10_000

@@ -6,12 +6,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from user import User, eventually
+from user import PAUSED, User, eventually
 
 pytestmark = pytest.mark.live
 
 SHORT = ("--duration", "0.8s", "--warmup", "0s", "--no-observe")
-WORDS = ("run", "igen-oltp", "--engine", "null", "--clients", "1,2", *SHORT)
+WORDS = ("run", "igen-oltp", "--engine", "null", *PAUSED, "--clients", "1,2", *SHORT)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_run_that_somebody_measures_is_not_gone_on_with_by_a_second_one(user: 
 
 def test_another_command_is_not_gone_on_with(user: User) -> None:
     assert user(*WORDS).code in (0, 3)
-    told = user(*WORDS, "--resume", "--think-time", "1ms")
+    told = user(*WORDS, "--resume", "--max-tries", "3")
     assert told.code == 2
     assert "no run of this command on this machine" in told.stderr
 

@@ -14,6 +14,8 @@ from typing import Any
 import launch
 
 SHORT = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
+PAUSED = ("--think-time", "5ms")
+"""Leaves the CPUs to other tests: for rules that hold however much work is done."""
 
 
 @dataclass(frozen=True)

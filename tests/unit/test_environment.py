@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import launch
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -23,9 +24,15 @@ def told(
     before: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """A command as somebody gives it; `shell`: what follows it on a command line, e.g. `> /dev/full`."""
+    """A command as somebody gives it; `shell`: what follows it on a command line, e.g. `> /dev/full`.
+
+    What the interpreter itself makes of its streams and environment needs one of its own: there, `shell`, `before` or
+    `env` is given.
+    """
     ours = {"PYTHONPATH": str(SOURCE), "TMPDIR": str(folder), "IRONBENCH_DATA": str(folder / "data")}
     environment = {**os.environ, **ours, **(env or {})}
+    if not (shell or before or env):
+        return launch.run(words, env=environment, cwd=folder)
     quoted = " ".join(f"'{word}'" for word in (*PROGRAM, *words))
     command = ["/bin/sh", "-c", f"{quoted} {shell}"] if shell else [*before, *PROGRAM, *words]
     return subprocess.run(

@@ -54,7 +54,8 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
             bound = _bound(sums, density, blocks, blocks - before, may_spend, sides)
         spent += may_spend
         spent_levels.append(sides * float(special.ndtr(-bound)))
-        sums, density = _carried_on(sums, density, before, blocks, bound, sides)
+        if blocks < total:
+            sums, density = _carried_on(sums, density, before, blocks, bound, sides)
         before = blocks
     return tuple(spent_levels)
 
