@@ -1,0 +1,57 @@
+"""What a report shows of a brokerage: its score, and its mix and response times against what is allowed."""
+
+from __future__ import annotations
+
+from factories import Shelf, record
+
+from ironbench import workloads
+from ironbench.analyse.study import Study, studies
+from ironbench.model.record import Record
+from ironbench.model.system import Choice
+from ironbench.report import formats
+from ironbench.report.sections import brokerage
+from ironbench.workloads.brokerage import figures
+
+CHOICE = Choice("brokerage", workloads.get("brokerage").validated({}))
+RATE = 1000.0
+
+
+def trial(slow: str = "", **rates: float) -> Record:
+    shares = {name: share * RATE for name, share in figures.MIX.items()} | rates
+    metrics = {f"throughput{{script={name}}}": rate for name, rate in shares.items()}
+    metrics |= {f"response_time_p90_s{{script={name}}}": 5.0 if name == slow else 0.01 for name in shares}
+    metrics |= {figures.SCORE: shares["trade_result"], "market_lag_p99_s": 0.004, figures.TAKEN_BACK: 30.0}
+    return record(throughput=RATE, metrics=metrics, choice=CHOICE)
+
+
+def study(of: Record) -> Study:
+    return studies([of], Shelf([of]))[0]
+
+
+def mix(of: Record) -> dict[str, tuple[str, ...]]:
+    (section,) = brokerage.sections(study(of))
+    return {row[0]: row for row in section.tables[1][1].rows}
+
+
+def test_a_trial_within_the_mix_and_its_limits_is_kept_in_every_row() -> None:
+    rows = mix(trial())
+    assert len(rows) == len(figures.MIX) and {row[-1] for row in rows.values()} == {"kept"}
+    (section,) = brokerage.sections(study(trial()))
+    facts = dict(row[:2] for row in section.tables[0][1].rows)
+    assert facts["Trade-Results per second"].startswith("100")
+
+
+def test_a_row_says_what_is_out_of_mix_and_what_is_too_slow() -> None:
+    rows = mix(trial(slow="market_feed", trade_result=60.0))
+    assert rows["trade-result"][-1] == "out of mix" and rows["market-feed"][-1] == "too slow"
+    assert rows["trade-order"][-1] == "kept"
+
+
+def test_other_workloads_have_no_such_section() -> None:
+    assert list(brokerage.sections(study(record()))) == []
+
+
+def test_the_derived_sentence_stands_with_it_and_no_second_table_of_scripts() -> None:
+    text = formats.get("text")([study(trial())]).decode()
+    assert "not comparable with published TPC-E results" in text
+    assert "The brokerage" in text and "Script by script" not in text
