@@ -9,6 +9,7 @@ from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import formats
+from ironbench.report.derived import sentences
 from ironbench.report.sections import brokerage
 from ironbench.workloads.brokerage import figures
 
@@ -25,7 +26,7 @@ def trial(slow: str = "", **rates: float) -> Record:
 
 
 def study(of: Record) -> Study:
-    return studies([of], Shelf([of]))[0]
+    return studies([of], Shelf([of]), sentences([of]))[0]
 
 
 def mix(of: Record) -> dict[str, tuple[str, ...]]:
