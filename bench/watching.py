@@ -91,11 +91,19 @@ def _shares(taken: dict[str, list[tuple[float, bytes]]]) -> dict[str, float]:
 
 
 def _compared(trials: Sequence[tuple[dict[str, float], dict[str, float], Watched]]) -> None:
-    points = [abs(local[kind] - remote[kind]) * 100 for local, remote, _ in trials for kind in local if kind in remote]
-    worst, mean = max(points), fmean(points)
+    points = [
+        (abs(local[kind] - remote[kind]) * 100, kind) for local, remote, _ in trials for kind in local if kind in remote
+    ]
+    worst, kind = max(points)
+    mean = fmean(point for point, _ in points)
     span_s = SECONDS + 1.0
     here = max(seen.cpu_s / span_s for _, _, seen in trials)
-    said(f"CPU shares over ssh, points from local ones, the worst of {TRIALS} trials", worst, at_most(MOST_POINTS))
+    said(
+        f"CPU shares over ssh, points from local ones, the worst of {TRIALS} trials",
+        worst,
+        at_most(MOST_POINTS),
+        f"{worst:.2g} ({kind})",
+    )
     said("the same, on average", mean)
     said("cores that watching takes here, the most of a trial", here, at_most(MOST_CORES))
     costs = [cost for _, _, seen in trials if (cost := _there(seen)) is not None]

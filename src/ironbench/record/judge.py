@@ -57,7 +57,7 @@ def warnings(
         return ()
     results = [*_failures(driven), *_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
     if budget is not None:
-        results += [*_taken(system, observation, budget), *_ours(budget)]
+        results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
     if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
         results += _checkpoints(observation, summary["elapsed_s"])
     results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
@@ -232,6 +232,15 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     )
     text = f"the rate of {units.rate(load.rate)} was not kept: {done}"
     return [Warning(RATE_NOT_KEPT, text)]
+
+
+def _unseen(system: System, observation: Observation) -> list[Warning]:
+    if system.dsn is None or system.server is not None or "engine_cpu_s" in observation.metrics:
+        return []
+    text = (
+        "the server's processes are out of sight, and CPU, memory and devices are of the machine that ironbench ran on"
+    )
+    return [Warning("server-unseen", f"{text}; --server ssh://USER@HOST (system.server in a lab) watches the server's")]
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Warning]:

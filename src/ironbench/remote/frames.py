@@ -30,6 +30,8 @@ class Frame:
     sent_s: float
     came_s: float
     there_s: float
+    until_s: float
+    """The other clock again, when all was read."""
     group: int
     text: bytes
 
@@ -44,7 +46,7 @@ class Placed:
 
 def placed(frames: Sequence[Frame]) -> list[Placed]:
     """Of each frame, in order."""
-    brackets = [(one.sent_s - one.there_s - RESOLUTION_S, one.came_s - one.there_s) for one in frames]
+    brackets = [(one.sent_s - one.there_s - RESOLUTION_S, one.came_s - one.until_s) for one in frames]
     found = []
     for number, frame in enumerate(frames):
         low, high = brackets[number]
@@ -54,17 +56,17 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
             high = min(high, brackets[other][1] + drift_s)
         # The clock shows hundredths: it was up to one later.
         first = max(frame.sent_s, frame.there_s + min(low, high))
-        last = min(frame.came_s, frame.there_s + max(low, high) + RESOLUTION_S)
+        last = min(frame.came_s, frame.until_s + max(low, high) + RESOLUTION_S)
         at_s = (first + last) / 2 if first <= last else (frame.sent_s + frame.came_s) / 2
         found.append(Placed(at_s, max(0.0, last - first) / 2))
     return found
 
 
-def groups(sources: Iterable[Source], shortest_s: float) -> list[tuple[float, tuple[Source, ...]]]:
+def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> list[tuple[float, tuple[Source, ...]]]:
     """The sources by period. What is due is read together with all that is read more often."""
     by_period: dict[float, list[Source]] = {}
     for source in sources:
-        by_period.setdefault(max(shortest_s, source.period_s), []).append(source)
+        by_period.setdefault(min(longest_s, max(shortest_s, source.period_s)), []).append(source)
     return [(period_s, tuple(of_it)) for period_s, of_it in sorted(by_period.items())]
 
 
@@ -82,18 +84,22 @@ def script(groups: Sequence[tuple[float, Sequence[Source]]]) -> str:
         lists.append(f'[ "$due" -lt {number} ] || files="$files {" ".join(new)}";')
     return (
         'export LC_ALL=C; echo "watching $PPID $$"; while IFS= read -r due; do read -r now rest </proc/uptime; '
-        f'files=""; {" ".join(lists)} echo "frame $now"; grep -as "" $files /dev/null; echo; echo end; done'
+        f'files=""; {" ".join(lists)} echo "frame $now"; grep -as "" $files /dev/null; '
+        'read -r now rest </proc/uptime; echo; echo "until $now"; echo end; done'
     )
 
 
 END = b"\nend\n"
 _HEAD = re.compile(rb"\s*frame ([0-9.]+)\n")
+_TAIL = re.compile(rb"\nuntil ([0-9.]+)\nend\n\Z")
 
 
 def frame(sent_s: float, came_s: float, group: int, text: bytes) -> Frame | None:
     """One answer with its end; None for one that makes no sense."""
-    head = _HEAD.match(text)
-    return Frame(sent_s, came_s, float(head[1]), group, text[head.end() : -len(END)]) if head else None
+    head, tail = _HEAD.match(text), _TAIL.search(text)
+    if head is None or tail is None:
+        return None
+    return Frame(sent_s, came_s, float(head[1]), float(tail[1]), group, text[head.end() : tail.start()])
 
 
 def contents(text: bytes, sources: Sequence[Source]) -> dict[str, bytes]:

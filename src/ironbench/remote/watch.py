@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SHORTEST_S = 1.0
 """A frame costs about 3 ms of CPU there: more often would cost more than the 1 % promised."""
+LONGEST_S = 2.0
+"""A busy machine may answer late at the end of the window: what was read long before would leave its load unknown."""
 LOST_S = 2.5
 """A frame that takes longer was not slow: the link was lost."""
 _AGAIN_S = 0.5
@@ -78,7 +80,7 @@ class Watch:
 
     def begin(self) -> None:
         """Starts to watch; nothing that goes wrong from here on ends a trial."""
-        self._groups = frames.groups(self.sources, SHORTEST_S)
+        self._groups = frames.groups(self.sources, SHORTEST_S, LONGEST_S)
         self._cpu_s, self._began_s = link.cpu_s(), time.monotonic()
         self._due = [self._began_s] * len(self._groups)
         self._running = asyncio.run_coroutine_threadsafe(self._watch(), link.loop())
@@ -86,7 +88,8 @@ class Watch:
     def follow(self, phase: str, elapsed_s: float) -> None:
         """Ticks follow the measured window from when it is known; both of its ends are sampled."""
         now = time.monotonic()
-        if self._origin_s is None and phase in ("warmup", "run"):
+        # Before the window is known, nothing has elapsed.
+        if self._origin_s is None and (phase == "run" or (phase == "warmup" and elapsed_s < 0)):
             self._origin_s = now - elapsed_s
             link.loop().call_soon_threadsafe(self._follow, self._origin_s)
         elif not self._ended and phase in ("drain", "done"):
