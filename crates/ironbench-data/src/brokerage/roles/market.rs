@@ -141,8 +141,11 @@ impl Market {
     }
 
     fn submit(&mut self, trade: i64, security: u64, quantity: i64, now: u64) {
+        if self.submitted.insert(trade, (security, quantity)).is_some() {
+            // It has its answer coming.
+            return;
+        }
         let due = now + delay_ms(&mut self.dice) as u64 * MS;
-        self.submitted.insert(trade, (security, quantity));
         self.came += 1;
         self.delayed.push(Reverse((due, self.came, trade)));
     }
@@ -207,11 +210,14 @@ impl Market {
 
     /// A Market-Feed has sent these orders to the market: `id symbol price,…`.
     pub fn fed(&mut self, triggered: &str, now: u64) {
-        for order in triggered.split(',').filter(|order| !order.trim().is_empty()) {
-            let mut words = order.split_whitespace();
-            let trade = words.next().and_then(|id| id.parse().ok());
-            let security = words.next().and_then(market::security_of);
-            let (Some(trade), Some(security)) = (trade, security) else { continue };
+        let order = |text: &str| {
+            let mut words = text.split_whitespace();
+            Some((words.next()?.parse().ok()?, words.next().and_then(market::security_of)?))
+        };
+        let mut orders: Vec<(i64, u64)> = triggered.split(',').filter_map(order).collect();
+        // In whatever order the engine names them, the same seed draws the same delays.
+        orders.sort_unstable();
+        for (trade, security) in orders {
             let order = self.limits.remove(&trade);
             if order.is_none() {
                 // Or another process of load has placed it.

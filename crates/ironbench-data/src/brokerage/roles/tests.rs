@@ -323,6 +323,20 @@ fn an_order_that_a_feed_found_before_its_client_heard_of_it_is_submitted_once() 
 }
 
 #[test]
+fn orders_that_a_feed_found_are_answered_once_and_in_the_same_order_however_it_names_them() {
+    let symbol = Symbol::of(7);
+    let results = |numbers: &[i64]| {
+        let mut market = market();
+        let names: Vec<_> = numbers.iter().map(|trade| format!("{trade} {} 21.00", symbol.as_str())).collect();
+        market.fed(&names.join(","), 0);
+        answered(&mut market, 10 * SECOND).0
+    };
+    let found = results(&[1, 2, 3, 4, 5]);
+    assert_eq!(found.len(), 5);
+    assert_eq!(results(&[5, 3, 3, 1, 2, 4, 1]), found);
+}
+
+#[test]
 fn a_hundred_thousand_transactions_have_the_mix_of_the_standard() {
     let (_, outcome) = trial(1, Stop::Transactions(100_000), r#", "alone": true, "price_period_s": 10"#);
     let done = done(&outcome);
