@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from emulated import device_pid, needs_devices, nothing_left
-from user import User, eventually
+from user import PAUSED, User, eventually
 
 PAGE = 4096
 PAGES = 2000
@@ -102,7 +102,7 @@ def test_a_record_says_that_storage_was_emulated_though_its_process_saw_nothing(
 
 
 def test_the_end_of_its_process_voids_the_trial_though_the_device_goes_on(user: User) -> None:
-    words = ["--data", "free", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
+    words = ["--data", "free", "--duration", "10s", *PAUSED, "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:
         begun.wait_for("trial 1")
         os.kill(device_pid(user.register), signal.SIGKILL)

@@ -26,6 +26,7 @@ name = "igen-oltp"
 [load]
 duration = "0.5s"
 warmup = "0s"
+think_time = "5ms"
 [vary]
 clients = [1, 2]
 [measure]

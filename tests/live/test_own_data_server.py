@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from own_data import SCRIPT, dumped, shop, sums
 from raw_server import PASSWORD, RawServer
-from user import SHORT, User, eventually
+from user import PAUSED, SHORT, User, eventually
 
 from ironbench._core import Connection
 from ironbench.engines.own_databases import is_ours, new_name
@@ -253,7 +253,20 @@ def test_two_at_once_load_and_copy_beside_each_other_and_cleanup_waits_for_both(
     user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]], place: Path
 ) -> None:
     there, dsn = databases(boss), address(server)
-    words = ("run", "script", "one.sql", "--dsn", dsn, "--dump", "shop.dump", "--duration", "8s", "--warmup", "0s")
+    words = (
+        "run",
+        "script",
+        "one.sql",
+        "--dsn",
+        dsn,
+        "--dump",
+        "shop.dump",
+        "--duration",
+        "8s",
+        "--warmup",
+        "0s",
+        *PAUSED,
+    )
     other = User(place / "other")
     for name in ("one.sql", "shop.dump"):
         (other.home / name).write_bytes((user.home / name).read_bytes())
