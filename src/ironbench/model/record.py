@@ -102,7 +102,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything needed to judge one trial. Written once, never edited; at most 8 KB as JSON."""
+    """Everything needed to judge one trial. Written once, never edited; at most 16 KB as JSON."""
 
     id: str
     series: str
