@@ -27,6 +27,7 @@ __all__ = [
     "drive",
     "drive_called",
     "hand_rows",
+    "job_variables",
     "load_rows",
     "mandelbrot_png",
     "normal_device",
