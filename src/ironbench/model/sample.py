@@ -47,14 +47,25 @@ def is_percentile(metric: str) -> bool:
 def sampled(record: Record, metric: str) -> bool:
     """Whether the trial's value of that metric may be shown; always of what is no percentile, or counts are not known
     of."""
+    needs = _needs(metric)
+    if needs is None:
+        return True
+    least, rate_name = needs
+    metrics = record.metrics
+    count = metrics.get("transactions")
+    if rate_name is not None and (rate := metrics.get(rate_name)) is not None:
+        count = rate * record.elapsed_s
+    return count is None or count >= least
+
+
+@cache  # names are few, trials many
+def _needs(metric: str) -> tuple[int, str | None] | None:
+    """Transactions that a percentile must rest on, and the rate by which those of a part are counted."""
     match = _percentile(metric)
     if match is None:
-        return True
-    count = record.metrics.get("transactions")
-    if match[3] is not None:
-        rate = record.metrics.get(f"{_IOS_PER_S.get(match[1], 'throughput')}{match[3]}")
-        count = rate * record.elapsed_s if rate is not None else count
-    return count is None or enough(_share(match[2]), count)
+        return None
+    rate = f"{_IOS_PER_S.get(match[1], 'throughput')}{match[3]}" if match[3] is not None else None
+    return needed(_share(match[2])), rate
 
 
 class Times(Protocol):
