@@ -32,7 +32,7 @@ def run_command(records: Sequence[Record]) -> str:
     words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
     words += ["--clients", ",".join(str(count) for count in clients)]
     words += ["--threads", str(threads)] if threads > 1 else []
-    words += _load_options(load)
+    words += _load_options(load, _usual_tries(choice))
     repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
     words += ["--repeats", str(repeats)] if repeats > 1 else []
     words += _own_data(choice)
@@ -68,7 +68,7 @@ def _own_data(choice: Choice) -> list[str]:
     return [*words, "--check", data.check] if data.check else words
 
 
-def _load_options(load: Load) -> list[str]:
+def _load_options(load: Load, usual_tries: int) -> list[str]:
     words = []
     if load.rate is not None:
         words += ["--rate", _exact(load.rate), "--arrivals", load.arrivals]
@@ -78,7 +78,7 @@ def _load_options(load: Load) -> list[str]:
         words += ["--duration", f"{_exact(load.duration_s)}s"]
     words += ["--warmup", "auto" if load.warmup_auto else f"{_exact(load.warmup_s)}s"]
     words += ["--think-time", f"{_exact(load.think_time_s)}s"] if load.think_time_s else []
-    words += ["--max-tries", str(load.max_tries)] if load.max_tries != 1 else []
+    words += ["--max-tries", str(load.max_tries)] if load.max_tries != usual_tries else []
     words += ["--on-error", load.on_error] if load.on_error != "stop" else []
     words += ["--report-per-statement"] if load.report_per_statement else []
     words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
@@ -107,6 +107,11 @@ def _usual_options(choice: Choice) -> dict[str, str]:
     """The workload's options that need no saying; none where it is not known."""
     workload = workloads.find(choice.workload)
     return workload.validated({}) if workload else {}
+
+
+def _usual_tries(choice: Choice) -> int:
+    workload = workloads.find(choice.workload)
+    return workload.usual_max_tries if workload else 1
 
 
 def _declared(system: System, workload_name: str, options: Mapping[str, str]) -> System:

@@ -71,13 +71,14 @@ def run(
         str, OPTION(help="Closed loop: pause of each client between transactions, e.g. 10ms.")
     ] = "0s",
     max_tries: Annotated[
-        int,
+        int | None,
         OPTION(
             parser=whole("--max-tries"),
             metavar="N",
-            help="Tries after serialization failures and deadlocks; 0: without limit.",
+            help="Tries after serialization failures and deadlocks; 0: without limit.  "
+            "[default: 1, or the workload's own]",
         ),
-    ] = 1,
+    ] = None,
     on_error: Annotated[
         str,
         OPTION(

@@ -50,7 +50,7 @@ class Asked:
     transactions: int | None = None
     warmup: str = ""
     think_time: str = "0s"
-    max_tries: int = 1
+    max_tries: int | None = None
     on_error: str = "stop"
     report_per_statement: bool = False
     progress: int | None = None

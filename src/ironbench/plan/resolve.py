@@ -73,7 +73,7 @@ def load(
         transactions=section.transactions,
         warmup_s=_warmup(section, duration, usual_warmup_s),
         warmup_auto=section.warmup == "auto",
-        max_tries=usual_max_tries if section.max_tries == 1 else section.max_tries,
+        max_tries=usual_max_tries if section.max_tries is None else section.max_tries,
         on_error=section.on_error,
         report_per_statement=section.report_per_statement,
         protocol=section.protocol,

@@ -148,9 +148,12 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     ] = ""
     think_time: Annotated[Time, Meta(description="Closed loop: pause of each client between transactions.")] = "0s"
     max_tries: Annotated[
-        int,
-        Meta(description="Tries after serialization failures and deadlocks; 0: without limit.", **within("max_tries")),
-    ] = 1
+        Annotated[int, Meta(**within("max_tries"))] | None,
+        Meta(
+            description="Tries after serialization failures and deadlocks; 0: without limit. Default 1, or the "
+            "workload's own."
+        ),
+    ] = None
     on_error: Annotated[
         Literal["stop", "continue"],
         Meta(

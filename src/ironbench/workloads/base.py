@@ -140,7 +140,7 @@ class Workload(ABC):
     usual_warmup_s: float = 5.0
     """Where nobody says how long it warms up."""
     usual_max_tries: int = 1
-    """Tries after serialization failures and deadlocks, where nobody asks for more."""
+    """Tries after serialization failures and deadlocks, where nobody says how many."""
 
     @property
     def engines(self) -> list[str]:
