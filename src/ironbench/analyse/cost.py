@@ -74,6 +74,8 @@ class Costs:
     """Where none meets the target: the one that came closest."""
     notes: tuple[str, ...] = ()
     """Why records that were named give no score."""
+    derived: tuple[str, ...] = ()
+    """Sentences that must stand with scores from these records."""
 
 
 @dataclass(frozen=True, slots=True)

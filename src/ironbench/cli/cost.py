@@ -23,6 +23,7 @@ from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.record.index import Listed
 from ironbench.report import cost as report
+from ironbench.report.derived import sentences
 
 
 def cost(
@@ -75,7 +76,7 @@ def compared(
     found = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
     without = {} if wanted else leaderboard.without_peak(rows)
     notes = (f"No score of {label}: {why}." for label, why in without.items())
-    return replace(found, notes=(*found.notes, *notes))
+    return replace(found, notes=(*found.notes, *notes), derived=tuple(sorted(sentences(trials).values())))
 
 
 def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:

@@ -27,6 +27,7 @@ def text(costs: Costs, width: int | None) -> str:
         parts.append(f"Target: {costs.target.text}" + (f"  ({costs.work})" if costs.work else ""))
     elif costs.work:
         parts.append(f"Work: {costs.work}")
+    parts += costs.derived
     cautions = [f"! {row.name}: {caution}" for row in costs.rows for caution in row.cautions]
     parts.append("\n".join([_systems(costs, width), *cautions]))
     parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
@@ -41,6 +42,7 @@ def document(costs: Costs) -> str:
         "question": costs.question,
         "target": msgspec.to_builtins(costs.target) if costs.target else None,
         "work": costs.work,
+        "derived": list(costs.derived),
         "unit": costs.unit,
         "systems": [_row(row) for row in costs.rows],
         "cheapest": costs.cheapest.name if costs.cheapest else None,
