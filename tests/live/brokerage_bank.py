@@ -39,7 +39,8 @@ class Bank:
             self.session.query("delete from seen")
             script += f"\ninsert into seen (told) values (:{seen});\n"
         given: dict[str, object] = dict.fromkeys(transactions.VARIABLES, "0")
-        given |= {"now_time": NOW} | variables
+        # A function takes its arguments by their types, whether it needs them or not.
+        given |= {"now_time": NOW, "from_time": NOW, "to_time": NOW} | variables
         unknown = set(given) - set(transactions.VARIABLES)
         assert not unknown, unknown
         described = plan(
@@ -123,8 +124,8 @@ class Bank:
 
 
 @contextmanager
-def opened(engine: str, place: Path, logic: str = "client") -> Iterator[Bank]:
-    with running(engine, place) as session:
+def opened(engine: str, place: Path, logic: str = "client", clients: int = 4) -> Iterator[Bank]:
+    with running(engine, place, clients) as session:
         prepare.brought(session, tables.dataset(engine, OPTIONS), 2, Printer(io.StringIO(), io.StringIO()))
         session.query("create table seen (told varchar(2000))")
         yield Bank(session, logic)

@@ -48,8 +48,10 @@ class Trial:
         return {name for name, check in self.checks().items() if not check.passed}
 
 
-def load(clients: int = 2, duration_s: float | None = 6.0, transactions: int | None = None) -> Load:
-    return Load(clients, duration_s=duration_s, transactions=transactions, warmup_s=0.0, max_tries=50, seed=7)
+def load(
+    clients: int = 2, duration_s: float | None = 6.0, transactions: int | None = None, max_tries: int = 50
+) -> Load:
+    return Load(clients, duration_s=duration_s, transactions=transactions, warmup_s=0.0, max_tries=max_tries, seed=7)
 
 
 def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_when_it_is_broken(bank: Bank) -> None:

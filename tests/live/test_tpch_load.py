@@ -45,11 +45,11 @@ SUMS = (
 
 
 @contextmanager
-def running(engine: str, data: Path) -> Iterator[Session]:
+def running(engine: str, data: Path, clients: int = 4) -> Iterator[Session]:
     require_installed(engine)
     settings = {"fsync": "off"} if engine == "postgres" else {}
-    system, secrets = engines.get(engine).validated(System(engine, "t", settings, Layout(str(data / engine))), 4)
-    with engines.running(system, secrets, 4) as session:
+    system, secrets = engines.get(engine).validated(System(engine, "t", settings, Layout(str(data / engine))), clients)
+    with engines.running(system, secrets, clients) as session:
         yield session
 
 

@@ -12,6 +12,8 @@ from ironbench.workloads.brokerage import tables, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
 OPTIONS = {option.name: option.default for option in tables.OPTIONS}
+SHARED = ("past_trades", "trades")
+"""Functions that others call."""
 
 
 @pytest.mark.parametrize("text", ["1500", "2999", "1001"])
@@ -38,7 +40,7 @@ def test_every_engine_has_all_tables_keys_and_references(engine: str) -> None:
     keys = [statement for statement in (*dataset.schema, *dataset.keys) if "primary key" in statement]
     assert len(keys) == 33
     routines = tables.routines(engine)
-    assert len(routines) == (0 if engine == "sqlite" else 2)
+    assert len(routines) == (0 if engine == "sqlite" else len(transactions.ISOLATION) + len(SHARED))
     assert len(dataset.references) - len(routines) == (0 if engine == "sqlite" else 49)
     assert tables.dataset(engine, OPTIONS | {"references": "no"}).references == routines
 
@@ -76,6 +78,18 @@ def test_every_transaction_has_a_script_that_begins_with_its_isolation(engine: s
         else:
             assert f"isolation level {isolation}" in source.text, name
         assert source.text.count("commit;\n") == 1
+
+
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_every_transaction_is_one_call_of_a_function_where_the_logic_is_in_the_server(engine: str) -> None:
+    names = [(name, "0") for name in transactions.VARIABLES]
+    functions = "\n".join(tables.routines(engine))
+    for name, isolation in transactions.ISOLATION.items():
+        text = transactions.script(name, engine, logic="server").text
+        _core.compile_scripts([(name, text, 1)], names, "prepared")
+        assert f"isolation level {isolation}" in text
+        assert text.count("select ") == text.count(f"select brokerage_{name}(") == 1
+        assert f"function brokerage_{name}(" in functions
 
 
 def test_every_variable_is_used_by_a_script() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from factories import record
 
 from ironbench import _core, workloads
+from ironbench.analyse.reproduce import run_command
 from ironbench.errors import InputError
+from ironbench.experiment import declare
+from ironbench.experiment.command import Asked, planned
 from ironbench.model.driven import Driven
 from ironbench.model.record import SUSPICIOUS, Warning
 from ironbench.model.system import Choice, Load, System
@@ -83,6 +89,18 @@ def test_each_client_stands_for_a_customer_of_its_own() -> None:
     assert "customers=2000" in refused.hint
 
 
+def test_too_few_customers_for_the_specified_mix_are_refused_with_the_rule() -> None:
+    refused = refusal("postgres", 8, inputs="specified", customers="3000")
+    assert refused.subject == "--with customers=3000"
+    assert "asks for 20 to 40 brokers, and 3000 customers have 30" in refused.cause
+    assert "--with customers=4000" in refused.hint
+    refused = refusal("postgres", 8, inputs="specified", customers="4000", days="7")
+    assert "goes back 32 hours" in refused.cause and "--with days=8" in refused.hint
+    options = {"inputs": "specified", "customers": "4000", "days": "8"}
+    workload = workloads.get("brokerage")
+    workload.accepts(System("postgres", "t"), Load(8), Choice("brokerage", workload.validated(options)))
+
+
 def test_an_engine_of_one_isolation_level_has_no_choice() -> None:
     assert "has one isolation level" in refusal("sqlite", 1, isolation="locks").cause
 
@@ -95,6 +113,31 @@ def test_the_market_has_connections_of_its_own() -> None:
     workload = workloads.get("brokerage")
     assert [workload.connections(clients) for clients in (1, 2, 8)] == [4, 5, 17]
     assert workloads.get("igen-oltp").connections(8) == 8
+
+
+@pytest.mark.parametrize(("asked", "tries"), [(None, 1000), (1, 1), (5, 5), (0, 0)])
+def test_a_trial_has_the_tries_that_were_asked_for_and_a_thousand_where_nobody_asks(
+    asked: int | None, tries: int, tmp_path: Path
+) -> None:
+    plan, _ = planned(Asked("brokerage", engine="sqlite", max_tries=asked, seed=1, data=str(tmp_path / "d")))
+    assert {trial.cell.load.max_tries for trial in plan.trials} == {tries}
+    of_other = planned(Asked("igen-oltp", engine="sqlite", max_tries=asked, seed=1, data=str(tmp_path / "d")))[0]
+    assert {trial.cell.load.max_tries for trial in of_other.trials} == {1 if asked is None else asked}
+    lab = tmp_path / "tries.toml"
+    said = "" if asked is None else f"max_tries = {asked}\n"
+    head = 'question = "?"\nsystem.engine = "sqlite"\nworkload.name = "brokerage"\n'
+    lab.write_text(f"{head}[load]\n{said}[vary]\nclients = [1, 2]\n")
+    assert {setup.cell.load.max_tries for setup in declare.lab(lab)[0].setups} == {tries}
+
+
+def test_the_command_that_repeats_a_trial_names_its_tries_only_where_they_are_not_usual() -> None:
+    def tries(workload: str, count: int) -> bool:
+        choice = Choice(workload, workloads.get(workload).validated({}))
+        load = Load(duration_s=30.0, max_tries=count, on_error="stop", seed=1)
+        return f"--max-tries {count}" in run_command([record(choice=choice, load=load)])
+
+    assert not tries("brokerage", 1000) and tries("brokerage", 1)
+    assert not tries("igen-oltp", 1) and tries("igen-oltp", 1000)
 
 
 def test_the_derived_sentence_and_the_score_are_the_workloads() -> None:

@@ -14,6 +14,11 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.brokerage import checks, figures, tables, transactions
 
+MOST_BROKERS = 40
+"""Of the list of a Broker-Volume."""
+LEAST_DAYS = 8
+"""Of 8 hours: twice the 32 hours that a Trade-Lookup goes back at least."""
+
 
 def market_clients(clients: int) -> int:
     """Those of the market take a tenth of the transactions and, since a result takes longest, almost half of the time:
@@ -42,10 +47,17 @@ class Brokerage(Workload):
             whole=False,
         ),
         Option(
+            "inputs",
+            "scaled",
+            "scaled: with few customers or days, lists of brokers and stretches of time are cut to what is there; "
+            "specified: as the standard says, refused with too few",
+            choices=("scaled", "specified"),
+        ),
+        Option(
             "logic",
             "client",
-            "of Trade-Order and Trade-Result, which are many statements: client sends them one by one; server: each is "
-            "one call of a function",
+            "of all transactions: client sends their statements one by one; server: each transaction is one call of "
+            "a function",
             choices=("client", "server"),
         ),
         Option(
@@ -106,6 +118,8 @@ class Brokerage(Workload):
                 f"{system.engine} runs no functions of ours",
                 f"leave it out: {written('workload.with', 'logic=client')} runs everywhere",
             )
+        if choice.options["inputs"] == "specified":
+            _require_specified(choice.options)
         most = int(choice.options["customers"])
         if load.clients > most:
             raise InputError(
@@ -124,6 +138,29 @@ class Brokerage(Workload):
 
     def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
         return figures.assessed(driven, seen)
+
+
+def _require_specified(options: Mapping[str, str]) -> None:
+    """InputError: the standard's inputs ask for more than these data have (crates/…/roles/inputs.rs cuts them)."""
+    customers, days = int(options["customers"]), int(options["days"])
+    brokers = customers // tables.LOAD_UNIT * tables.BROKERS
+    if brokers < MOST_BROKERS:
+        least = MOST_BROKERS // tables.BROKERS * tables.LOAD_UNIT
+        raise InputError(
+            written("workload.with", f"customers={customers}"),
+            f"too few for the mix as specified: a Broker-Volume asks for 20 to {MOST_BROKERS} brokers, "
+            f"and {customers} customers have {brokers}",
+            f"use {written('workload.with', f'customers={least}')} or more, or leave "
+            f"{written('workload.with', 'inputs=specified')} out",
+        )
+    if days < LEAST_DAYS:
+        raise InputError(
+            written("workload.with", f"days={days}"),
+            "too few for the mix as specified: a Trade-Lookup goes back 32 hours of business at least, "
+            "and half of the days must be older than that",
+            f"use {written('workload.with', f'days={LEAST_DAYS}')} or more, or leave "
+            f"{written('workload.with', 'inputs=specified')} out",
+        )
 
 
 def _rounded(clients: int) -> int:

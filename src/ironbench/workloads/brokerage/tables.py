@@ -13,10 +13,12 @@ from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
 
 FOLDER = Path(__file__).parent
-VERSION = 2
+VERSION = 3
 """Raised whenever the same options would give other rows or another schema."""
 LOAD_UNIT = 1000
 """Customers come in whole load units."""
+BROKERS = 10
+"""Of a load unit."""
 TRADES_PER_DAY = 57_600
 """Initial trades of a load unit in a business day."""
 ROWS_PER_TRADE = 6.75
@@ -81,8 +83,9 @@ OPTIONS = (
 
 
 def routines(engine: str) -> tuple[str, ...]:
-    """Functions for transactions in the server; none where the engine has none."""
-    return base.statements(FOLDER, "routines", engine)
+    """Functions for transactions in the server, each after those that it calls; none where the engine has none."""
+    texts = ("questions", "changes", "orders", "results")
+    return tuple(statement for name in texts for statement in base.statements(FOLDER, name, engine))
 
 
 def dataset(engine: str, options: Mapping[str, str]) -> Dataset:

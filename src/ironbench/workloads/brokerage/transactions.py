@@ -39,14 +39,12 @@ BY_LOCKS = {"trade_result": "read committed"}
 a result reads and writes twice."""
 
 
-CALLED = ("trade_order", "trade_result")
-"""Transactions of many statements, which logic=server calls as functions of the server."""
-
-
 def script(name: str, engine: str, isolation: str = "", logic: str = "client") -> ScriptSource:
-    """In the engine's words, begun with the isolation that the transaction needs unless another is given."""
-    called = logic == "server" and name in CALLED
-    source = ScriptSource(name, base.script(FOLDER, f"{name}_called" if called else name, engine).text)
+    """In the engine's words, begun with the isolation that the transaction needs unless another is given.
+
+    `logic`: with `server` it is one call of a function in the server.
+    """
+    source = ScriptSource(name, base.script(FOLDER, f"{name}_called" if logic == "server" else name, engine).text)
     begin = engines.get(engine).traits.dialect.transaction(isolation or ISOLATION[name])
     # Only the engine knows how an isolation is asked for.
     return ScriptSource(name, source.text.replace("\nbegin;\n", f"\n{begin};\n", 1))

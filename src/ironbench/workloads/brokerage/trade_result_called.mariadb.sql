@@ -1,5 +1,0 @@
--- An order has become a trade, in the server: routines.mariadb.sql.
-begin;
-select brokerage_trade_result(:trade_id, :price, :now_time);
-commit;
-\set done 1
