@@ -36,7 +36,9 @@ def test_every_engine_has_all_tables_keys_and_references(engine: str) -> None:
     dataset = tables.dataset(engine, OPTIONS)
     made = [statement.split("(")[0].split()[2] for statement in dataset.schema]
     assert sorted(made) == sorted(dataset.tables) and len(made) == 33
-    assert sum(statement.startswith("create index") for statement in dataset.keys) == 12
+    # A key that PostgreSQL keeps twice: see keys.postgres.sql.
+    twice = sum("using hash" in statement for statement in dataset.keys)
+    assert sum(statement.startswith("create index") for statement in dataset.keys) - twice == 12
     keys = [statement for statement in (*dataset.schema, *dataset.keys) if "primary key" in statement]
     assert len(keys) == 33
     routines = tables.routines(engine)

@@ -1,7 +1,12 @@
 -- Made in parallel over the load's connections; the longest first.
+-- A serializable transaction marks the pages of indexes that it reads, and one that writes there conflicts with it
+-- (PostgreSQL 18 documentation, 13.2.3; src/backend/storage/lmgr/README-SSI). New trades lie side by side in their key, and
+-- a result changes indexed columns of its trade: any two results at a time would conflict there. A hash index keeps
+-- neighbours apart, and is what the planner then finds a trade by. Pages with room keep other accounts apart.
 create index trade_account on trade (t_ca_id, t_dts);
 create index trade_symbol on trade (t_s_symb, t_dts);
 alter table trade add primary key (t_id);
+create index trade_number on trade using hash (t_id);
 alter table trade_history add primary key (th_t_id, th_st_id);
 alter table holding_history add primary key (hh_h_t_id, hh_t_id);
 alter table settlement add primary key (se_t_id);
@@ -9,12 +14,12 @@ alter table cash_transaction add primary key (ct_t_id);
 alter table daily_market add primary key (dm_date, dm_s_symb);
 alter table holding add primary key (h_t_id);
 alter table watch_item add primary key (wi_wl_id, wi_s_symb);
-alter table holding_summary add primary key (hs_ca_id, hs_s_symb);
+alter table holding_summary add primary key (hs_ca_id, hs_s_symb) with (fillfactor = 40);
 alter table news_item add primary key (ni_id);
 create index trade_status on trade (t_st_id);
 create index holding_history_trade on holding_history (hh_t_id);
 create index daily_market_symbol on daily_market (dm_s_symb);
-create index holding_position on holding (h_ca_id, h_s_symb);
+create index holding_position on holding (h_ca_id, h_s_symb) with (fillfactor = 40);
 create index customer_tax_id on customer (c_tax_id);
 create index customer_account_customer on customer_account (ca_c_id);
 create index company_name on company (co_name);

@@ -13,7 +13,7 @@ from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
 
 FOLDER = Path(__file__).parent
-VERSION = 3
+VERSION = 4
 """Raised whenever the same options would give other rows or another schema."""
 LOAD_UNIT = 1000
 """Customers come in whole load units."""
@@ -26,7 +26,7 @@ ROWS_PER_TRADE = 6.75
 ROWS_PER_LOAD_UNIT = 1_090_000
 """Of the others, and of what accounts hold from the first days on; most of them are past prices."""
 FIXED_ROWS = 15_400
-BYTES_PER_LOAD_UNIT = 125_000_000
+BYTES_PER_LOAD_UNIT = 130_000_000
 """About what rows of a load unit without trades and news take with their indexes, on any engine."""
 NEWS = {"full": 100_000, "small": 1_000, "none": 0}
 """Bytes of the text of each of 1000 news items per load unit."""
