@@ -7,9 +7,11 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from factories import DISK, OLTP, record
+from factories import DISK, OLTP, Shelf, record
 
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
+from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Layout, Load, Setup, System, Trial
@@ -129,6 +131,10 @@ def _times(cell: Cell, dice: random.Random) -> dict[str, float]:
     shares |= {"internal locks": 0.08 * rest, "client": 0.12 * rest, "other": 0.05 * rest}
     samples = {f"time_samples{{part={part}}}": 400.0 for part in shares if part not in ("CPU", "run queue")}
     return {f"time_share{{part={part}}}": share for part, share in shares.items()} | samples
+
+
+def studied(plan: Lab, records: list[Record], noise: Sequence[Noise] = ()) -> Study:
+    return lab_study(plan, records, Shelf(records), noise)
 
 
 def said(study: Study) -> str:

@@ -18,10 +18,10 @@ from raw_server import PASSWORD, RawServer
 from user import User
 
 from ironbench import engines
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Choice, System
+from ironbench.model.system import System
 from ironbench.process import processes
 
 pytestmark = pytest.mark.live
@@ -250,13 +250,6 @@ def test_an_engine_that_is_named_and_is_not_the_one_behind_the_driver_is_refused
     assert user("run", "select-only", "--engine", "odbc-sqlite", "--dsn", file, "--plan").code == 0
 
 
-def test_without_pyodbc_the_refusal_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError) as caught:
-        ENGINE.behind("odbc:Driver=X;Server=other")
-    assert "pip install 'ironbench[odbc]'" in caught.value.hint and "apt install unixodbc" in caught.value.hint
-
-
 @needs["PostgreSQL Unicode"]
 def test_a_wrong_password_is_refused_and_shown_nowhere(user: User, raw_server: RawServer) -> None:
     wrong = "w r0ng;{pw"
@@ -297,24 +290,6 @@ def test_a_driver_that_crashes_its_process_voids_the_trial(user: User, file: str
     crash.join()
     record = user.records()[-1]
     assert told.code != 0 and record["status"] == "voided" and "SIGSEGV" in record["cause"]
-
-
-def test_an_unknown_database_gets_portable_sql_alone() -> None:
-    other = next(one for one in ENGINE.variants.values() if not one.can("data"))
-    assert other.can("scripts") and "untried" in other.traits.doc
-
-
-def test_what_no_server_could_try_says_so_and_its_workloads_have_their_texts() -> None:
-    from ironbench import workloads
-
-    untried = [one for one in ENGINE.variants.values() if "untried" in one.traits.doc and one.can("data")]
-    assert len(untried) == 3
-    for engine in untried:
-        for name in ("tpcb-like", "simple-update", "select-only"):
-            workload = workloads.get(name)
-            dataset = workload.dataset(engine.name, workload.validated({}))
-            assert dataset is not None and len(dataset.schema) == len(dataset.tables)
-            assert workload.scripts(engine.name, Choice(name, workload.validated({})))
 
 
 @needs["SQLite3"]

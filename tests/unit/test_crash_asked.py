@@ -4,7 +4,7 @@ import pytest
 
 from ironbench import workloads
 from ironbench.errors import InputError
-from ironbench.experiment import declare
+from ironbench.experiment import build
 from ironbench.model.system import Choice, Device, Layout, Partition, System
 
 ROLES = ("data", "log")
@@ -17,7 +17,7 @@ def asked(
     places = {role: f"/emulated/{role}" if role in on else f"/real/{role}" for role in ROLES}
     layout = Layout(places["data"], log=places["log"], devices=(device,))
     found = workloads.get(workload)
-    declare.require_cut(how, System(engine, engine, layout=layout), found, Choice(workload, found.validated({})))
+    build.require_cut(how, System(engine, engine, layout=layout), found, Choice(workload, found.validated({})))
 
 
 @pytest.mark.parametrize("how", ["lose", "subset", "torn"])

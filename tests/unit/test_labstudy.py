@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import OLTP, Shelf, knee
-from labfactory import lab, said, trials
+from factories import OLTP
+from labfactory import lab, said, studied, trials
 
 from ironbench.analyse.bottleneck import OTHERS, Limit, TimeSpent
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.factors import contrasts
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import work_name
 from ironbench.model.finding import Conclusion, Noise
-from ironbench.model.lab import Claim, Lab
-from ironbench.model.record import Record, Status
+from ironbench.model.lab import Claim
+from ironbench.model.record import Status
 from ironbench.report import document, formats
 from ironbench.report.answer import answer, comparison
 from ironbench.report.findings import bounds, effect_table
@@ -27,10 +25,6 @@ from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
 
 LOG = {"log": ("disk", "memory")}
-
-
-def studied(plan: Lab, records: list[Record], noise: Sequence[Noise] = ()) -> Study:
-    return lab_study(plan, records, Shelf(records), noise)
 
 
 def two_cells(memory: float, spread: float = 0.02, blocks: int = 10) -> Study:
@@ -141,60 +135,6 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
     begin = shown.index('"answer"') if format == "json" else 0
     places = [shown.index(" ".join(text.split()), begin) for text in parts]
     assert places == sorted(places)
-
-
-def drifting(first: float, last: float, metric: str = "throughput", claims: Sequence[Claim] = ()) -> Study:
-    """Ten blocks in which the ratio of the two cells drifts from `first` to `last`."""
-    plan = lab(LOG, claims=claims)
-    steps = [first * (last / first) ** (block / 9) for block in range(10)]
-    records = [
-        replace(one, metrics={**one.metrics, metric: one.metrics[metric] * steps[one.block]})
-        if one.cell.name == "log=memory"
-        else one
-        for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0), 0.02)
-    ]
-    return studied(plan, records)
-
-
-def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None:
-    claim = Claim("at least 1.05", "ratio", "throughput", ("log=memory", "log=disk"), 1.05, None)
-    study = drifting(3.37, 1.0, claims=[claim])
-    (effect,) = study.effects
-    assert effect.finding.low > 1.05, "the mean alone would be called faster"
-    assert effect.finding.conclusion is Conclusion.CANNOT_TELL
-    decision = answer(study).decision
-    assert "cannot be told apart: the ratio drifted from 3." in decision.text and "over the blocks" in decision.text
-    assert "; on average log=memory has " in decision.text
-    assert "To tell: find what changed from block to block" in decision.doubt
-    assert study.claims[0].outcome == "undecided"
-    (card,) = document.cards(study)
-    assert card.name == "cannot tell"
-    assert dict(card.facts)["the ratio"].startswith("drifted from 3.")
-
-
-@pytest.mark.parametrize("format", ["text", "md", "html", "json"])
-def test_a_verdict_on_a_drifting_ratio_carries_the_drift_in_its_own_sentence(format: str) -> None:
-    study = drifting(3.4, 2.0)
-    (effect,) = study.effects
-    assert effect.finding.conclusion is Conclusion.FASTER
-    decision = answer(study).decision.text
-    assert decision.startswith("log=memory is faster than log=disk: ")
-    assert "though the ratio drifted from 3." in decision
-    assert not any("of both cells" in text for text in study.warnings), "one of them drifted"
-    shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
-    assert " ".join(decision.split()) in shown
-    rows = [row for section in sections(study) for chart in section.charts for row in chart.table.rows]
-    assert any(cell.startswith("faster; the ratio drifted from 3.") for row in rows for cell in row)
-
-
-def test_a_range_that_a_drifting_ratio_leaves_is_not_confirmed() -> None:
-    claims = [Claim("?", "ratio", "throughput", ("log=memory", "log=disk"), 2.2, 3.1)]
-    claims.append(Claim("?", "ratio", "throughput", ("log=disk", "log=memory"), 0.2, 0.6))
-    study = drifting(3.4, 2.0, claims=claims)
-    (effect,) = study.effects
-    assert effect.finding.low > 2.2 and effect.finding.high < 3.1
-    assert [one.outcome for one in study.claims] == ["undecided", "confirmed"]
-    assert study.claims[0].reason.startswith("the ratio drifted from 3.")
 
 
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
@@ -335,15 +275,6 @@ def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -
     ) == pytest.approx(steps[-1]["end"])
 
 
-def test_cells_that_differ_in_clients_alone_are_drawn_as_curves() -> None:
-    plan = lab({"cache": ("warm", "cold"), "clients": ("1", "4", "8")}, blocks=6)
-    study = studied(plan, trials(plan, {s.cell.name: 100.0 * s.cell.load.clients for s in plan.setups}))
-    assert [curve.name for curve in study.growths] == ["cache=warm", "cache=cold"]
-    chart = next(chart for part in sections(study) for chart in part.charts if part.id == "growth")
-    assert len(chart.specification["datasets"]["trials"]) == 36
-    assert not studied(lab(LOG), []).growths
-
-
 def test_many_comparisons_show_their_main_metrics_side_by_side() -> None:
     plan = lab({"work_mem": ("1MB", "2MB", "4MB", "8MB")}, blocks=6)
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 for s in plan.setups}))
@@ -351,54 +282,6 @@ def test_many_comparisons_show_their_main_metrics_side_by_side() -> None:
     ((_, table),) = section.tables
     assert len(table.rows) == 3
     assert "median response time" in table.head
-
-
-def test_a_curve_of_enough_numbers_of_clients_is_fitted_and_never_followed_beyond_what_was_measured() -> None:
-    plan = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
-    means = {s.cell.name: knee(s.cell.load.clients, 4000.0, 6) for s in plan.setups}
-    study = studied(plan, trials(plan, means))
-    (curve,) = study.growths
-    assert curve.fit is not None
-    assert curve.grows
-    assert said(study).startswith("Throughput grows from ")
-    assert " at 16, " in said(study) and "95\u202f% interval), the most that were measured. " in said(study)
-    section = next(section for section in sections(study) if section.id == "growth")
-    assert max(row["clients"] for row in section.charts[0].specification["datasets"]["curves"]) == pytest.approx(16)
-    assert "a prediction" in section.tables[0][1].rows[0][-1]
-
-
-@pytest.mark.parametrize(("last", "words"), [(2600.0, "neither grows nor falls for sure"), (2480.0, "falls")])
-def test_a_plateau_is_not_said_to_grow_still(last: float, words: str) -> None:
-    plan = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
-    at = {1: 1500.0, 2: 1700.0, 4: 2200.0, 8: 2600.0, 16: last}
-    study = studied(plan, trials(plan, {s.cell.name: at[s.cell.load.clients] for s in plan.setups}, 0.01))
-    (curve,) = study.growths
-    assert curve.course is not None and curve.course.enough == 8
-    found = said(study)
-    assert found.startswith("Throughput grows from ")
-    assert f"95\u202f% interval), and from there {words}: at 16 it is " in found
-
-
-def test_an_answer_about_clients_begins_with_how_far_each_curve_grows_and_then_compares_cells() -> None:
-    plan = lab({"cache": ("warm", "cold"), "clients": ("1", "2", "4", "8")}, blocks=6)
-    means = {"warm": (1000.0, 1900.0, 3000.0, 3050.0), "cold": (500.0, 450.0, 400.0, 300.0)}
-    cells = {s.cell.name: dict(zip((1, 2, 4, 8), means[s.cell.levels["cache"]], strict=True)) for s in plan.setups}
-    study = studied(
-        plan, trials(plan, {s.cell.name: cells[s.cell.name][s.cell.load.clients] for s in plan.setups}, 0.02)
-    )
-    found = said(study)
-    assert found.startswith("At cache=warm, throughput grows from ")
-    assert "At cache=cold, throughput does not surely grow beyond 1 client (" in found
-    assert ", and from there falls: at 8 it is 0.6" in found
-    assert found.index("At cache=cold") < found.index(" is faster than ") and "with more clients" not in found
-
-
-def test_too_few_blocks_or_numbers_of_clients_do_not_say_how_far_throughput_grows() -> None:
-    for counts, blocks in ((("1", "2", "4", "8"), 5), (("1", "4", "8"), 6)):
-        plan = lab({"clients": counts}, blocks=blocks)
-        study = studied(plan, trials(plan, {s.cell.name: 100.0 * s.cell.load.clients for s in plan.setups}))
-        assert study.growths[0].course is None
-        assert "Throughput grows" not in said(study)
 
 
 def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline() -> None:
@@ -437,14 +320,6 @@ def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
         lead = next(section.lead for section in sections(study) if section.id == "plan")
         assert ("order drawn with seed" in lead) == drawn
         assert any("in the same order" in text for text in document.cautions(study)) != drawn
-
-
-def test_a_curve_that_falls_has_its_peak_in_the_answer() -> None:
-    plan = lab({"clients": ("1", "2", "4", "8", "16", "32")}, blocks=6)
-    means = {
-        s.cell.name: (n := s.cell.load.clients) * 500 / (1 + 0.05 * (n - 1) + 0.01 * n * (n - 1)) for s in plan.setups
-    }
-    assert "throughput peaks at" in said(studied(plan, trials(plan, means, 0.01)))
 
 
 def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_report() -> None:

@@ -1,5 +1,6 @@
 """ODBC connection strings: what is told, and what is nobody's business."""
 
+import importlib.util
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -8,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbench import engines, workloads
 from ironbench.engines.odbc import dsn, load
 from ironbench.engines.odbc.dialects import with_from
 from ironbench.engines.odbc.process import parameters, statements
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
+from ironbench.model.system import Choice
+
+ENGINE = engines.get("odbc")
 
 
 @pytest.mark.parametrize(
@@ -124,3 +129,26 @@ def test_a_query_without_a_table_reads_the_one_of_a_single_row() -> None:
     for whole in ("select a from t", "update t set a = 1", "select 'x' from t where b in (select 1 from u)"):
         assert with_from(whole, "dual") == whole
     assert with_from("select ' from (' as a", "dual") == "select ' from (' as a from dual"
+
+
+def test_an_unknown_database_gets_portable_sql_alone() -> None:
+    other = next(one for one in ENGINE.variants.values() if not one.can("data"))
+    assert other.can("scripts") and "untried" in other.traits.doc
+
+
+def test_what_no_server_could_try_says_so_and_its_workloads_have_their_texts() -> None:
+    untried = [one for one in ENGINE.variants.values() if "untried" in one.traits.doc and one.can("data")]
+    assert len(untried) == 3
+    for engine in untried:
+        for name in ("tpcb-like", "simple-update", "select-only"):
+            workload = workloads.get(name)
+            dataset = workload.dataset(engine.name, workload.validated({}))
+            assert dataset is not None and len(dataset.schema) == len(dataset.tables)
+            assert workload.scripts(engine.name, Choice(name, workload.validated({})))
+
+
+def test_without_pyodbc_the_refusal_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError) as caught:
+        ENGINE.behind("odbc:Driver=X;Server=other")
+    assert "pip install 'ironbench[odbc]'" in caught.value.hint and "apt install unixodbc" in caught.value.hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import struct
@@ -14,13 +15,13 @@ from typing import Any
 
 import pytest
 from factories import DISK, evidence, sweep
-from test_parcel import MACHINE, begun, refused, rewritten
+from test_parcel import MACHINE, begun, first_record, refused, rewritten
 
 from ironbench.errors import InputError
 from ironbench.record import Store
 from ironbench.record.export import export
 from ironbench.record.importer import arrive
-from ironbench.record.parcel import Reader
+from ironbench.record.parcel import Reader, Writer
 
 MIB = 1 << 20
 
@@ -240,3 +241,18 @@ def test_a_file_that_its_record_does_not_vouch_for_is_refused(parcel: Path, tmp_
 
     rewritten(parcel, change)
     refused(parcel, tmp_path, r"plans\.txt: has another content than the record says")
+
+
+def test_a_writer_takes_only_what_a_reader_would() -> None:
+    with pytest.raises(InputError, match="cannot be exported"):
+        Writer(io.BytesIO()).add("../x", b"")
+
+
+def test_an_entry_that_is_longer_than_it_says_is_not_read_to_its_end(parcel: Path, tmp_path: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        name = first_record(files)
+        files["!manifest"] = json.dumps({"files": {n: [3, "0" * 64] for n in files} | {name: [3, "0" * 64]}}).encode()
+
+    rewritten(parcel, change)
+    with Reader(parcel) as reader, pytest.raises(InputError, match="is not what was exported"):
+        reader.read(first_record(dict.fromkeys(reader.files, b"")))

@@ -13,7 +13,7 @@ from ironbench.analyse import curve
 from ironbench.devices import arrange, expression
 from ironbench.errors import InputError, quoted, written
 from ironbench.experiment import size
-from ironbench.experiment.declare import Builder
+from ironbench.experiment.build import Builder
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.plan import SEED_GIVEN, Plan
 from ironbench.model.record import Record

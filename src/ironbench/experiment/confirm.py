@@ -14,7 +14,7 @@ from pathlib import Path
 from ironbench.analyse.screen import Screen, screen
 from ironbench.errors import in_a_file
 from ironbench.experiment import size
-from ironbench.experiment.declare import Builder
+from ironbench.experiment.build import Builder
 from ironbench.model.lab import SCREEN, Confirmation, Lab, Stage
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets

@@ -29,8 +29,8 @@ _PLAIN = (
     "client_cpu_per_transaction_s",
     "observer_cpu_s",
 )
-OF_A_WORKLOAD = frozenset({"market_lag"})
-"""Histograms of which the workload itself says what is kept."""
+_LAG = "_lag"
+"""Ends the names of histograms of which the workload itself says what is kept."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
@@ -57,7 +57,7 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
-        if "{" not in name and name not in OF_A_WORKLOAD:
+        if "{" not in name and not name.endswith(_LAG):
             values |= _latency(name, histogram)
     if len(summary.get("scripts", [])) > 1:
         for script in _busiest(summary["scripts"]):

@@ -6,13 +6,11 @@ use std::collections::BTreeMap;
 use crate::Result;
 use pgbench_script::{Program, Variables};
 
-/// Histogram of work that became due without a schedule: from then to its start.
-pub const LAG: &str = "market_lag";
-/// Mean number of such jobs that were due and not begun.
-pub const QUEUE: &str = "market_queue_mean";
-
 /// A source of jobs.
 pub trait Jobs: Sync {
+    /// The first word of its figures' names.
+    fn name(&self) -> &'static str;
+
     /// Variables that it sets: no script has to define them.
     fn variables(&self) -> &'static [&'static str];
 
@@ -27,6 +25,16 @@ pub trait Jobs: Sync {
 
     /// What it counted itself since the start, by name.
     fn figures(&self) -> BTreeMap<String, f64>;
+
+    /// Name of the histogram of work that became due without a schedule: from then to its start.
+    fn lag(&self) -> String {
+        format!("{}_lag", self.name())
+    }
+
+    /// Name of the mean number of such jobs that were due and not begun.
+    fn queue(&self) -> String {
+        format!("{}_queue_mean", self.name())
+    }
 }
 
 /// What one client does.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::crew::Haul;
-use super::jobs::{Jobs, LAG};
+use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
 use super::summary::{self, Delays, Summary};
@@ -34,8 +34,8 @@ impl Outcome {
     pub(super) fn new(plan: &Plan, jobs: Option<&dyn Jobs>, kinds: &[Kind], haul: Haul, threads: usize) -> Self {
         let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
         let (mut histograms, delays) = histograms(kinds, &haul);
-        if jobs.is_some() {
-            histograms.insert(LAG.to_owned(), delays.lag.clone());
+        if let Some(jobs) = jobs {
+            histograms.insert(jobs.lag(), delays.lag.clone());
         }
         Self {
             summary: summary::of(plan, jobs, kinds, &haul, threads, &delays),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::crew::Haul;
-use super::jobs::{Jobs, QUEUE};
+use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
 use crate::measure::cpu::Cpu;
@@ -203,7 +203,7 @@ fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String
     let mut figures = jobs.figures();
     // Little's law: as many wait as come in the time that one waits.
     let waited_s = if lag.count() > 0 { lag.mean_s() * lag.count() as f64 } else { 0.0 };
-    figures.insert(QUEUE.to_owned(), waited_s / clock::to_seconds(elapsed_ns.max(1)));
+    figures.insert(jobs.queue(), waited_s / clock::to_seconds(elapsed_ns.max(1)));
     figures
 }
 

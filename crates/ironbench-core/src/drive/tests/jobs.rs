@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use pgbench_script::{Program, Slot, Value, Variables};
 
 use super::{plan, script};
-use crate::drive::jobs::{Jobs, LAG, Next, QUEUE, Role};
+use crate::drive::jobs::{Jobs, Next, Role};
 use crate::drive::plan::{Arrivals, Engine, Plan, Schedule, Stop};
 use crate::drive::script::{Action, Clients};
 use crate::drive::{Control, crew::Orders, crew::shares, drive};
@@ -31,6 +31,10 @@ impl Echo {
 }
 
 impl Jobs for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
     fn variables(&self) -> &'static [&'static str] {
         &["number"]
     }
@@ -116,13 +120,13 @@ fn a_source_of_jobs_chooses_transactions_and_who_waits_answers_when_work_is_due(
         assert_eq!(echo.failed.load(Relaxed), 0);
         let rolled_back: Vec<_> = outcome.summary.scripts.iter().map(|script| script.rolled_back).collect();
         assert_eq!(rolled_back, [done[0], 0, 0]);
-        let lag = &outcome.histograms[LAG];
+        let lag = &outcome.histograms["echo_lag"];
         assert!(lag.count() + 2 >= done[2] && lag.quantile_s(0.5) < 0.01, "{} {}", lag.count(), lag.quantile_s(0.5));
         let answers = |what: &str| outcome.histograms[&format!("{what}{{script=answers}}")].clone();
         assert!(answers("response_time").mean_s() >= answers("service_time").mean_s());
         assert_eq!((outcome.summary.clients, outcome.summary.waiting_clients), (2, 2));
         assert!(outcome.summary.figures["answered"] >= done[2] as f64);
-        assert!(outcome.summary.figures[QUEUE] < 2.0);
+        assert!(outcome.summary.figures["echo_queue_mean"] < 2.0);
     }
 }
 

@@ -7,42 +7,35 @@
 mod deck;
 mod inputs;
 mod market;
+mod person;
 mod sheet;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use ironbench_core::drive::jobs::{Jobs, Next, Role};
+use ironbench_core::drive::jobs::{Jobs, Role};
 use ironbench_core::{Error, Result};
-use pgbench_script::{Program, Variables};
+use pgbench_script::Program;
 use serde::Deserialize;
 
-use super::market::{PERIOD_MS, Symbol};
+use super::market::PERIOD_MS;
 use super::population::TRADES_PER_DAY;
 use super::{Brokerage, Purpose, trade_id};
 use crate::Generator;
 use crate::dice::Dice;
-use crate::row::Phrase;
 use deck::{Deck, Kind};
-use inputs::{Activity, Inputs, Order, Times};
-use market::{Curve, Due, Entry, Market, Work};
+use inputs::{Activity, Times};
+use market::{Curve, Market};
+use person::{Duty, Person};
 pub use sheet::NAMES as VARIABLES;
-use sheet::{Input, NAMES, Sheet, Slots};
+use sheet::NAMES;
 
 const SECOND: u64 = 1_000_000_000;
-/// Lines in which clients wait.
-const MARKET: usize = 0;
-const MAINTENANCE: usize = 1;
-/// The market looks as often as this for work of other threads. Only of orders with a shorter delay any is late for it:
-/// one in 200.
-const LOOK_NS: u64 = 5_000_000;
 /// A transaction of a client that does everything takes so much of its time.
 const STEP_NS: u64 = 10_000_000;
-const TABLES: i64 = 12;
 
 /// What a plan says of it.
 #[derive(Debug, Clone, Deserialize)]
@@ -170,6 +163,10 @@ impl Roles {
         self.options.market_clients.unwrap_or(self.customers / 4).max(1)
     }
 
+    fn times(&self, at: u64) -> Times {
+        Times { now_ms: self.curve.start_ms + (at / 1_000_000) as i64, curve_ms: self.curve.ms(at) }
+    }
+
     fn duty(&self, client: usize) -> Duty {
         if self.options.alone {
             Duty::Everything
@@ -190,6 +187,10 @@ fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
 }
 
 impl Jobs for Roles {
+    fn name(&self) -> &'static str {
+        "market"
+    }
+
     fn variables(&self) -> &'static [&'static str] {
         NAMES
     }
@@ -216,18 +217,7 @@ impl Jobs for Roles {
     }
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a> {
-        let dice = Dice::new(self.seed, Purpose::Inputs as u64, client as u64);
-        Box::new(Person {
-            roles: self,
-            duty: self.duty(client),
-            scripts: scripts(program),
-            slots: Slots::of(program),
-            inputs: Inputs::new(&self.brokerage, &self.activity, dice),
-            phrase: Phrase::default(),
-            list: String::new(),
-            maintained: 0,
-            hand: Hand::Other,
-        })
+        Box::new(Person::new(self, program, client))
     }
 
     fn figures(&self) -> BTreeMap<String, f64> {
@@ -240,204 +230,4 @@ impl Jobs for Roles {
         ];
         figures.map(|(name, value)| (name.to_owned(), value as f64)).into()
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Duty {
-    Customer,
-    Market,
-    Maintenance,
-    Everything,
-}
-
-/// What a client is doing, as far as somebody has to know when it is done.
-enum Hand {
-    Order(Order, bool),
-    Market { due: Due, price_cents: i64 },
-    Other,
-}
-
-struct Person<'a> {
-    roles: &'a Roles,
-    duty: Duty,
-    scripts: [Option<usize>; Kind::ALL.len()],
-    slots: Slots,
-    inputs: Inputs<'a>,
-    phrase: Phrase,
-    list: String,
-    /// Times that data were maintained.
-    maintained: u64,
-    hand: Hand,
-}
-
-impl Person<'_> {
-    fn script(&self, kind: Kind) -> usize {
-        self.scripts[kind as usize].expect("no kind is chosen that has no script")
-    }
-
-    fn customer(&mut self, at: u64, variables: &mut Variables) -> usize {
-        let Self { roles, slots, inputs, phrase, .. } = self;
-        let deck = roles.deck.get().expect("the scripts were checked");
-        let kind = deck.lock().expect("no thread panics while it draws").draw();
-        let sheet = &mut Sheet { slots, variables, phrase, hundredths: roles.options.hundredths };
-        match kind {
-            Kind::BrokerVolume => inputs.broker_volume(sheet),
-            Kind::CustomerPosition => inputs.customer_position(sheet),
-            Kind::MarketWatch => inputs.market_watch(sheet),
-            Kind::SecurityDetail => inputs.security_detail(sheet),
-            Kind::TradeLookup => inputs.trade_lookup(sheet),
-            Kind::TradeOrder => {
-                let trade = roles.next_trade.fetch_add(1, Relaxed);
-                let (order, roll_back) = inputs.trade_order(trade, roles.times(at), sheet);
-                self.hand = Hand::Order(order, roll_back);
-            }
-            Kind::TradeStatus => inputs.trade_status(sheet),
-            Kind::TradeUpdate => inputs.trade_update(sheet),
-            Kind::DataMaintenance | Kind::MarketFeed | Kind::TradeResult => unreachable!("the deck has no such card"),
-        }
-        self.script(kind)
-    }
-
-    fn answer(&mut self, due: Due, at: u64, variables: &mut Variables) -> usize {
-        let Self { roles, slots, phrase, list, .. } = self;
-        let sheet = &mut Sheet { slots, variables, phrase, hundredths: roles.options.hundredths };
-        sheet.moment(Input::NowTime, roles.times(at).now_ms);
-        let (kind, price_cents) = match &due.work {
-            Work::Result { trade, security, .. } => {
-                let price_cents = super::market::price_cents(*security, roles.curve.ms(at));
-                sheet.number(Input::TradeId, *trade);
-                sheet.cents(Input::Price, price_cents);
-                (Kind::TradeResult, price_cents)
-            }
-            Work::Feed(entries) => {
-                write_ticker(list, entries, roles.options.hundredths);
-                sheet.text(Input::Ticker, list);
-                sheet.text(Input::Triggered, "");
-                (Kind::MarketFeed, 0)
-            }
-        };
-        self.hand = Hand::Market { due, price_cents };
-        self.script(kind)
-    }
-
-    /// When data are maintained next: the first time after half the pace.
-    fn maintenance_at(&self) -> u64 {
-        let pace = self.roles.options.maintenance_s * SECOND as f64;
-        (pace * (self.maintained as f64 + 0.5)) as u64
-    }
-
-    fn maintain(&mut self, variables: &mut Variables) -> usize {
-        let Self { roles, slots, inputs, phrase, .. } = self;
-        let sheet = &mut Sheet { slots, variables, phrase, hundredths: roles.options.hundredths };
-        inputs.data_maintenance(self.maintained as i64 % TABLES + 1, sheet);
-        self.maintained += 1;
-        self.script(Kind::DataMaintenance)
-    }
-
-    fn maintains(&self) -> bool {
-        self.scripts[Kind::DataMaintenance as usize].is_some()
-    }
-
-    fn everything(&mut self, at: u64, variables: &mut Variables) -> usize {
-        if self.maintains() && self.maintenance_at() <= at {
-            return self.maintain(variables);
-        }
-        let due = self.roles.market().next(at);
-        match due {
-            Ok(due) => self.answer(due, at, variables),
-            Err(_) => self.customer(at, variables),
-        }
-    }
-}
-
-impl Roles {
-    fn times(&self, at: u64) -> Times {
-        Times { now_ms: self.curve.start_ms + (at / 1_000_000) as i64, curve_ms: self.curve.ms(at) }
-    }
-}
-
-impl Role for Person<'_> {
-    fn line(&self) -> Option<usize> {
-        match self.duty {
-            Duty::Customer | Duty::Everything => None,
-            Duty::Market => Some(MARKET),
-            Duty::Maintenance => Some(MAINTENANCE),
-        }
-    }
-
-    fn next(&mut self, now: u64, variables: &mut Variables) -> Next {
-        let at = self.roles.clock.step(now);
-        let job = |script| Next::Job { script, due: now };
-        match self.duty {
-            Duty::Customer => job(self.customer(at, variables)),
-            Duty::Everything => job(self.everything(at, variables)),
-            Duty::Market => {
-                let found = self.roles.market().next(at);
-                match found {
-                    Ok(due) => {
-                        let since = self.roles.clock.start() + due.since;
-                        Next::Job { script: self.answer(due, at, variables), due: since }
-                    }
-                    Err(wake) => Next::NotBefore(now + wake.saturating_sub(at).clamp(1, LOOK_NS)),
-                }
-            }
-            Duty::Maintenance if !self.maintains() => Next::NotBefore(u64::MAX),
-            Duty::Maintenance => {
-                let due = self.maintenance_at();
-                if due > at {
-                    return Next::NotBefore(now + (due - at));
-                }
-                let script = self.maintain(variables);
-                Next::Job { script, due: self.roles.clock.start() + due }
-            }
-        }
-    }
-
-    fn ended(&mut self, variables: &mut Variables, well: bool) -> bool {
-        let hand = std::mem::replace(&mut self.hand, Hand::Other);
-        if matches!(hand, Hand::Other) {
-            return false;
-        }
-        let Self { roles, slots, phrase, .. } = self;
-        let mut sheet = Sheet { slots, variables, phrase, hundredths: roles.options.hundredths };
-        let at = roles.clock.passed();
-        match hand {
-            Hand::Order(order, roll_back) => {
-                if well && sheet.is_set_or(Input::Placed, !roll_back) {
-                    roles.market().place(order, at);
-                }
-                roll_back
-            }
-            Hand::Market { due, .. } if !well => {
-                roles.market().failed(due, at);
-                false
-            }
-            Hand::Market { due, price_cents } => {
-                match due.work {
-                    Work::Result { trade, .. } => roles.market().traded(trade, price_cents, at),
-                    Work::Feed(entries) if roles.options.no_data => roles.market().met(&entries, at),
-                    Work::Feed(_) => roles.market().fed(sheet.left(Input::Triggered), at),
-                }
-                false
-            }
-            Hand::Other => false,
-        }
-    }
-}
-
-/// As a JSON array of objects.
-fn write_ticker(list: &mut String, entries: &[Entry], hundredths: bool) {
-    list.clear();
-    for (place, Entry { security, price_cents, quantity, .. }) in entries.iter().enumerate() {
-        let symbol = Symbol::of(*security);
-        let begin = if place == 0 { '[' } else { ',' };
-        // Writing to a String cannot fail.
-        let _ = write!(list, "{begin}{{\"symbol\":\"{}\",\"price\":", symbol.as_str());
-        let _ = match hundredths {
-            true => write!(list, "{price_cents}"),
-            false => write!(list, "{}.{:02}", price_cents / 100, price_cents % 100),
-        };
-        let _ = write!(list, ",\"qty\":{quantity}}}");
-    }
-    list.push(']');
 }

@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ironbench_core::drive::plan::{Engine, OnError, Plan, Schedule, ScriptSource, Stop};
 use ironbench_core::drive::{Control, Outcome, drive};
-use pgbench_script::{Automatic, Given, Source, Value};
+use pgbench_script::{Automatic, Given, Source, Value, Variables};
 use proptest::prelude::*;
 
-use super::super::market::{self as curve, Kind as OrderKind};
+use super::super::market::{self as curve, Kind as OrderKind, Symbol};
 use super::super::population;
 use super::super::tests::fits;
+use super::inputs::{Inputs, Order};
+use super::market::{Entry, Work};
+use super::person::TABLES;
+use super::sheet::{Sheet, Slots};
 use super::*;
+use crate::row::Phrase;
 
 const DATA: &str = r#"{"rows": "brokerage", "customers": 1000, "days": 5, "lob": "none", "seed": 0}"#;
 

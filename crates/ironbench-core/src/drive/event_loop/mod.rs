@@ -1,45 +1,20 @@
 //! One thread driving many clients: send, wait for whichever answers, send its next.
 
+mod client;
+mod lines;
+mod window;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::crew::{Ended, Start, Worker};
-use super::jobs::Next;
 use super::pace::Pace;
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::Recorder;
-use crate::measure::clock::{self, MILLISECOND, NEVER};
+use crate::measure::clock::{self, NEVER};
 use crate::wire::transport::{Arrival, Transport};
-
-/// How often a thread with nothing else to do looks whether it should stop.
-const LOOK_NS: u64 = 50 * MILLISECOND;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Waits for a transaction that is due.
-    Idle,
-    /// Has a message under way.
-    Busy,
-    /// Sleeps inside a transaction.
-    Sleeping,
-    /// Sleeps between transactions.
-    Thinking,
-    /// Waits in its line for work.
-    Waiting,
-    Ended,
-}
-
-struct Client<X> {
-    transaction: X,
-    state: State,
-    line: Option<usize>,
-    /// Response time counts from here,
-    intended: u64,
-    /// service time from here.
-    begun: u64,
-    /// Transactions it may still begin; of one that waits for work, none before there is some.
-    left: u64,
-}
+use client::{Client, State};
+use lines::Line;
 
 pub struct EventLoop<T, X> {
     transport: T,
@@ -50,11 +25,7 @@ pub struct EventLoop<T, X> {
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
     pub fn new(transport: T, transactions: Vec<X>) -> Self {
-        let client = |transaction: X| {
-            let line = transaction.line();
-            Client { transaction, state: State::Idle, line, intended: 0, begun: 0, left: 0 }
-        };
-        Self { transport, clients: transactions.into_iter().map(client).collect(), in_order: Vec::new() }
+        Self { transport, clients: transactions.into_iter().map(Client::new).collect(), in_order: Vec::new() }
     }
 }
 
@@ -96,14 +67,6 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             self.transport.farewell(id);
         }
     }
-}
-
-/// Clients that do the same work, and wait for it.
-#[derive(Default)]
-struct Line {
-    waiting: VecDeque<usize>,
-    /// There was nothing for the first of them before.
-    ask_at: u64,
 }
 
 struct Running<'a, 'r, T, X> {
@@ -190,10 +153,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         {
             wake = wake.min(schedule.due());
         }
-        for line in self.lines.iter().filter(|line| !line.waiting.is_empty()) {
-            wake = wake.min(line.ask_at);
-        }
-        wake
+        self.lines.iter().filter_map(Line::wake_at).fold(wake, u64::min)
     }
 
     fn fire_timers(&mut self, now: u64) {
@@ -231,45 +191,6 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.recorder.late(due, now);
             self.begin(client, due, now);
         }
-    }
-
-    /// Work that is due goes to those who wait for it, in the order in which they came.
-    #[cold]
-    fn serve_lines(&mut self, now: u64) {
-        for number in 0..self.lines.len() {
-            // Who ends at once waits for the next round, so that replies are not starved.
-            for _ in 0..self.lines[number].waiting.len() {
-                let line = &mut self.lines[number];
-                let Some(&client) = line.waiting.front() else { break };
-                if line.ask_at > now {
-                    break;
-                }
-                match self.clients[client].transaction.claim(now) {
-                    Next::Job { due, .. } => {
-                        line.waiting.pop_front();
-                        self.recorder.waited(due, now);
-                        self.clients[client].left = 1;
-                        self.begin(client, due, now);
-                    }
-                    Next::NotBefore(instant) => line.ask_at = instant,
-                }
-            }
-        }
-    }
-
-    #[cold]
-    fn wait_in_line(&mut self, client: usize, ask_at: u64) {
-        if !self.may_wait(client) {
-            return;
-        }
-        let number = self.clients[client].line.expect("called for those who wait");
-        if self.lines.len() <= number {
-            self.lines.resize_with(number + 1, Line::default);
-        }
-        let line = &mut self.lines[number];
-        line.waiting.push_back(client);
-        line.ask_at = line.ask_at.min(ask_at);
-        self.clients[client].state = State::Waiting;
     }
 
     #[inline]
@@ -385,25 +306,6 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The client begins what is due in its line, or waits there; or it has ended.
-    #[cold]
-    fn next_unscheduled(&mut self, client: usize, now: u64) -> Option<Step> {
-        if !self.may_wait(client) {
-            return None;
-        }
-        match self.clients[client].transaction.claim(now) {
-            Next::Job { due, .. } => {
-                self.recorder.waited(due, now);
-                self.clients[client].left = 1;
-                Some(self.enter(client, due, now))
-            }
-            Next::NotBefore(instant) => {
-                self.wait_in_line(client, instant);
-                None
-            }
-        }
-    }
-
     fn release(&mut self, client: usize) {
         if self.may_begin(client) {
             self.clients[client].state = State::Idle;
@@ -420,125 +322,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         open
     }
 
-    /// Whether the client stands in a line, and the trial goes on; otherwise it has ended.
-    fn may_wait(&mut self, client: usize) -> bool {
-        let open = self.clients[client].line.is_some() && self.drain_until == NEVER;
-        if !open {
-            self.end(client);
-        }
-        open
-    }
-
-    #[cold]
-    fn lost(&mut self, id: usize, cause: &str, now: u64) {
-        let client = &mut self.clients[id];
-        if client.state == State::Ended {
-            return;
-        }
-        match client.transaction.last_words(self.transport.mailbox(id)) {
-            Some(words) => self.start.abort.abort(format!("{cause}: {words}")),
-            None => self.start.abort.abort(cause),
-        }
-        self.look(now);
-        // Whether the engine still committed what it was doing is unknown.
-        self.leave(id);
-    }
-
-    fn leave(&mut self, id: usize) {
-        let client = &mut self.clients[id];
-        let inside = matches!(client.state, State::Busy | State::Sleeping);
-        self.ended.abandoned += u64::from(inside);
-        self.busy -= usize::from(inside);
-        self.end(id);
-    }
-
-    /// The client does nothing more.
-    #[cold]
-    fn end(&mut self, id: usize) {
-        let client = &mut self.clients[id];
-        if client.state == State::Ended {
-            return;
-        }
-        client.state = State::Ended;
-        self.alive -= 1;
-        if client.line.is_none() {
-            self.start.gone();
-            if !self.start.goes_on() && !self.lines.is_empty() {
-                // Those who wait for work end with the last of the others.
-                self.look_at = 0;
-            }
-        }
-    }
-
     #[inline]
     fn look_if_due(&mut self, now: u64) {
         if now >= self.look_at {
             self.look(now);
         }
-    }
-
-    #[cold]
-    fn look(&mut self, now: u64) {
-        let warming_up = self.recorder.is_warming_up();
-        self.recorder.cross(now);
-        if warming_up && !self.recorder.is_warming_up() {
-            self.open();
-        }
-        if self.start.must_end() {
-            self.recorder.close(now);
-        }
-        if !self.lines.is_empty() && !self.start.goes_on() {
-            self.recorder.close(now);
-        }
-        if self.drain_until == NEVER && self.recorder.is_closed() {
-            self.close(now);
-        }
-        if self.drain_until != NEVER && self.start.control.is_stopped() {
-            self.drain_until = self.drain_until.min(now + super::crew::STOP_PATIENCE_NS);
-        }
-        self.look_at = self.recorder.boundary().min(now + LOOK_NS).min(self.drain_until);
-    }
-
-    /// The window has opened. What is under way will end inside it, and be counted.
-    #[cold]
-    fn open(&mut self) {
-        let by_plan = |client: &&mut Client<X>| client.transaction.share().is_none() && client.line.is_none();
-        for client in self.clients.iter_mut().filter(by_plan) {
-            let inside = matches!(client.state, State::Busy | State::Sleeping);
-            client.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
-        }
-    }
-
-    /// The window has closed: what is under way may end, nothing new begins.
-    fn close(&mut self, now: u64) {
-        self.ended.unfinished = self.busy as u64;
-        let under_way = self.clients.iter().filter(|client| matches!(client.state, State::Busy | State::Sleeping));
-        self.ended.unfinished_ns = under_way.map(|client| self.recorder.inside_window(client.begun)).sum();
-        if let Pace::Open(schedule) = &mut self.pace {
-            self.ended.not_started = schedule.skip_until(self.recorder.window_end());
-        }
-        self.drain_until = now + self.start.drain_patience_ns();
-        for id in 0..self.clients.len() {
-            if matches!(self.clients[id].state, State::Idle | State::Thinking | State::Waiting) {
-                self.leave(id);
-            }
-        }
-        self.idle.clear();
-        self.lines.clear();
-    }
-
-    fn finish(mut self, now: u64) -> Ended {
-        self.recorder.close(now);
-        if self.drain_until == NEVER {
-            self.close(now);
-        }
-        for id in 0..self.clients.len() {
-            let inside = matches!(self.clients[id].state, State::Busy | State::Sleeping);
-            self.leave(id);
-            if !inside && !self.start.abort.happened() {
-                self.in_order.push(id);
-            }
-        }
-        self.ended
     }
 }

@@ -1,28 +1,6 @@
-//! How values become bytes: an engine's own form of a row behind one small trait.
+//! Rows as PostgreSQL's COPY takes them: text and binary.
 
-use std::fmt::Write as _;
-
-/// Takes the values of rows in the order of the table's columns, each as the type its column has on PostgreSQL.
-pub trait Sink {
-    type Error;
-
-    fn smallint(&mut self, value: i16);
-    fn integer(&mut self, value: i32);
-    fn bigint(&mut self, value: i64);
-    /// A number with two digits after the point, counted in hundredths.
-    fn decimal(&mut self, hundredths: i64);
-    fn text(&mut self, value: &str);
-    /// A day, counted from 1970-01-01.
-    fn date(&mut self, day: i32);
-    /// A second, counted from 1970-01-01.
-    fn timestamp(&mut self, second: i64);
-    /// A millisecond, counted from 1970-01-01; its second, where an engine's form has nothing finer.
-    fn moment(&mut self, millisecond: i64) {
-        self.timestamp(millisecond.div_euclid(1000));
-    }
-    /// The row is complete.
-    fn end_row(&mut self) -> Result<(), Self::Error>;
-}
+use super::{Phrase, Sink};
 
 /// Rows in PostgreSQL's COPY text format, handed on in pieces of about `PIECE` bytes.
 ///
@@ -238,87 +216,10 @@ pub fn numeric(out: &mut Vec<u8>, hundredths: i64) {
     digits.iter().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
-/// A short text built without allocating anew for every row.
-#[derive(Default)]
-pub struct Phrase {
-    text: String,
-}
-
-impl Phrase {
-    /// The text of `arguments`, valid until the next call.
-    pub fn of(&mut self, arguments: std::fmt::Arguments<'_>) -> &str {
-        self.text.clear();
-        // Writing to a String cannot fail.
-        let _ = self.text.write_fmt(arguments);
-        &self.text
-    }
-
-    /// `YYYY-MM-DD` of a day counted from 1970-01-01, in the years 0 to 9999.
-    pub fn date(&mut self, day: i64) -> &str {
-        let (year, month, day) = civil(day);
-        self.text.clear();
-        self.two_digits(&[year / 100, year % 100], "");
-        self.two_digits(&[month, day], "-");
-        &self.text
-    }
-
-    /// `YYYY-MM-DD HH:MM:SS` of a second counted from 1970-01-01.
-    pub fn timestamp(&mut self, second: i64) -> &str {
-        let rest = second.rem_euclid(86_400);
-        self.date(second.div_euclid(86_400));
-        self.two_digits(&[rest / 3600], " ");
-        self.two_digits(&[rest / 60 % 60, rest % 60], ":");
-        &self.text
-    }
-
-    /// `YYYY-MM-DD HH:MM:SS.mmm` of a millisecond counted from 1970-01-01.
-    pub fn moment(&mut self, millisecond: i64) -> &str {
-        self.timestamp(millisecond.div_euclid(1000));
-        let rest = millisecond.rem_euclid(1000);
-        self.text.push('.');
-        self.text.push(char::from(b'0' + (rest / 100) as u8));
-        self.two_digits(&[rest % 100], "");
-        &self.text
-    }
-
-    /// Each number with two digits, `before` it; a third of the time of making rows went into formatting these.
-    fn two_digits(&mut self, numbers: &[i64], before: &str) {
-        for &number in numbers {
-            self.text.push_str(before);
-            self.text.push(char::from(b'0' + (number / 10) as u8));
-            self.text.push(char::from(b'0' + (number % 10) as u8));
-        }
-    }
-}
-
-/// Year, month and day of the proleptic Gregorian calendar, by counting from 1 March so that the leap day is last in
-/// its year (era of 400 years = 146 097 days).
-pub(crate) fn civil(day: i64) -> (i64, i64, i64) {
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::convert::Infallible;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        let mut phrase = Phrase::default();
-        assert_eq!(phrase.date(0), "1970-01-01");
-        assert_eq!(phrase.date(11_016), "2000-02-29");
-        assert_eq!(phrase.date(20_513), "2026-03-01");
-        assert_eq!(phrase.timestamp(951_868_799), "2000-02-29 23:59:59");
-        assert_eq!(phrase.moment(951_868_799_007), "2000-02-29 23:59:59.007");
-    }
 
     #[test]
     fn rows_are_in_copy_binary_format() {

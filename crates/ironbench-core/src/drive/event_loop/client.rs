@@ -1,0 +1,44 @@
+//! One of the clients that a thread drives, and what it is doing.
+
+use crate::drive::transaction::Transaction;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Waits for a transaction that is due.
+    Idle,
+    /// Has a message under way.
+    Busy,
+    /// Sleeps inside a transaction.
+    Sleeping,
+    /// Sleeps between transactions.
+    Thinking,
+    /// Waits in its line for work.
+    Waiting,
+    Ended,
+}
+
+pub(super) struct Client<X> {
+    pub transaction: X,
+    pub state: State,
+    pub line: Option<usize>,
+    /// Response time counts from here,
+    pub intended: u64,
+    /// service time from here.
+    pub begun: u64,
+    /// Transactions it may still begin; of one that waits for work, none before there is some.
+    pub left: u64,
+}
+
+impl<X: Transaction> Client<X> {
+    pub fn new(transaction: X) -> Self {
+        let line = transaction.line();
+        Self { transaction, state: State::Idle, line, intended: 0, begun: 0, left: 0 }
+    }
+}
+
+impl<X> Client<X> {
+    /// Whether it is inside a transaction.
+    pub fn is_inside(&self) -> bool {
+        matches!(self.state, State::Busy | State::Sleeping)
+    }
+}

@@ -1,0 +1,120 @@
+//! The trial's window opens and closes, and clients end: with it, with their work, or with their connection.
+
+use super::Running;
+use super::client::{Client, State};
+use crate::drive::crew::{Ended, STOP_PATIENCE_NS};
+use crate::drive::pace::Pace;
+use crate::drive::transaction::Transaction;
+use crate::measure::clock::{MILLISECOND, NEVER};
+use crate::wire::transport::Transport;
+
+/// How often a thread with nothing else to do looks whether it should stop.
+const LOOK_NS: u64 = 50 * MILLISECOND;
+
+impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
+    #[cold]
+    pub(super) fn look(&mut self, now: u64) {
+        let warming_up = self.recorder.is_warming_up();
+        self.recorder.cross(now);
+        if warming_up && !self.recorder.is_warming_up() {
+            self.open();
+        }
+        if self.start.must_end() {
+            self.recorder.close(now);
+        }
+        if !self.lines.is_empty() && !self.start.goes_on() {
+            self.recorder.close(now);
+        }
+        if self.drain_until == NEVER && self.recorder.is_closed() {
+            self.close(now);
+        }
+        if self.drain_until != NEVER && self.start.control.is_stopped() {
+            self.drain_until = self.drain_until.min(now + STOP_PATIENCE_NS);
+        }
+        self.look_at = self.recorder.boundary().min(now + LOOK_NS).min(self.drain_until);
+    }
+
+    /// The window has opened. What is under way will end inside it, and be counted.
+    #[cold]
+    fn open(&mut self) {
+        let by_plan = |client: &&mut Client<X>| client.transaction.share().is_none() && client.line.is_none();
+        for client in self.clients.iter_mut().filter(by_plan) {
+            let inside = client.is_inside();
+            client.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
+        }
+    }
+
+    /// The window has closed: what is under way may end, nothing new begins.
+    fn close(&mut self, now: u64) {
+        self.ended.unfinished = self.busy as u64;
+        let under_way = self.clients.iter().filter(|client| client.is_inside());
+        self.ended.unfinished_ns = under_way.map(|client| self.recorder.inside_window(client.begun)).sum();
+        if let Pace::Open(schedule) = &mut self.pace {
+            self.ended.not_started = schedule.skip_until(self.recorder.window_end());
+        }
+        self.drain_until = now + self.start.drain_patience_ns();
+        for id in 0..self.clients.len() {
+            if matches!(self.clients[id].state, State::Idle | State::Thinking | State::Waiting) {
+                self.leave(id);
+            }
+        }
+        self.idle.clear();
+        self.lines.clear();
+    }
+
+    pub(super) fn finish(mut self, now: u64) -> Ended {
+        self.recorder.close(now);
+        if self.drain_until == NEVER {
+            self.close(now);
+        }
+        for id in 0..self.clients.len() {
+            let inside = self.clients[id].is_inside();
+            self.leave(id);
+            if !inside && !self.start.abort.happened() {
+                self.in_order.push(id);
+            }
+        }
+        self.ended
+    }
+
+    #[cold]
+    pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
+        let client = &mut self.clients[id];
+        if client.state == State::Ended {
+            return;
+        }
+        match client.transaction.last_words(self.transport.mailbox(id)) {
+            Some(words) => self.start.abort.abort(format!("{cause}: {words}")),
+            None => self.start.abort.abort(cause),
+        }
+        self.look(now);
+        // Whether the engine still committed what it was doing is unknown.
+        self.leave(id);
+    }
+
+    fn leave(&mut self, id: usize) {
+        let client = &mut self.clients[id];
+        let inside = client.is_inside();
+        self.ended.abandoned += u64::from(inside);
+        self.busy -= usize::from(inside);
+        self.end(id);
+    }
+
+    /// The client does nothing more.
+    #[cold]
+    pub(super) fn end(&mut self, id: usize) {
+        let client = &mut self.clients[id];
+        if client.state == State::Ended {
+            return;
+        }
+        client.state = State::Ended;
+        self.alive -= 1;
+        if client.line.is_none() {
+            self.start.gone();
+            if !self.start.goes_on() && !self.lines.is_empty() {
+                // Those who wait for work end with the last of the others.
+                self.look_at = 0;
+            }
+        }
+    }
+}

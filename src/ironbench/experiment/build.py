@@ -1,0 +1,235 @@
+"""Makes setups that this machine can run of declared cells, or says why it cannot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from ironbench import engines, workloads
+from ironbench.analyse import optimum
+from ironbench.devices import arrange
+from ironbench.devices.arrange import Request, requested_devices
+from ironbench.drive import caches
+from ironbench.drive.power import WAYS
+from ironbench.engines.ideal import require as require_memory
+from ironbench.errors import InputError, collected, nearest, written
+from ironbench.experiment import size, watching
+from ironbench.load import own
+from ironbench.machine import space
+from ironbench.model.commands import Commands
+from ironbench.model.lab import SCREEN
+from ironbench.model.secrets import Secrets, hidden
+from ironbench.model.system import Cell, Choice, Load, Setup, System
+from ironbench.plan import commands, resolve, sweep
+from ironbench.plan.design import DeclaredCell
+from ironbench.plan.labfile import Declared
+from ironbench.process import place
+from ironbench.record.redact import redacted
+from ironbench.workloads import Workload
+
+
+@dataclass(slots=True)
+class Builder:
+    """Makes setups of declared cells, for lab files and the command line alike; equal systems are asked once."""
+
+    declared: Declared
+    secrets: dict[str, Secrets] = field(default_factory=dict)
+    """By name of cell."""
+    _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
+
+    def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
+        """Of every cell. InputError: a mistake that several cells share is named with the first of them."""
+        known: set[tuple[str, str]] = set()
+
+        def of(cell: DeclaredCell) -> Setup | None:
+            try:
+                return self.setup(cell)
+            except InputError as error:
+                same = error.subject.removeprefix(f"{self.declared.file}, cell {cell.name}"), error.cause
+                if same in known:
+                    return None
+                known.add(same)
+                raise
+
+        return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
+
+    def setup(self, cell: DeclaredCell) -> Setup:
+        """InputError: what was written is wrong. What this machine or engine cannot do is the `skipped` of a cell of a
+        lab file, and an InputError at the command line."""
+        file = self.declared.file
+        try:
+            setup, devices = self._wanted(cell)
+        except InputError as error:
+            subject = f"{file}, cell {cell.name}, {error.subject}" if file else error.subject
+            raise InputError(subject, error.cause, error.hint) from None
+        try:
+            return self._possible(setup, devices)
+        except InputError as error:
+            if not file:
+                raise
+            return replace(setup, skipped=f"{error.subject}: {error.cause}")
+
+    def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[Request, ...]]:
+        """What the cell declares, read field by field, and the devices that it names."""
+        sections, file = cell.sections, self.declared.file
+        folder = Path(file).absolute().parent if file else None
+        if not sections.workload.name:
+            raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
+        workload = workloads.get(sections.workload.name)
+        named, dsn = sections.system.engine, sections.system.dsn
+        engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
+        available = os.sched_getaffinity(0)
+        label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
+        system = resolve.system(sections, label, folder, available)
+        system = watching.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
+        devices = requested_devices(sections.devices, sections.layout, folder or Path())
+        choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
+        usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries
+        at_highest, search = sweep.searched(sections.load)
+        load = resolve.load(at_highest, self.declared.seed, *usual)
+        system, load = resolve.with_ideal_parts(system, load, available)
+        if choice.scripts and workload.name != "script":
+            raise InputError(
+                choice.scripts[0],
+                f"workload {workload.name} has scripts of its own",
+                f"to run your own: ironbench run script {' '.join(choice.scripts)}",
+            )
+        choice = workload.identified(choice)
+        if (data := resolve.own_data(sections.data, folder)) is not None:
+            choice = replace(choice, data=own.identified(data, system, workload))
+        if not engine.missing(workload.needs):
+            workload.accepts(system, load, choice)
+            workload.compile(engine.name, choice, engine.protocol(load.protocol))
+            _require_tables(workload, engine.name, choice)
+        if search and "throughput" not in workload.scores:
+            cause = f"workload {workload.name} has no throughput to search by"
+            raise InputError(written(f"load.{search.of}"), cause, "name the numbers")
+        if search:
+            search = replace(search, expected=optimum.expected_trials(search))
+        return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
+
+    def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
+        """Those of every trial, then those of its levels. InputError."""
+        every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
+        return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
+
+    def _possible(self, setup: Setup, devices: Sequence[Request]) -> Setup:
+        """The setup as the engine knows it, on devices that this machine can emulate."""
+        system, choice, load = setup.system, setup.choice, setup.cell.load
+        workload, crash = workloads.get(choice.workload), self.declared.measure.crash
+        if missing := engines.get(system.engine).missing(workload.needs):
+            raise InputError(
+                written("system.engine", system.engine),
+                f"workload {workload.name} does not run on it, which lacks: {', '.join(missing)}",
+                f"it runs on: {', '.join(workload.engines)}",
+            )
+        _require_checkpoints(system, load)
+        estimate_bytes = size.data_bytes(setup)
+        roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
+        mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
+        system = replace(system, layout=arrange.laid_out(system.layout, mounted))
+        if system.dsn is None:  # a server of others stays as it is
+            system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
+        asked, connections = system, workload.connections(load.clients)
+        system, self.secrets[setup.cell.name] = self._validated(asked, connections)
+        if choice.data and choice.data.brought and asked.layout.data is None and system.layout.data is not None:
+            # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
+            asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
+            system, self.secrets[setup.cell.name] = self._validated(asked, connections)
+        caches.require(system, load)
+        workload.fits(system, choice)
+        _require_room(system, estimate_bytes)
+        if "data" in system.ideal:
+            require_memory("data", estimate_bytes)
+        if crash:
+            require_cut(crash, system, workload, choice)
+        return replace(setup, system=system)
+
+    def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """InputError, the same one for the same question."""
+        key = repr((replace(system, label="", commands=()), clients))
+        if key not in self._asked:
+            try:
+                self._asked[key] = engines.get(system.engine).validated(system, clients)
+            except InputError as error:
+                self._asked[key] = error
+        answer = self._asked[key]
+        if isinstance(answer, InputError):
+            raise answer
+        found, secrets = answer
+        return replace(found, label=system.label, commands=system.commands), secrets
+
+    def _label(self, cell: DeclaredCell, usual: str) -> str:
+        """The declared name of the system, and the levels in which it differs from the others."""
+        sections = {"system", "layout", "limits", "commands", "data"}
+        changed = [
+            f"{factor.name}={cell.levels[factor.name]}"
+            for factor in self.declared.factors
+            if any(path[0] in sections for level in factor.levels for path in level.changes)
+        ]
+        if self.declared.design == SCREEN:  # of all factors, a run says as much by its name
+            changed = [cell.name]
+        own = cell.levels.get("cell", "") if not self.declared.factors else ""
+        parts = [cell.sections.system.label, own, *changed]
+        return " ".join(part for part in parts if part) or usual
+
+
+def without_password(found: Commands) -> Commands:
+    """The commands, which records and reports show. InputError: one holds a password."""
+    for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
+        if redacted(hidden(text)) != text:
+            hint = "let it read the password from a file, or from a variable of the environment"
+            raise InputError(written(f"commands.{name}"), "holds a password, and records show commands", hint)
+    return found
+
+
+def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
+    """InputError where nobody has written the workload's tables in the engine's dialect."""
+    dataset = workload.dataset(engine, choice.options)
+    if dataset is not None and not dataset.schema:
+        cause = f"the tables of workload {workload.name} are not written in its dialect yet"
+        raise InputError(written("system.engine", engine), cause, f"it runs on: {', '.join(workload.engines)}")
+
+
+def _require_checkpoints(system: System, load: Load) -> None:
+    """InputError where an interval of checkpoints means nothing, or is set twice."""
+    engine, field = engines.get(system.engine), written("load.checkpoint")
+    if load.checkpoint_s is None:
+        return
+    if not engine.can("checkpoints"):
+        raise InputError(field, f"{engine.name} has no such checkpoints", "leave it out")
+    setting = engine.administration.checkpoint_setting
+    if setting in system.settings:
+        raise InputError(field, f"given together with {written('system.set', setting)}", "choose one of them")
+
+
+def _require_room(system: System, estimate_bytes: int) -> None:
+    """Refuses data that cannot fit. A directory of ours may hold them already: the load sees that, and asks again."""
+    data = system.layout.data
+    device_bytes = arrange.room_bytes(system.layout.devices, "data")
+    if device_bytes is not None:
+        arrange.require_room(device_bytes, estimate_bytes)
+    elif data is not None and not place.ours(Path(data)):
+        space.require(data, estimate_bytes, "the workload's data")
+
+
+def require_cut(how: str, system: System, workload: Workload, choice: Choice) -> None:
+    """InputError where a power cut is unknown, cannot be made, or would take nothing."""
+    subject = written("measure.crash", how)
+    if how not in WAYS:
+        raise InputError(subject, "there is no such power cut", nearest(how, list(WAYS)))
+    able = engines.able(("power cut", "scripts"))
+    if system.engine not in able:
+        raise InputError(subject, f"{system.engine} is not among the engines it is for", f"these: {', '.join(able)}")
+    if workload.drives or not workload.writes(choice.options):
+        cause = f"workload {workload.name} has no transactions that write, so nothing could be lost"
+        raise InputError(subject, cause, "choose one that commits, e.g. tpcb-like")
+    emulated = system.layout.emulated
+    places = {"data": system.layout.data, "log": system.layout.log}
+    kept = [role for role, place in places.items() if place not in emulated and (place or role == "data")]
+    if kept:
+        cause = f"the power of emulated devices is cut, and {' and '.join(kept)} would not be on one"
+        raise InputError(subject, cause, f"name a device, e.g. {written(f'layout.{kept[0]}', 'hdd-7200')}")

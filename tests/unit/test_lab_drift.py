@@ -1,0 +1,72 @@
+"""A ratio that drifts from block to block bears no verdict that its ends do not bear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from labfactory import lab, studied, trials
+
+from ironbench.analyse.study import Study
+from ironbench.model.finding import Conclusion
+from ironbench.model.lab import Claim
+from ironbench.report import document, formats
+from ironbench.report.answer import answer
+from ironbench.report.sections import sections
+
+LOG = {"log": ("disk", "memory")}
+
+
+def drifting(first: float, last: float, metric: str = "throughput", claims: Sequence[Claim] = ()) -> Study:
+    """Ten blocks in which the ratio of the two cells drifts from `first` to `last`."""
+    plan = lab(LOG, claims=claims)
+    steps = [first * (last / first) ** (block / 9) for block in range(10)]
+    records = [
+        replace(one, metrics={**one.metrics, metric: one.metrics[metric] * steps[one.block]})
+        if one.cell.name == "log=memory"
+        else one
+        for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0), 0.02)
+    ]
+    return studied(plan, records)
+
+
+def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None:
+    claim = Claim("at least 1.05", "ratio", "throughput", ("log=memory", "log=disk"), 1.05, None)
+    study = drifting(3.37, 1.0, claims=[claim])
+    (effect,) = study.effects
+    assert effect.finding.low > 1.05, "the mean alone would be called faster"
+    assert effect.finding.conclusion is Conclusion.CANNOT_TELL
+    decision = answer(study).decision
+    assert "cannot be told apart: the ratio drifted from 3." in decision.text and "over the blocks" in decision.text
+    assert "; on average log=memory has " in decision.text
+    assert "To tell: find what changed from block to block" in decision.doubt
+    assert study.claims[0].outcome == "undecided"
+    (card,) = document.cards(study)
+    assert card.name == "cannot tell"
+    assert dict(card.facts)["the ratio"].startswith("drifted from 3.")
+
+
+@pytest.mark.parametrize("format", ["text", "md", "html", "json"])
+def test_a_verdict_on_a_drifting_ratio_carries_the_drift_in_its_own_sentence(format: str) -> None:
+    study = drifting(3.4, 2.0)
+    (effect,) = study.effects
+    assert effect.finding.conclusion is Conclusion.FASTER
+    decision = answer(study).decision.text
+    assert decision.startswith("log=memory is faster than log=disk: ")
+    assert "though the ratio drifted from 3." in decision
+    assert not any("of both cells" in text for text in study.warnings), "one of them drifted"
+    shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
+    assert " ".join(decision.split()) in shown
+    rows = [row for section in sections(study) for chart in section.charts for row in chart.table.rows]
+    assert any(cell.startswith("faster; the ratio drifted from 3.") for row in rows for cell in row)
+
+
+def test_a_range_that_a_drifting_ratio_leaves_is_not_confirmed() -> None:
+    claims = [Claim("?", "ratio", "throughput", ("log=memory", "log=disk"), 2.2, 3.1)]
+    claims.append(Claim("?", "ratio", "throughput", ("log=disk", "log=memory"), 0.2, 0.6))
+    study = drifting(3.4, 2.0, claims=claims)
+    (effect,) = study.effects
+    assert effect.finding.low > 2.2 and effect.finding.high < 3.1
+    assert [one.outcome for one in study.claims] == ["undecided", "confirmed"]
+    assert study.claims[0].reason.startswith("the ratio drifted from 3.")
