@@ -133,7 +133,8 @@ def total(record: Record) -> float:
     """Seconds of a client's time per transaction."""
     load, metrics = record.cell.load, record.metrics
     if load.rate is None:
-        return load.clients / metrics["throughput"]
+        clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else load.clients
+        return clients / metrics["throughput"]
     return metrics.get("service_time_mean_s", 0.0)
 
 

@@ -317,15 +317,16 @@ class Little:
 
 
 def little(record: Record) -> Little | None:
-    """None for an open loop, whose clients are not all busy, for work that ends by itself, whose window holds more than
-    transactions (refresh functions, processes that begin and end), for one with more connections than clients, which
-    wait for work, and where a number is missing."""
+    """None for an open loop or a curve, whose clients are not all busy, for work that ends by itself, whose window
+    holds more than transactions (refresh functions, processes that begin and end), for one with more connections than
+    clients, which wait for work, and where a number is missing."""
     load = record.cell.load
     throughput = record.metrics.get("throughput")
     response = record.metrics.get("response_time_mean_s")
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None
-    if load.rate is not None or not endless or load.clients < 1 or not throughput or not response or failed:
+    steady = load.rate is None and load.curve is None
+    if not steady or not endless or load.clients < 1 or not throughput or not response or failed:
         return None
     workload = workloads.find(record.choice.workload)
     if workload is not None and workload.connections(load.clients) != load.clients:

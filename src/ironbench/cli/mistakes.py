@@ -11,6 +11,7 @@ from typing import Any
 
 from ironbench import ranges
 from ironbench.errors import FailureError, InputError, IronbenchError, shortened
+from ironbench.model.curve import WORDS as CURVES
 from ironbench.words import clean
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
@@ -32,8 +33,8 @@ def _quantity(option: str) -> str:
 
 
 def or_search(option: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What `read` reads; text that asks for a search stays as it is."""
-    return lambda text: text if str(text).startswith("auto") else read(text)
+    """What `read` reads; text that asks for a search, or declares a curve, stays as it is."""
+    return lambda text: text if str(text).startswith(("auto", *CURVES)) else read(text)
 
 
 def refuse_repeated(words: Sequence[str], command: Any) -> None:

@@ -38,7 +38,11 @@ def run(
         str, OPTION(metavar="ssh://USER@HOST", help="The machine of that server, to be watched there.")
     ] = "",
     clients: Annotated[
-        str, OPTION(help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best.")
+        str,
+        OPTION(
+            help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best; "
+            "ramp:1-64/60s is a curve of how many are active."
+        ),
     ] = "1",
     threads: Annotated[
         int, OPTION(parser=whole("--threads"), metavar="N", help="Driving threads, shared by the clients.")
@@ -48,7 +52,8 @@ def run(
         OPTION(
             parser=or_search("--rate", number("--rate")),
             metavar="N",
-            help="Open loop: transactions started per second, all clients together; auto:100-5000 searches.",
+            help="Open loop: transactions started per second, all clients together; auto:100-5000 searches; "
+            "ramp:100-5000/60s, steps:100,500/20s, sine:100-500/60s and file:FILE are curves.",
         ),
     ] = None,
     limit: Annotated[

@@ -50,6 +50,10 @@ def compiled_plan(
         schedule = {"kind": "closed", "think_time_s": load.think_time_s}
     else:
         schedule = {"kind": "open", "rate": load.rate, "arrivals": load.arrivals}
+    if load.curve is not None:
+        schedule["kind"] += "_curve"
+        schedule.pop("rate", None)
+        schedule["pieces"] = load.curve.pieces(load.warmup_s, load.duration_s or load.curve.length_s)
     stop: dict[str, Any] = {"transactions": load.transactions or 1}
     if load.transactions is None and load.duration_s is not None:
         stop = {"duration_s": load.duration_s}

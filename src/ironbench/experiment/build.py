@@ -89,7 +89,7 @@ class Builder:
         choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
         usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries
         at_highest, search = sweep.searched(sections.load)
-        load = resolve.load(at_highest, self.declared.seed, *usual)
+        load = resolve.load(at_highest, self.declared.seed, *usual, folder)
         system, load = resolve.with_ideal_parts(system, load, available)
         if choice.scripts and workload.name != "script":
             raise InputError(

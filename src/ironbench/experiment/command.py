@@ -20,7 +20,7 @@ from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import design, fields, resolve, sweep
+from ironbench.plan import curves, design, fields, resolve, sweep
 from ironbench.plan.labfile import Declared, MeasureSection
 from ironbench.plan.vary import Level, Varied
 from ironbench.record import Store, index
@@ -144,6 +144,10 @@ def _within_budget(asked: Asked, search: Search | None, setups: Sequence[Setup])
         raise InputError("--budget", "a search takes as many trials as its answer needs", "leave it out")
     if asked.repeats is not None:
         raise InputError("--budget", "chooses the repeats, and --repeats is given, too", "keep one of the two")
+    if any(setup.cell.load.curve is not None for setup in setups):
+        raise InputError(
+            "--budget", "a trial lasts as long as the curve of its load", "leave it out, or give --repeats"
+        )
     if any(setup.cell.load.duration_s is None for setup in setups):
         raise InputError("--budget", "needs trials of a known time", "leave out --transactions, or give --repeats")
     blocks, trial_s = size.of_run(setups, asked.duration != "", budget_s)
@@ -156,7 +160,11 @@ def _declared(asked: Asked, search: Search | None) -> Declared:
     values |= {"name": asked.workload, "label": _label(asked.label), "ideal": asked.ideal.split(",")}
     values |= {name: resolve.pairs(option, values[name]) for name, option in _PAIRS.items()}
     factor = search.of if search else "clients"
-    counts = () if factor == "clients" and search else resolve.counts("clients", written("load.clients"), asked.clients)
+    counts: tuple[int | str, ...] = ()
+    if curves.asked(asked.clients):
+        counts = (asked.clients,)
+    elif not (factor == "clients" and search):
+        counts = resolve.counts("clients", written("load.clients"), asked.clients)
     levels = (search.low, search.high) if search else counts
     values["clients"] = counts[0] if counts else 1
     values["rate"] = None if factor == "rate" else asked.rate

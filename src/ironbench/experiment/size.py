@@ -157,6 +157,7 @@ def _within(
             "declare load.duration instead, or measure.repeats without a budget",
         )
     own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
+    own_times |= any(setup.cell.load.curve is not None for setup in able)
     costs = estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     own = {setup.cell.name for setup in draft.setups}

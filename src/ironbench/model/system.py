@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ironbench.model.commands import Commands
+from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.search import Best, Search
 
@@ -98,6 +99,8 @@ class Load:
     """Transactions started per second in an open loop; None is a closed loop."""
     rate_share: float | None = None
     """The rate as a share of the baseline's peak, which a lab measures first; `rate` is None until then."""
+    curve: Curve | None = None
+    """How the rate or the clients change during the trial: then `rate` is the mean, `clients` the most."""
     arrivals: str = "poisson"
     """`poisson` or `fixed`; only an open loop has arrivals."""
     think_time_s: float = 0.0

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ironbench import ranges
 from ironbench.errors import InputError, nearest, quoted, written
+from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.paths import expanded
-from ironbench.plan import rates
+from ironbench.plan import curves, rates
 from ironbench.plan.sections import DataSection, LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
@@ -55,18 +56,30 @@ def load(
     usual_s: float | None = DURATION_S,
     usual_warmup_s: float = WARMUP_S,
     usual_max_tries: int = 1,
+    folder: Path | None = None,
 ) -> Load:
-    """`usual_…`: what the workload takes when nobody says. InputError: what cannot be together."""
+    """`usual_…`: what the workload takes when nobody says; `folder`: as in `system`. InputError: what cannot be
+    together."""
     duration = _time("load.duration", section.duration)
-    if duration is None and section.transactions is None:
+    curve = _curve(section, folder)
+    if curve is not None:
+        duration = curves.duration(f"load.{curve.of}", curve, duration)
+    elif duration is None and section.transactions is None:
         duration = usual_s
-    assert isinstance(section.clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
-    rate, share = rates.read(written("load.rate"), section.rate)
+    clients, rate, share = section.clients, None, None
+    if curve is not None and curve.of == "clients":
+        clients = max(1, round(curve.most))
+    elif curve is not None:
+        rate = curve.mean(0.0, duration or curve.length_s)
+    if not curves.asked(section.rate):
+        rate, share = rates.read(written("load.rate"), section.rate)
+    assert isinstance(clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
     found = Load(
-        clients=section.clients,
-        threads=min(section.threads, section.clients),
+        clients=clients,
+        threads=min(section.threads, clients),
         rate=rate,
         rate_share=share,
+        curve=curve,
         arrivals=section.arrivals,
         think_time_s=_time("load.think_time", section.think_time) or 0.0,
         duration_s=duration,
@@ -84,6 +97,24 @@ def load(
     )
     validate(found)
     return found
+
+
+def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
+    """The curve that the load follows, if any. InputError: what goes with none."""
+    asked = [name for name in ("rate", "clients") if curves.asked(getattr(section, name))]
+    if not asked:
+        return None
+    field = f"load.{asked[0]}"
+    together = {"load.rate": section.rate if asked == ["clients"] else None, "load.clients": asked[1:]}
+    together["load.transactions"] = section.transactions
+    for other, value in together.items():
+        if value:
+            cause = f"given together with a curve of {written(field)}"
+            raise InputError(written(other), cause, "a trial follows one curve, and lasts as long as it")
+    if section.warmup == "auto":
+        cause = f"given together with a curve of {written(field)}, which has no steady state to wait for"
+        raise InputError(written("load.warmup", "auto"), cause, "give it a time, e.g. 5s")
+    return curves.read(field, str(getattr(section, asked[0])), folder)
 
 
 def validate(load: Load) -> None:

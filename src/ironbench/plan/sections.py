@@ -113,8 +113,8 @@ class WorkloadSection(Struct, forbid_unknown_fields=True):
     define: Annotated[dict[str, Setting], Meta(description="Variables for the scripts.")] = {}
 
 
-SEARCHES = "^auto"
-"""How text begins that asks for a search."""
+SEARCHES = "^(auto|ramp:|steps:|sine:|file:)"
+"""How text begins that asks for a search, or declares a curve."""
 
 
 class LoadSection(Struct, forbid_unknown_fields=True):
@@ -124,7 +124,8 @@ class LoadSection(Struct, forbid_unknown_fields=True):
         Annotated[int, Meta(**within("clients"))] | Annotated[str, Meta(pattern=SEARCHES)],
         Meta(
             description="Number of clients. `auto` or `auto:1-64`: search for the best number of each cell before the "
-            "first block, and measure the cell at it."
+            "first block, and measure the cell at it. `ramp:1-64/60s`: a curve of how many are active, see "
+            "`docs/guide/load-curves.md`."
         ),
     ] = 1
     threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", **within("threads"))] = 1
@@ -133,7 +134,7 @@ class LoadSection(Struct, forbid_unknown_fields=True):
         Meta(
             description="Open loop: transactions started per second, all clients together; `70%`: of the throughput "
             "that the baseline has in a closed loop, measured first; `auto:100-5000`: of each cell the highest that "
-            "keeps `limit`, searched for first."
+            "keeps `limit`, searched for first; `ramp:100-5000/60s`, `steps:…`, `sine:…`, `file:…`: a curve."
         ),
     ] = None
     limit: Annotated[

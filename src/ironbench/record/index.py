@@ -22,7 +22,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
-VERSION = 7
+VERSION = 8
 Stamp = tuple[int, int, int]
 
 

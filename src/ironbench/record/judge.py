@@ -230,7 +230,8 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     done = (
         f"{in_percent(kept, limits=(RATE_KEPT,))} of it was finished, {grouped(waiting)}{since} were waiting at the end"
     )
-    text = f"the rate of {units.rate(load.rate)} was not kept: {done}"
+    asked = f"the curve {load.curve.text}" if load.curve else f"the rate of {units.rate(load.rate)}"
+    text = f"{asked} was not kept: {done}"
     return [Warning(RATE_NOT_KEPT, text)]
 
 
@@ -321,9 +322,9 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
 
 
 def _steadiness(load: Load, driven: Driven) -> list[Warning]:
-    """Of a closed loop its throughput must not change during the trial; in an open loop that is given from outside."""
+    """Throughput must not change during the trial, unless it is given from outside: by a rate, or a curve."""
     raw = driven.timeline.get("transactions", b"")
-    if load.rate is not None or len(raw) < _LEAST_BUCKETS * 8:
+    if load.rate is not None or load.curve is not None or len(raw) < _LEAST_BUCKETS * 8:
         return []
     counts = np.frombuffer(raw, dtype="<f8")
     if load.transactions is not None:

@@ -114,7 +114,7 @@ def record_id(series: str, trial: Trial) -> str:
         place = {"lab": f"b{trial.block}", "pilot": "pilot"}.get(trial.purpose, f"{trial.purpose}{trial.block}")
         return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
     again = f"-a{trial.attempt}" if trial.attempt > 1 else ""
-    return f"{series}-{name.replace('=', '')}-{trial.purpose[0]}{trial.block}{again}"
+    return f"{series}-{_slug(name.replace('=', ''))}-{trial.purpose[0]}{trial.block}{again}"
 
 
 LONGEST_SLUG = 100

@@ -29,7 +29,7 @@ impl SharedPace {
                 schedule.advance();
                 due
             }
-            Pace::Closed { .. } => unreachable!("a closed loop has no schedule to share"),
+            Pace::Closed { .. } | Pace::Varied { .. } => unreachable!("a closed loop has no schedule to share"),
         }
     }
 
@@ -38,7 +38,7 @@ impl SharedPace {
         let mut pace = self.0.lock().expect("no thread panics while it holds the schedule");
         match pace.get_or_insert_with(|| start.whole_pace()) {
             Pace::Open(schedule) => schedule.skip_until(instant),
-            Pace::Closed { .. } => 0,
+            Pace::Closed { .. } | Pace::Varied { .. } => 0,
         }
     }
 }
@@ -164,6 +164,13 @@ impl<C: Library> Running<'_, '_, '_, C> {
         let (due, free) = match self.start.pace {
             Pace::Closed { think_ns: 0 } => return Some(now),
             Pace::Closed { think_ns } => (now + think_ns, true),
+            Pace::Varied { think_ns, .. } => {
+                let begin = self.start.pace.admits(self.start.rank(0), now + think_ns);
+                if begin == now {
+                    return Some(now);
+                }
+                (begin, true)
+            }
             Pace::Open(_) => {
                 let due = self.shared.take(self.start);
                 (due, due > now)

@@ -55,9 +55,17 @@ pub struct Start<'a> {
     pub control: &'a Control,
     pub abort: &'a Abort,
     at_work: &'a AtomicUsize,
+    thread: usize,
+    shares: &'a [Range<usize>],
 }
 
 impl Start<'_> {
+    /// How many clients of all threads come before the one at this place of this thread: threads take turns, so that they
+    /// have equally many of the first ones.
+    pub fn rank(&self, place: usize) -> usize {
+        rank(self.shares, self.thread, place)
+    }
+
     /// A client that the schedule moves has ended.
     pub fn gone(&self) {
         self.at_work.fetch_sub(1, Relaxed);
@@ -126,6 +134,11 @@ pub fn shares(clients: usize, threads: usize) -> Vec<Range<usize>> {
     (0..threads).map(|t| clients * t / threads..clients * (t + 1) / threads).collect()
 }
 
+fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
+    let before = |of: usize| shares[of].len().min(place + usize::from(of < thread));
+    (0..shares.len()).map(before).sum()
+}
+
 /// Everything the crew needs to know of a trial, whatever its engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
@@ -168,7 +181,7 @@ pub fn run<W: Worker>(
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
                 let start = orders.start(thread, share, origin, abort);
                 // Where work waits, response time is more than service time in a closed loop, too.
-                let open = matches!(orders.plan.schedule, Schedule::Open { .. }) || orders.jobs.is_some();
+                let open = orders.plan.schedule.is_open() || orders.jobs.is_some();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
                 let recording = recorder.finish();
@@ -313,6 +326,8 @@ impl Orders<'_> {
             control: self.control,
             abort,
             at_work: &self.at_work,
+            thread,
+            shares: &self.shares,
         }
     }
 }
@@ -350,6 +365,20 @@ mod tests {
             prop_assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
             let sizes: Vec<_> = shares.iter().map(Range::len).collect();
             prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+        }
+
+        #[test]
+        fn clients_of_all_threads_have_ranks_that_threads_take_in_turn(clients in 1usize..300, threads in 1usize..20) {
+            let shares = shares(clients, threads);
+            let of = |thread: usize| (0..shares[thread].len()).map(|place| rank(&shares, thread, place)).collect::<Vec<_>>();
+            let each: Vec<_> = (0..shares.len()).map(of).collect();
+            let mut all = each.concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..clients).collect::<Vec<_>>());
+            for active in 0..clients {
+                let counts: Vec<_> = each.iter().map(|ranks| ranks.iter().filter(|&&one| one < active).count()).collect();
+                prop_assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ pub use transaction::{Ending, Step, Transaction};
 use crate::drive::blocking::Patience;
 use crate::drive::crew::{Haul, Orders};
 use crate::drive::jobs::Jobs;
+use crate::measure::curve::Curve;
 use crate::wire::library::Library;
 use crate::{Error, Result};
 use pgbench_script::{Program, Source};
@@ -134,9 +135,14 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
         Stop::Transactions(0) => return bad("transactions", "there must be at least one per client".to_owned()),
         _ => {}
     }
-    match plan.schedule {
-        Schedule::Open { rate, .. } if !positive(rate) => bad("rate", format!("{rate}/s is not above zero")),
-        Schedule::Closed { think_time_s } if !(think_time_s.is_finite() && think_time_s >= 0.0) => {
+    match &plan.schedule {
+        Schedule::Open { rate, .. } if !positive(*rate) => bad("rate", format!("{rate}/s is not above zero")),
+        Schedule::ClosedCurve { pieces, .. } | Schedule::OpenCurve { pieces, .. } if Curve::new(pieces).is_none() => {
+            bad("curve", "a piece takes no time, or a value of it is below zero".to_owned())
+        }
+        Schedule::Closed { think_time_s } | Schedule::ClosedCurve { think_time_s, .. }
+            if !(think_time_s.is_finite() && *think_time_s >= 0.0) =>
+        {
             bad("think time", format!("{think_time_s} s is not a time to think for"))
         }
         _ if !(plan.warmup_s.is_finite() && plan.warmup_s >= 0.0) => {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::curve::Piece;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -194,6 +196,17 @@ pub enum Schedule {
     Closed { think_time_s: f64 },
     /// Transactions start at planned instants whatever the server does; response time counts from those.
     Open { rate: f64, arrivals: Arrivals },
+    /// As `closed`, of so many clients as the curve says, from the start of the warm-up on; the others rest.
+    ClosedCurve { pieces: Vec<Piece>, think_time_s: f64 },
+    /// As `open`, at a rate that follows the curve, from the start of the warm-up on.
+    OpenCurve { pieces: Vec<Piece>, arrivals: Arrivals },
+}
+
+impl Schedule {
+    /// Whether transactions start at planned instants.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::OpenCurve { .. })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

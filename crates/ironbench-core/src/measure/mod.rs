@@ -3,6 +3,7 @@ pub mod buckets;
 pub mod clock;
 pub mod cpu;
 pub mod crew;
+pub mod curve;
 pub mod histogram;
 pub mod hlog;
 pub mod recorder;

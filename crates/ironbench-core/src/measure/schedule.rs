@@ -1,5 +1,7 @@
 //! When transactions should start in an open loop, whatever the server does.
 
+use super::curve::Curve;
+
 /// Instants in nanoseconds, never decreasing. Works on absolute times, so lateness never accumulates into drift.
 #[derive(Debug, Clone)]
 pub struct Schedule {
@@ -13,6 +15,33 @@ pub struct Schedule {
 enum Kind {
     Fixed { gap_ns: f64 },
     Poisson { mean_gap_ns: f64, random: SplitMix },
+    Curve(Follower),
+}
+
+/// Goes along a curve of the rate of all threads together.
+#[derive(Debug, Clone)]
+struct Follower {
+    curve: Curve,
+    /// The part of the rate that this schedule gets.
+    share: f64,
+    /// Integral of that part up to the next transaction.
+    sum: f64,
+    piece: usize,
+    /// None: the integral grows by 1 from one transaction to the next.
+    random: Option<SplitMix>,
+}
+
+impl Follower {
+    fn next_ns(&mut self) -> f64 {
+        // Beyond any trial, and small enough to be added to an instant.
+        const LATE_NS: f64 = 1e18;
+        (self.curve.place(self.sum / self.share, &mut self.piece) * 1e9).min(LATE_NS)
+    }
+
+    fn advance(&mut self) -> f64 {
+        self.sum += self.random.as_mut().map_or(1.0, SplitMix::exponential);
+        self.next_ns()
+    }
 }
 
 impl Schedule {
@@ -31,6 +60,23 @@ impl Schedule {
         Self { kind: Kind::Poisson { mean_gap_ns, random }, next_ns, origin }
     }
 
+    /// Along a curve of the rate: a transaction wherever the integral of `share` of it passes a whole number and `phase`.
+    pub fn fixed_curve(origin: u64, curve: Curve, share: f64, phase: f64) -> Self {
+        Self::follow(origin, Follower { curve, share, sum: phase, piece: 0, random: None })
+    }
+
+    /// Along a curve of the rate: independent users, as many as `share` of it says at each moment.
+    pub fn poisson_curve(origin: u64, curve: Curve, share: f64, seed: u64) -> Self {
+        let mut random = SplitMix(seed);
+        let sum = random.exponential();
+        Self::follow(origin, Follower { curve, share, sum, piece: 0, random: Some(random) })
+    }
+
+    fn follow(origin: u64, mut follower: Follower) -> Self {
+        let next_ns = follower.next_ns();
+        Self { kind: Kind::Curve(follower), next_ns, origin }
+    }
+
     /// When the next transaction is due.
     #[inline]
     pub fn due(&self) -> u64 {
@@ -40,9 +86,10 @@ impl Schedule {
     /// The next transaction has been begun, or counted as not started.
     #[inline]
     pub fn advance(&mut self) {
-        self.next_ns += match &mut self.kind {
-            Kind::Fixed { gap_ns } => *gap_ns,
-            Kind::Poisson { mean_gap_ns, random } => random.exponential() * *mean_gap_ns,
+        self.next_ns = match &mut self.kind {
+            Kind::Fixed { gap_ns } => self.next_ns + *gap_ns,
+            Kind::Poisson { mean_gap_ns, random } => self.next_ns + random.exponential() * *mean_gap_ns,
+            Kind::Curve(follower) => follower.advance(),
         };
     }
 
@@ -81,6 +128,7 @@ impl SplitMix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::curve::Piece;
     use proptest::prelude::*;
 
     fn dues(mut schedule: Schedule, n: usize) -> Vec<u64> {
@@ -113,6 +161,36 @@ mod tests {
             // Five standard errors: 1 / sqrt(n) of the mean, sqrt(8 / n) of the variance.
             prop_assert!((mean - 1.0).abs() < 5.0 / (n as f64).sqrt(), "mean {mean}");
             prop_assert!((variance - 1.0).abs() < 5.0 * (8.0 / n as f64).sqrt(), "variance {variance}");
+        }
+
+        #[test]
+        fn arrivals_of_a_ramp_are_as_many_as_its_area(
+            from in 0.0f64..5000.0, to in 0.0f64..5000.0, seconds in 1u32..60, threads in 1usize..5
+        ) {
+            let curve = Curve::new(&[Piece::Line { seconds: seconds.into(), from, to }]).unwrap();
+            let share = 1.0 / threads as f64;
+            let end = u64::from(seconds) * 1_000_000_000;
+            let fixed: u64 = (0..threads).map(|thread| {
+                let phase = (thread as f64 + 0.5) * share;
+                Schedule::fixed_curve(0, curve.clone(), share, phase).skip_until(end)
+            }).sum();
+            let area = f64::from(seconds) * (from + to) / 2.0;
+            prop_assert!((fixed as f64 - area).abs() <= 1.0, "{fixed} of {area}");
+            let poisson: u64 = (0..threads).map(|thread| {
+                Schedule::poisson_curve(0, curve.clone(), share, thread as u64).skip_until(end)
+            }).sum();
+            // Five standard deviations of a Poisson count.
+            prop_assert!((poisson as f64 - area).abs() <= 5.0 * area.sqrt() + 5.0, "{poisson} of {area}");
+        }
+
+        #[test]
+        fn arrivals_of_a_flat_curve_are_those_of_its_rate(seed: u64, rate in 1.0f64..1e5) {
+            let curve = Curve::new(&[Piece::Line { seconds: 1.0, from: rate, to: rate }]).unwrap();
+            let near = |a: Vec<u64>, b: Vec<u64>| a.into_iter().zip(b).all(|(a, b)| a.abs_diff(b) <= 1 + b / 1_000_000_000);
+            let flat = Schedule::poisson_curve(0, curve.clone(), 0.5, seed);
+            prop_assert!(near(dues(flat, 1000), dues(Schedule::poisson(0, rate / 2.0, seed), 1000)));
+            let flat = Schedule::fixed_curve(0, curve, 0.5, 0.5);
+            prop_assert!(near(dues(flat, 1000), dues(Schedule::fixed(0, rate / 2.0, 0.5), 1000)));
         }
 
         #[test]

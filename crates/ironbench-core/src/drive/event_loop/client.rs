@@ -21,6 +21,8 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
+    /// How many others come before it where not all are active.
+    pub rank: usize,
     /// Response time counts from here,
     pub intended: u64,
     /// service time from here.
@@ -32,7 +34,7 @@ pub(super) struct Client<X> {
 impl<X: Transaction> Client<X> {
     pub fn new(transaction: X) -> Self {
         let line = transaction.line();
-        Self { transaction, state: State::Idle, line, intended: 0, begun: 0, left: 0 }
+        Self { transaction, state: State::Idle, line, rank: 0, intended: 0, begun: 0, left: 0 }
     }
 }
 

@@ -36,7 +36,8 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { transport, clients, in_order } = self;
-        for client in clients.iter_mut() {
+        for (place, client) in clients.iter_mut().enumerate() {
+            client.rank = start.rank(place);
             let scheduled = if client.line.is_none() { u64::MAX } else { 0 };
             client.left = client.transaction.share().unwrap_or(scheduled);
         }
@@ -137,10 +138,16 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             } else if self.pace.is_open() {
                 self.release(client);
             } else if self.may_begin(client) {
-                self.timers.push(Reverse((now, client)));
-                self.clients[client].state = State::Thinking;
+                self.pause(client, now);
             }
         }
+    }
+
+    /// The client begins its next transaction at `instant`, or when it is active again.
+    fn pause(&mut self, client: usize, instant: u64) {
+        self.clients[client].state = State::Thinking;
+        let begin = self.pace.admits(self.clients[client].rank, instant);
+        self.timers.push(Reverse((begin, client)));
     }
 
     fn wake_at(&self) -> u64 {
@@ -225,17 +232,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         } else if self.pace.is_open() {
             self.release(client);
         } else if self.may_begin(client) {
-            let think_ns = self.think_ns();
-            self.timers.push(Reverse((now + think_ns, client)));
+            self.pause(client, now + self.pace.think_ns());
         }
         Step::Receive
-    }
-
-    fn think_ns(&self) -> u64 {
-        match self.pace {
-            Pace::Closed { think_ns } => think_ns,
-            Pace::Open(_) => 0,
-        }
     }
 
     #[inline]
@@ -302,6 +301,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 }
                 schedule.advance();
                 Some(self.enter(client, due, now))
+            }
+            Pace::Varied { think_ns, .. } => {
+                let free = now + *think_ns;
+                if free == now && self.pace.admits(self.clients[client].rank, now) == now {
+                    return Some(self.enter(client, now, now));
+                }
+                self.pause(client, free);
+                None
             }
         }
     }

@@ -1,0 +1,78 @@
+"""A load that changes during a trial: a curve of the rate, or of how many clients are active."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+WORDS = ("ramp:", "steps:", "sine:", "file:")
+"""How text begins that declares a curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Over the seconds of the measured window; the warm-up is driven at its first value."""
+
+    of: str
+    """`rate` or `clients`."""
+    text: str
+    """As it was declared; of a file its name, the number of its points and a digest of them."""
+    points: tuple[tuple[float, float], ...] = ()
+    """(second, value), joined by straight lines; two of one second are a step. The last value stays."""
+    wave: tuple[float, float, float] | None = None
+    """Least value, most, and seconds from one least to the next, instead of points."""
+
+    @property
+    def length_s(self) -> float:
+        return self.wave[2] if self.wave else self.points[-1][0]
+
+    @property
+    def most(self) -> float:
+        return self.wave[1] if self.wave else max(value for _, value in self.points)
+
+    @property
+    def is_ramp(self) -> bool:
+        """Whether it goes from a lower value to a higher one in one straight line."""
+        return len(self.points) == 2 and self.points[0][1] < self.points[1][1]
+
+    def value(self, at_s: float) -> float:
+        if self.wave:
+            low, high, period_s = self.wave
+            return (low + high) / 2 - (high - low) / 2 * math.cos(math.tau * at_s / period_s)
+        place = bisect.bisect_right([second for second, _ in self.points], at_s)
+        if place == len(self.points):
+            return self.points[-1][1]
+        (start, low), (end, high) = self.points[place - 1], self.points[place]
+        return low + (high - low) * (at_s - start) / (end - start)
+
+    def mean(self, from_s: float, to_s: float) -> float:
+        """Of its values from one second to another."""
+        return (self._area(to_s) - self._area(from_s)) / (to_s - from_s)
+
+    def _area(self, until_s: float) -> float:
+        if self.wave:
+            low, high, period_s = self.wave
+            swing = (high - low) / 2 * period_s / math.tau * math.sin(math.tau * until_s / period_s)
+            return (low + high) / 2 * until_s - swing
+        area = max(0.0, until_s - self.length_s) * self.points[-1][1]
+        for (start, low), (end, high) in pairwise(self.points):
+            if (long := min(end, until_s) - start) > 0:
+                area += long * (low + (high - low) * long / (end - start) / 2)
+        return area
+
+    def pieces(self, warmup_s: float, duration_s: float) -> list[dict[str, Any]]:
+        """For crates/ironbench-core/src/measure/curve.rs: from the start of the warm-up on."""
+        first = self.wave[0] if self.wave else self.points[0][1]
+        pieces = [{"kind": "line", "seconds": warmup_s, "from": first, "to": first}] if warmup_s > 0 else []
+        if self.wave:
+            low, high, period_s = self.wave
+            wave = {"kind": "wave", "seconds": period_s, "low": low, "high": high}
+            return pieces + [wave] * math.ceil(duration_s / period_s)
+        return pieces + [
+            {"kind": "line", "seconds": end - start, "from": low, "to": high}
+            for (start, low), (end, high) in pairwise(self.points)
+            if end > start
+        ]

@@ -1,0 +1,138 @@
+"""Reads curves of a load: `ramp:100-5000/60s`, `steps:100,500,1000/20s`, `sine:100-500/60s`, `file:day.csv`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ironbench import ranges, units
+from ironbench.errors import InputError, quoted, written
+from ironbench.model.curve import WORDS, Curve
+from ironbench.paths import expanded
+
+MOST_POINTS = 300
+"""Of a file: a curve is part of each record, which stays small."""
+MOST_PERIODS = 10_000
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_RANGE = re.compile(rf"\s*({_NUMBER})\s*-\s*({_NUMBER})\s*")
+_EXAMPLES = {
+    "ramp": "ramp:100-5000/60s",
+    "steps": "steps:100,500,1000/20s",
+    "sine": "sine:100-500/60s",
+    "file": "file:day.csv",
+}
+_OF_CLIENTS = {"ramp": "ramp:1-64/60s", "steps": "steps:1,8,64/20s", "sine": "sine:1-64/60s", "file": "file:day.csv"}
+
+
+def asked(text: object) -> bool:
+    """Whether a curve is declared."""
+    return isinstance(text, str) and text.strip().startswith(WORDS)
+
+
+def read(field: str, text: str, folder: Path | None) -> Curve:
+    """The curve that `load.rate` or `load.clients` declares; files are looked for from `folder` on. InputError."""
+    of = field.rpartition(".")[2]
+    kind, _, rest = text.strip().partition(":")
+    if kind == "file":
+        return _checked(field, _of_file(field, of, rest.strip(), folder))
+    values, slash, time = rest.rpartition("/")
+    if not slash:
+        raise _wrong(field, text, "does not say how long it takes")
+    seconds = units.seconds(written(field), time.strip())
+    ranges.RANGES["duration"].require(written(field), seconds)
+    normal = f"{kind}:{values.replace(' ', '')}/{time.strip()}"
+    if kind == "steps":
+        steps = [_value(field, of, one) for one in values.split(",")]
+        points = [(second * seconds, step) for place, step in enumerate(steps) for second in (place, place + 1)]
+        return _checked(field, Curve(of, normal, tuple(points)))
+    match = _RANGE.fullmatch(values)
+    if match is None:
+        raise _wrong(field, text, "does not go from one number to another")
+    low, high = (_value(field, of, match[place]) for place in (1, 2))
+    if kind == "ramp":
+        return _checked(field, Curve(of, normal, ((0.0, low), (seconds, high))))
+    if low > high:
+        raise _wrong(field, text, "swings from the lower to the higher number")
+    return _checked(field, Curve(of, normal, wave=(low, high, seconds)))
+
+
+def duration(field: str, curve: Curve, asked_s: float | None) -> float:
+    """Of the trial: that of the curve, or a longer one that was asked for. InputError."""
+    if asked_s is None:
+        return curve.length_s
+    if asked_s < curve.length_s:
+        whole = units.span(curve.length_s)
+        cause = f"{units.span(asked_s)} is less than the {whole} of {written(field, curve.text)}"
+        raise InputError(written("load.duration"), cause, "leave it out: a trial lasts as long as its curve")
+    if curve.wave and asked_s / curve.length_s > MOST_PERIODS:
+        cause = f"{written(field, curve.text)} would swing more than {MOST_PERIODS} times"
+        raise InputError(written("load.duration"), cause, "a steady rate is as good")
+    return asked_s
+
+
+def _wrong(field: str, text: str, why: str) -> InputError:
+    kind = text.strip().partition(":")[0]
+    example = (_OF_CLIENTS if field == "load.clients" else _EXAMPLES)[kind]
+    return InputError(written(field), f"{quoted(text)} {why}", f"write for example {written(field, example)}")
+
+
+def _value(field: str, of: str, text: str) -> float:
+    if text.strip() in ("0", "0.0"):
+        return 0.0
+    return float(ranges.read(of, written(field), text.strip()))
+
+
+def _checked(field: str, curve: Curve) -> Curve:
+    if curve.most <= 0:
+        raise InputError(written(field), f"{curve.text} is zero all the time", "nothing would be measured")
+    return curve
+
+
+def _of_file(field: str, of: str, name: str, folder: Path | None) -> Curve:
+    path = expanded(name)
+    path = path if path.is_absolute() else (folder or Path()) / path
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        hint = "name a text file: on each line a time and a value, e.g. 30s 500"
+        raise InputError(written(field), f"{name}: cannot be read: {why}", hint) from None
+    points = tuple(_points(field, of, name, text))
+    if len(points) < 2:
+        raise InputError(written(field), f"{name} has fewer than two points", "on each line a time and a value")
+    if len(points) > MOST_POINTS:
+        cause = f"{name} has {len(points)} points, more than {MOST_POINTS}"
+        raise InputError(written(field), cause, "lines join the points: fewer of them will do")
+    if points[-1][0] <= 0:
+        raise InputError(written(field), f"{name} ends where it begins", "the last time is the length of the curve")
+    digest = hashlib.sha256(repr(points).encode()).hexdigest()[:8]
+    return Curve(of, f"file:{Path(name).name} ({len(points)} points, {digest})", points)
+
+
+def _points(field: str, of: str, name: str, text: str) -> Iterator[tuple[float, float]]:
+    last = 0.0
+    first = True
+    for number, line in enumerate(text.splitlines(), 1):
+        words = re.split(r"[\s,;]+", line.partition("#")[0].strip())
+        if words == [""]:
+            continue
+        if number == 1 and len(words) == 2 and not any(character.isdigit() for character in "".join(words)):
+            continue  # a heading
+        subject = f"{written(field)}, {name} line {number}"
+        if len(words) != 2:
+            raise InputError(subject, f"{quoted(line)} is not a time and a value", "write for example 30s 500")
+        second = units.seconds(subject, words[0])
+        if first and second != 0:
+            raise InputError(subject, f"the first time is {words[0]}", "begin with the time 0")
+        if second < last:
+            raise InputError(subject, f"{words[0]} is before the line above", "times go forward")
+        ranges.RANGES["warmup"].require(subject, second)
+        last, first = second, False
+        zero = words[1] in ("0", "0.0")
+        try:
+            value = 0.0 if zero else float(ranges.read(of, subject, words[1]))
+        except InputError as error:
+            raise InputError(subject, error.cause, error.hint) from None
+        yield second, value

@@ -1,0 +1,114 @@
+"""Curves of the rate and of the clients: what they declare, what the core gets, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ironbench.errors import InputError
+from ironbench.model.curve import Curve
+from ironbench.plan import curves, resolve
+from ironbench.plan.sections import LoadSection
+
+
+def rate(text: str, folder: Path | None = None) -> Curve:
+    return curves.read("load.rate", text, folder)
+
+
+def test_each_word_declares_its_values() -> None:
+    ramp = rate("ramp:100-300/10s")
+    assert [ramp.value(at) for at in (0, 5, 10, 99)] == [100, 200, 300, 300]
+    assert ramp.mean(0, 10) == 200 and ramp.mean(0, 20) == 250 and ramp.is_ramp
+    steps = rate("steps:10, 30,20/2s")
+    assert [steps.value(at) for at in (0, 1.9, 2, 4, 6, 9)] == [10, 10, 30, 20, 20, 20]
+    assert steps.length_s == 6 and steps.mean(0, 6) == 20 and steps.mean(1, 3) == 20
+    sine = rate("sine:100-500/60s")
+    assert sine.value(0) == 100 and sine.value(30) == pytest.approx(500) and sine.mean(0, 120) == pytest.approx(300)
+    assert rate("ramp:5000-100/1m").length_s == 60 and not rate("ramp:5000-100/1m").is_ramp
+
+
+def test_a_file_has_times_and_values_joined_by_lines(tmp_path: Path) -> None:
+    (tmp_path / "day.csv").write_text("time,rate\n0s,100  # night\n\n1m,400\n1m,900\n2m,100\n")
+    day = rate("file:day.csv", tmp_path)
+    assert [day.value(at) for at in (0, 30, 60, 120)] == [100, 250, 900, 100]
+    assert day.length_s == 120 and day.text.startswith("file:day.csv (4 points, ")
+    (tmp_path / "day.csv").write_text("0 100\n60 400\n")
+    assert rate("file:day.csv", tmp_path).text != day.text
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1e5)), min_size=1, max_size=20), st.floats(0.1, 3000))
+def test_the_mean_is_that_of_the_pieces_that_the_core_gets(steps: list[tuple[float, float]], until_s: float) -> None:
+    points, at = [(0.0, 1.0)], 0.0
+    for gap, value in steps:
+        at += gap
+        points.append((at, value))
+    curve = Curve("rate", "x", tuple(points))
+    assume(curve.length_s > 0)
+    pieces = curve.pieces(0.0, curve.length_s)
+    area = sum(piece["seconds"] * (piece["from"] + piece["to"]) / 2 for piece in pieces)
+    assert curve.mean(0.0, curve.length_s) * curve.length_s == pytest.approx(area, rel=1e-6, abs=1e-6)
+    assert 0 <= curve.mean(0.0, until_s) <= curve.most * (1 + 1e-9)
+
+
+def test_the_warm_up_runs_at_the_first_value_and_a_wave_is_repeated() -> None:
+    first, *waves = rate("sine:100-500/10s").pieces(3.0, 25.0)
+    assert first == {"kind": "line", "seconds": 3.0, "from": 100.0, "to": 100.0}
+    assert waves == [{"kind": "wave", "seconds": 10.0, "low": 100.0, "high": 500.0}] * 3
+
+
+def test_a_load_has_the_mean_rate_or_the_most_clients_and_lasts_as_long_as_its_curve() -> None:
+    load = resolve.load(LoadSection(rate="ramp:100-300/10s", clients=4), 1)
+    assert (load.rate, load.clients, load.duration_s) == (200.0, 4, 10.0)
+    load = resolve.load(LoadSection(rate="ramp:100-300/10s", duration="20s"), 1)
+    assert (load.rate, load.duration_s) == (250.0, 20.0)
+    load = resolve.load(LoadSection(clients="ramp:1-8/5s", threads=16), 1)
+    assert (load.rate, load.clients, load.threads, load.duration_s) == (None, 8, 8, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        (LoadSection(rate="ramp:100/60s"), "'ramp:100/60s' does not go from one number to another"),
+        (LoadSection(rate="ramp:100-200"), "does not say how long it takes"),
+        (LoadSection(rate="ramp:100-200/0s"), "--rate"),
+        (LoadSection(rate="ramp:100-1e99/5s"), "--rate"),
+        (LoadSection(rate="ramp:0-0/5s"), "zero all the time"),
+        (LoadSection(rate="steps:100,x/5s"), "'x' is not a number"),
+        (LoadSection(rate="sine:500-100/5s"), "from the lower to the higher"),
+        (LoadSection(rate="file:nowhere.csv"), "nowhere.csv: cannot be read: No such file"),
+        (LoadSection(clients="ramp:1-99999999/5s"), "--clients"),
+        (LoadSection(clients="steps:1,1.5/5s"), "'1.5' is not a whole number"),
+        (LoadSection(rate="ramp:10-20/60s", duration="30s"), "less than the 60"),
+        (LoadSection(rate="ramp:10-20/60s", transactions=5), "given together with a curve of --rate"),
+        (LoadSection(rate="ramp:10-20/60s", clients="ramp:1-2/60s"), "given together with a curve of --rate"),
+        (LoadSection(rate=5.0, clients="ramp:1-2/60s"), "given together with a curve of --clients"),
+        (LoadSection(rate="ramp:10-20/60s", warmup="auto"), "no steady state"),
+        (LoadSection(rate="ramp:10-20/60s", think_time="5ms"), "--think-time"),
+    ],
+)
+def test_what_is_no_curve_or_goes_with_none_is_refused(section: LoadSection, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        resolve.load(section, 1)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0 5\n", "fewer than two points"),
+        ("1 5\n2 5\n", "line 1: the first time is 1"),
+        ("0 5\n5 5\n3 5\n", "line 3: 3 is before the line above"),
+        ("0 5\n5 5 5\n", "line 2: '5 5 5' is not a time and a value"),
+        ("0 5\n5 -1\n", "line 2"),
+        ("0 5\n0 6\n", "ends where it begins"),
+        ("".join(f"{second} 5\n" for second in range(301)), "301 points, more than 300"),
+    ],
+)
+def test_a_file_that_is_no_curve_is_refused_by_its_line(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "bad.csv").write_text(text)
+    with pytest.raises(InputError) as caught:
+        rate("file:bad.csv", tmp_path)
+    assert words in str(caught.value)
