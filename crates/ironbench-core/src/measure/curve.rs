@@ -190,11 +190,10 @@ mod tests {
 
     fn pieces() -> impl Strategy<Value = Vec<Piece>> {
         let value = prop_oneof![Just(0.0), 0.0f64..5000.0];
-        let piece =
-            (any::<bool>(), 0.1f64..100.0, value.clone(), value).prop_map(|(line, seconds, a, b)| match line {
-                true => Piece::Line { seconds, from: a, to: b },
-                false => Piece::Wave { seconds, low: a.min(b), high: a.max(b) },
-            });
+        let piece = (any::<bool>(), 0.1f64..100.0, value.clone(), value).prop_map(|(line, seconds, a, b)| match line {
+            true => Piece::Line { seconds, from: a, to: b },
+            false => Piece::Wave { seconds, low: a.min(b), high: a.max(b) },
+        });
         prop::collection::vec(piece, 1..8)
     }
 

@@ -302,15 +302,19 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 schedule.advance();
                 Some(self.enter(client, due, now))
             }
-            Pace::Varied { think_ns, .. } => {
-                let free = now + *think_ns;
-                if free == now && self.pace.admits(self.clients[client].rank, now) == now {
-                    return Some(self.enter(client, now, now));
-                }
-                self.pause(client, free);
-                None
-            }
+            Pace::Varied { .. } => self.next_of_active(client, now),
         }
+    }
+
+    /// The client begins its next transaction, thinks, or rests until the curve wants it.
+    #[cold]
+    fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
+        let free = now + self.pace.think_ns();
+        if free == now && self.pace.admits(self.clients[client].rank, now) == now {
+            return Some(self.enter(client, now, now));
+        }
+        self.pause(client, free);
+        None
     }
 
     fn release(&mut self, client: usize) {
