@@ -39,13 +39,17 @@ quiet = "2s"
 
 
 def main() -> None:
-    pairs = asked("IRONBENCH_BENCH_PAIRS", 60)
-    series = Declaration("noise-aa", LAB, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
+    told("igen-oltp", "noise-aa", LAB, asked("IRONBENCH_BENCH_PAIRS", 60))
+
+
+def told(what: str, name: str, lab: str, pairs: int) -> None:
+    """Of so many labs against themselves at most a tenth may be called faster or slower."""
+    series = Declaration(name, lab, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
     kept = found(series, pairs)
     ended = Counter(one.conclusion for one in kept)
     false = ended[Conclusion.FASTER] + ended[Conclusion.SLOWER]
     said(
-        f"A against A, {pairs} labs of igen-oltp: called faster or slower",
+        f"A against A, {pairs} labs of {what}: called faster or slower",
         false,
         at_most(pairs // 10, f"≤ {pairs // 10} of {pairs}"),
     )

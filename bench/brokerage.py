@@ -1,0 +1,82 @@
+"""The brokerage on PostgreSQL: the client's share of CPU, with the logic on either side, and results that are repeated.
+
+`IRONBENCH_BENCH_PAIRS=2` tries it with two runs of each.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from typing import Any
+
+import msgspec
+
+from bench.figures import Asked, at_most, said
+from bench.peers import postgres
+from bench.series import asked
+from ironbench import _core, workloads
+from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.engines.postgres.session import PostgresSession
+from ironbench.model.system import Choice, Load
+from ironbench.process import processes
+
+RUNS = 5
+DURATION_S = 15.0
+OPTIONS = {"customers": "1000", "days": "10", "lob": "none", "price_period": "5", "inputs": "scaled"}
+CLIENTS = (4, 16, 64)
+MOST_OF_CPU = 0.15
+SETTLE_S = 0.5
+"""Until a server that has ended is in the CPU time of the one that waited for it."""
+
+
+def main() -> None:
+    runs = asked("IRONBENCH_BENCH_PAIRS", RUNS)
+    with postgres(2 * max(CLIENTS) + 1, "brokerage", OPTIONS) as session:
+        limit = at_most(MOST_OF_CPU, f"≤ {MOST_OF_CPU:g}")
+        for logic, wanted in (("server", limit), ("client", "")):
+            found = [_driven(session, 8, logic=logic) for _ in range(runs)]
+            _told(f"client CPU / all CPU, logic={logic}, 8 clients", [one["share"] for one in found], wanted)
+            _told("  client CPU per transaction, µs", [one["client_us"] for one in found])
+            _told("  server CPU per transaction, µs", [one["server_us"] for one in found])
+        for clients in CLIENTS:
+            for logic in ("client", "server"):
+                found = [_driven(session, clients, logic=logic) for _ in range(runs)]
+                _told(f"tries of a result that were repeated, {clients} clients, {logic}", [x["again"] for x in found])
+                _told("  results per second", [x["results"] for x in found])
+
+
+def _driven(session: PostgresSession, clients: int, **options: str) -> dict[str, float]:
+    workload = workloads.get("brokerage")
+    validated = workload.validated(OPTIONS | options)
+    load = Load(clients, duration_s=DURATION_S, max_tries=workload.usual_max_tries, seed=time.time_ns() >> 1)
+    before = workload.before(session, validated)
+    scripts = workload.scripts(session.engine, Choice("brokerage", validated))
+    jobs = workload.jobs(session, validated, load)
+    plan = compiled_plan(session.target(), Tasks(scripts, workload.variables(validated), jobs=jobs), load, ())
+    began_s = _server_cpu_s(session)
+    summary = msgspec.json.decode(_core.drive(plan).summary, type=dict[str, Any])
+    time.sleep(SETTLE_S)
+    server_s = _server_cpu_s(session) - began_s
+    broken = [check for check in workload.check(session, validated, before, summary) if not check.passed]
+    if summary["failed"] or broken:
+        raise RuntimeError(f"{summary['error_messages']} {broken}")
+    cpu, done = summary["client_cpu_s"], summary["transactions"]
+    client_s = cpu["user"] + cpu["system"]
+    result = next(one for one in summary["scripts"] if one["name"] == "trade_result")
+    return {
+        "share": client_s / (client_s + server_s),
+        "client_us": client_s / done * 1e6,
+        "server_us": server_s / done * 1e6,
+        "again": result["retries"] / max(1, result["retries"] + result["transactions"]),
+        "results": result["transactions"] / summary["elapsed_s"],
+    }
+
+
+def _server_cpu_s(session: PostgresSession) -> float:
+    return sum(processes.cpu_s(pid) for pid in session.processes() if pid != os.getpid())
+
+
+def _told(what: str, values: list[float], wanted: Asked | str = "") -> None:
+    middle = statistics.median(values)
+    said(what, middle, wanted, f"{middle:.3f} (median of {len(values)}, {min(values):.3f} to {max(values):.3f})")

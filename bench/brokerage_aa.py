@@ -1,0 +1,43 @@
+"""A against A with the brokerage: how often identical systems are called faster or slower (asked: at most 2 of 20).
+
+20 labs of 6 blocks each, about 75 minutes. `IRONBENCH_BENCH_PAIRS=2` tries it with two.
+"""
+
+from __future__ import annotations
+
+from bench.noise_aa import told
+from bench.series import asked
+
+LAB = """
+question = "Does a brokerage differ from itself?"
+[system]
+engine = "postgres"
+memory = "256MB"
+[system.set]
+synchronous_commit = "off"
+[layout]
+data = "@DATA@/brokerage-aa"
+[workload]
+name = "brokerage"
+[workload.with]
+customers = 1000
+days = 2
+lob = "none"
+isolation = "locks"
+price_period = 5
+[load]
+clients = 4
+duration = "10s"
+warmup = "6s"
+[vary]
+"load.clients" = [4, 5]
+[measure]
+metric = "trade_results_per_s"
+seed = @SEED@
+quiet = "2s"
+"""
+
+
+def main() -> None:
+    pairs = asked("IRONBENCH_BENCH_PAIRS", 20)
+    told("brokerage", "brokerage-aa", LAB, pairs)
