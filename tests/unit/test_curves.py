@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from factories import Shelf, record
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ironbench.analyse.load_curve import Course, course
+from ironbench.analyse.study import studies
+from ironbench.analyse.timelines import Line, Timeline
 from ironbench.errors import InputError
 from ironbench.model.curve import Curve
 from ironbench.plan import curves, resolve
 from ironbench.plan.sections import LoadSection
+from ironbench.report import formats
+from ironbench.report.sections import sections
 
 
 def rate(text: str, folder: Path | None = None) -> Curve:
@@ -112,3 +120,42 @@ def test_a_file_that_is_no_curve_is_refused_by_its_line(tmp_path: Path, text: st
     with pytest.raises(InputError) as caught:
         rate("file:bad.csv", tmp_path)
     assert words in str(caught.value)
+
+
+def ramped(of: str, done: Callable[[float], float], step_s: float = 1.0) -> Course:
+    curve = Curve(of, f"{of} ramp", ((0.0, 0.0), (60.0, 600.0)))
+    times = [place * step_s for place in range(int(60 / step_s))]
+    lines = (Line("throughput", "", tuple(times), tuple(done(curve.mean(t, t + step_s)) for t in times)),)
+    trial = record(throughput=100.0)
+    trial = replace(trial, cell=replace(trial.cell, load=replace(trial.cell.load, curve=curve)))
+    found = course(trial, Timeline(trial.id, step_s, lines))
+    assert found is not None
+    return found
+
+
+def test_the_knee_of_a_ramp_of_the_rate_is_where_work_stays_behind() -> None:
+    knee = ramped("rate", lambda asked: min(asked, 305.0)).knee
+    assert knee is not None and 305 <= knee <= 345
+    assert ramped("rate", lambda asked: asked).knee is None
+    # One point alone, at a checkpoint, is no knee.
+    assert ramped("rate", lambda asked: asked * (0.5 if 200 < asked < 210 else 1.0)).knee is None
+
+
+def test_the_knee_of_a_ramp_of_clients_is_where_more_of_them_bring_no_more() -> None:
+    knee = ramped("clients", lambda clients: min(clients, 250.0) * 40).knee
+    assert knee is not None and 225 <= knee <= 260
+    assert ramped("clients", lambda clients: clients * 40).knee is None
+
+
+def test_a_report_draws_load_and_response_time_in_one_chart_and_calls_the_knee_an_estimate() -> None:
+    trial = record(throughput=300.0)
+    curve = Curve("rate", "ramp:0-600/30s", ((0.0, 0.0), (30.0, 600.0)))
+    trial = replace(trial, cell=replace(trial.cell, load=replace(trial.cell.load, rate=300.0, curve=curve)))
+    study = studies([trial], Shelf([trial]))[0]
+    section = next(section for section in sections(study) if section.id == "load-curve")
+    (chart,) = section.charts
+    assert set(chart.specification["datasets"]) == {"load", "late"}
+    assert "an estimate from a ramp" in section.sentences[0] and "--rate auto:" in section.sentences[0]
+    for kind in ("text", "html", "md", "json", "svg"):
+        assert "ramp:0-600/30s" in formats.get(kind)([study]).decode()
+    assert study.shared["load.curve"] == "ramp:0-600/30s" and "load.curve.points" not in study.shared

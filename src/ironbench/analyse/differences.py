@@ -55,12 +55,17 @@ def facts_of(record: Record) -> dict[str, str]:
 
 def chosen(system: System, load: Load) -> dict[str, str]:
     """What the user chose, known before anything is measured."""
-    every = system_facts(system), asdict(load)
+    every = system_facts(system), load_facts(load)
     every[0].pop("label")
     # What belongs to the other kind of loop would read as if it had been so.
     for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
         every[1].pop(left_out)
     return {**flattened("system", every[0]), **flattened("load", every[1])}
+
+
+def load_facts(load: Load) -> dict[str, Any]:
+    """The load's fields, its curve as it was declared."""
+    return asdict(load) | {"curve": load.curve.text if load.curve else None}
 
 
 def system_facts(system: System) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ironbench.analyse.comparability import doubts, left_out
 from ironbench.analyse.curve import LAB, SWEEP
-from ironbench.analyse.differences import chosen_settings, facts_of, flattened
+from ironbench.analyse.differences import chosen_settings, facts_of, flattened, load_facts
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Check, Record
@@ -65,7 +64,7 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
     settings, rest = (known, 0) if everything else chosen_settings(known)
     facts = {
         **facts_of(record),
-        **flattened("load", asdict(record.cell.load)),
+        **flattened("load", load_facts(record.cell.load)),
         **settings,
         **flattened("machine", machine),
     }

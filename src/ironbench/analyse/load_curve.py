@@ -1,0 +1,81 @@
+"""A trial whose load followed a curve: what was asked for and done over time, and the knee that a ramp lets expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.analyse.timelines import Timeline
+from ironbench.model.curve import Curve
+from ironbench.model.record import Record
+
+KEPT = 0.95
+"""Share of the rate asked for that still counts as finished in time, and of the highest throughput as reached."""
+_EARLY = 0.85
+"""Share of the ramp within which that is reached, where it is a knee."""
+_IN_A_ROW = 3
+"""Points that must fall behind one after another: one alone may be a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point of the trial's timeline."""
+
+    t_s: float
+    asked: float
+    """Mean of the curve over the point's time: transactions per second, or clients."""
+    done: float
+    """Transactions finished per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One trial along its curve."""
+
+    curve: Curve
+    moments: tuple[Moment, ...]
+    p99_s: tuple[tuple[float, float], ...]
+    """(second, 99th percentile of the response times)."""
+
+    @property
+    def knee(self) -> float | None:
+        """Where a ramp stops bringing more: an estimate, since queues and caches lag behind the load. None: not before
+        its end, or no ramp."""
+        if not self.curve.is_ramp:
+            return None
+        return _rate_knee(self.moments) if self.curve.of == "rate" else _clients_knee(self.moments)
+
+
+def course(record: Record, timeline: Timeline) -> Course | None:
+    """None where the load was steady, or nothing of its course is kept."""
+    curve = record.cell.load.curve
+    lines: Mapping[str, Mapping[float, float]] = {
+        line.metric: dict(zip(line.t_s, line.value, strict=True)) for line in timeline.lines
+    }
+    done = lines.get("throughput", {})
+    if curve is None or len(done) < 2:
+        return None
+    step_s = timeline.step_s
+    moments = tuple(Moment(t_s, curve.mean(t_s, t_s + step_s), value) for t_s, value in done.items())
+    return Course(curve, moments, tuple(lines.get("response_time_p99_s", {}).items()))
+
+
+def _rate_knee(moments: Sequence[Moment]) -> float | None:
+    """The rate at the first of several points in a row that finished less than was asked for."""
+    behind = 0
+    for place, moment in enumerate(moments):
+        behind = behind + 1 if moment.done < KEPT * moment.asked else 0
+        if behind == _IN_A_ROW:
+            return moments[place - _IN_A_ROW + 1].asked
+    return None
+
+
+def _clients_knee(moments: Sequence[Moment]) -> float | None:
+    """The least clients that reach nearly the highest throughput, each point smoothed by its neighbours."""
+    smooth = [
+        sum(one.done for one in moments[max(0, place - 1) : place + 2]) / len(moments[max(0, place - 1) : place + 2])
+        for place in range(len(moments))
+    ]
+    first = next(place for place, value in enumerate(smooth) if value >= KEPT * max(smooth))
+    # Throughput that grows in a straight line reaches that share near the end, too: more clients might bring more.
+    return moments[first].asked if first < _EARLY * len(moments) else None

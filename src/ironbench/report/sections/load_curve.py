@@ -1,0 +1,139 @@
+"""Loads that followed a curve: what was asked for, what was done, and the response times, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ironbench import units
+from ironbench.analyse.load_curve import Course, course
+from ironbench.analyse.study import Part, Study
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.charts.timelines import DASHES
+from ironbench.report.numbers import quantity, scale
+from ironbench.report.section import Section
+from ironbench.words import counted
+
+PLACE = 450
+_LEAD = "One typical trial of each system along its curve: the load that was asked for, and what came of it."
+_ASKED = {"rate": "rate asked for", "clients": "clients active"}
+
+
+def sections(study: Study) -> Iterator[Section]:
+    found = [(part.name, one) for part in study.parts if (one := _course(part)) is not None]
+    charts = tuple(_chart(place, name, one, study.counts[1]) for place, (name, one) in enumerate(found))
+    sentences = tuple(sentence for name, one in found if (sentence := _knee(name, one, study.counts[1])))
+    yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, at_end=True)
+
+
+def _course(part: Part) -> Course | None:
+    if part.timeline is None:
+        return None
+    record = next((one for one in part.subject.records if one.id == part.timeline.trial), None)
+    return course(record, part.timeline) if record else None
+
+
+def _asked(one: Course, value: float) -> str:
+    return units.rate(round(value)) if one.curve.of == "rate" else counted(round(value), "client")
+
+
+def _knee(name: str, one: Course, counts: str) -> str:
+    if not one.curve.is_ramp:
+        return ""
+    last = _asked(one, one.curve.most)
+    if one.knee is None:
+        way = "finished what was asked for" if one.curve.of == "rate" else f"finished more {counts} with more clients"
+        return f"{name} {way} to the end of the ramp, {last}: its knee lies higher."
+    knee = float(f"{one.knee:.2g}")  # an estimate has no more digits
+    measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
+    return (
+        f"{name} has its knee at about {_asked(one, knee)}: an estimate from a ramp, in which queues and caches "
+        f"lag behind the load. {measure} measures it with steady loads."
+    )
+
+
+def _chart(place: int, name: str, one: Course, counts: str) -> Chart:
+    """Load and work on the left axis, response time on the right one."""
+    suffix, factor = scale("s", [value for _, value in one.p99_s])
+    keys = (
+        Key(_ASKED[one.curve.of], "muted", "dash"),
+        Key("finished per second", "s0", "line"),
+        Key(f"99th percentile, {suffix} (right)", "s1", "dot"),
+    )
+    asked = [_row(m.t_s, m.asked, keys[0], _asked(one, m.asked)) for m in one.moments]
+    done = [_row(m.t_s, m.done, keys[1], quantity(m.done, "1/s")) for m in one.moments]
+    late = [_row(t_s, value / factor, keys[2], quantity(value, "s")) for t_s, value in one.p99_s]
+    left = {"tickCount": 5, "format": ",~f", "title": None}
+    right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
+    # A rate is on the axis of what was finished; clients have a scale of their own, and the table has their numbers.
+    if one.curve.of == "rate":
+        data, layers = {"load": asked + done}, [_layer("load", keys[:2], left)]
+    else:
+        data, layers = (
+            {"asked": asked, "load": done},
+            [_layer("asked", keys[:1], None), _layer("load", keys[1:2], left)],
+        )
+    specification = base.specification([*layers, _layer("late", keys[2:], right)], data | {"late": late}, 240)
+    specification["resolve"] = {"scale": {"y": "independent", "color": "independent", "strokeDash": "independent"}}
+    most = max(moment.done for moment in one.moments)
+    slow = f"; 99th percentile up to {quantity(max(value for _, value in one.p99_s), 's')}" if one.p99_s else ""
+    return Chart(
+        f"load-curve-{place}",
+        f"{name}: {one.curve.text}",
+        f"{name}, {one.curve.text}: asked for up to {_asked(one, one.curve.most)}, finished up to "
+        f"{quantity(most, '1/s')}{slow}.",
+        specification,
+        _table(one),
+        f"{counts}/s",
+        keys,
+        wide=True,
+    )
+
+
+def _row(t_s: float, value: float, key: Key, text: str) -> dict[str, Any]:
+    return {"t": t_s, "value": value, "line": key.label, "text": text}
+
+
+def _layer(data: str, keys: Sequence[Key], axis: dict[str, Any] | None) -> dict[str, Any]:
+    names = [key.label for key in keys]
+    return {
+        "data": {"name": data},
+        "mark": {"type": "line", "strokeWidth": 1.7},
+        "encoding": {
+            "x": {
+                "field": "t",
+                "type": "quantitative",
+                "axis": {"title": "seconds", "format": "d"},
+                "scale": {"nice": False},
+            },
+            "y": {"field": "value", "type": "quantitative", "scale": {"zero": True}, "axis": axis},
+            "color": _by_line(names, [f"@{key.colour}" for key in keys]),
+            "strokeDash": _by_line(names, [DASHES[key.mark] for key in keys]),
+            "tooltip": [
+                {"field": "line", "title": "what"},
+                {"field": "t", "title": "second"},
+                {"field": "text", "title": "value"},
+            ],
+        },
+    }
+
+
+def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
+    return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": looks}}
+
+
+def _table(one: Course) -> Table:
+    """Ten moments at most, evenly apart."""
+    slow = dict(one.p99_s)
+    step = max(1, -(-len(one.moments) // 10))
+    rows = tuple(
+        (
+            f"{moment.t_s:g}",
+            _asked(one, moment.asked),
+            quantity(moment.done, "1/s"),
+            quantity(slow[moment.t_s], "s") if moment.t_s in slow else "–",
+        )
+        for moment in one.moments[::step]
+    )
+    return Table(("second", _ASKED[one.curve.of], "finished", "99th percentile"), rows, numbers=True)
