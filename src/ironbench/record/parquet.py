@@ -55,7 +55,7 @@ def read_series(path: Path) -> dict[str, Columns]:
 
 def values(path: Path) -> int:
     """Number of values in a file by its metadata: rows times columns. ValueError."""
-    with _reading() as database:
+    with _cursor() as database:
         try:
             rows = database.execute("SELECT sum(num_rows) FROM parquet_file_metadata(?)", [_name(path)]).fetchone()
             columns = database.execute("SELECT count(type) FROM parquet_schema(?)", [_name(path)]).fetchone()
@@ -65,15 +65,15 @@ def values(path: Path) -> int:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    with _reading() as database:
+    with _cursor() as database:
         try:
             return database.execute("SELECT * FROM read_parquet(?)", [_name(path)]).fetchnumpy()
         except duckdb.Error as error:
             raise ValueError(_first_line(error)) from error
 
 
-def _reading() -> duckdb.DuckDBPyConnection:
-    """A cursor of one database for all files: making one takes ten times as long as to read a trial's."""
+def _cursor() -> duckdb.DuckDBPyConnection:
+    """A cursor of one database for all files: making one takes ten times as long as to read or write a trial's."""
     return _database().cursor()
 
 
@@ -100,7 +100,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _write_table(path: Path, table: dict[str, Any]) -> None:
-    with duckdb.connect() as database:
+    with _cursor() as database:
         database.register("columns", table)
         try:
             database.execute(
