@@ -8,25 +8,22 @@ begin
         p_frame, p_trades, p_account, p_symbol, p_from, p_to, p_most_account, p_most
     ) ;
     if p_frame = 1 then
-        update trade set t_exec_name = case
-            when t_exec_name like '% X %' then replace(t_exec_name, ' X ', ' ') else replace(t_exec_name, ' ', ' X ') end
-        where t_id in (select id from (
-            select id from json_table(v_chosen, '$[*]' columns (id bigint path '$')) listed limit p_most_updates
-        ) first_ones) ;
+        update (select id from json_table(v_chosen, '$[*]' columns (id bigint path '$')) listed limit p_most_updates) first_ones
+        straight_join trade on t_id = id
+        set t_exec_name = case
+            when t_exec_name like '% X %' then replace(t_exec_name, ' X ', ' ') else replace(t_exec_name, ' ', ' X ') end;
     elseif p_frame = 2 then
-        update settlement set se_cash_type = case
+        update (select id from json_table(v_chosen, '$[*]' columns (id bigint path '$')) listed limit p_most_updates) first_ones
+        straight_join settlement on se_t_id = id
+        set se_cash_type = case
             when se_cash_type like '% account' then replace(se_cash_type, ' account', '')
-            else concat(se_cash_type, ' account') end
-        where se_t_id in (select id from (
-            select id from json_table(v_chosen, '$[*]' columns (id bigint path '$')) listed limit p_most_updates
-        ) first_ones) ;
+            else concat(se_cash_type, ' account') end;
     else
-        update cash_transaction set ct_name = case
+        update (select id from json_table(v_chosen, '$[*]' columns (id bigint path '$')) listed limit p_most_updates) first_ones
+        straight_join cash_transaction on ct_t_id = id
+        set ct_name = case
             when ct_name like '% shares of %' then replace(ct_name, ' shares of ', ' units of ')
-            else replace(ct_name, ' units of ', ' shares of ') end
-        where ct_t_id in (select id from (
-            select id from json_table(v_chosen, '$[*]' columns (id bigint path '$')) listed limit p_most_updates
-        ) first_ones) ;
+            else replace(ct_name, ' units of ', ' shares of ') end;
     end if;
     return brokerage_trades(v_chosen, 1) ;
 end;

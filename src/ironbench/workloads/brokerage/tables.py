@@ -13,7 +13,7 @@ from ironbench.workloads import base
 from ironbench.workloads.base import Dataset, Option
 
 FOLDER = Path(__file__).parent
-VERSION = 4
+VERSION = 5
 """Raised whenever the same options would give other rows or another schema."""
 LOAD_UNIT = 1000
 """Customers come in whole load units."""

@@ -1,4 +1,5 @@
 -- Wording of past trades is changed and changed back: of who ordered them, of their settlements or of their cash.
+-- A join: MariaDB would look at every row, and lock it, for an `in (select …)` of an update.
 begin;
 \set most_trades :most
 \if :frame = 2
@@ -13,21 +14,21 @@ select coalesce(json_arrayagg(t_id), '[]') as trades from (
 \endif
 \set most_changed :most_updates
 \if :frame = 1
-update trade set t_exec_name = case
-    when t_exec_name like '% X %' then replace(t_exec_name, ' X ', ' ') else replace(t_exec_name, ' ', ' X ') end
-where t_id in (select id from (
-    select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed limit :most_changed) first_ones);
+update (select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed limit :most_changed) first_ones
+straight_join trade on t_id = id
+set t_exec_name = case
+    when t_exec_name like '% X %' then replace(t_exec_name, ' X ', ' ') else replace(t_exec_name, ' ', ' X ') end;
 \elif :frame = 2
-update settlement set se_cash_type = case
-    when se_cash_type like '% account' then replace(se_cash_type, ' account', '') else concat(se_cash_type, ' account') end
-where se_t_id in (select id from (
-    select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed limit :most_changed) first_ones);
+update (select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed limit :most_changed) first_ones
+straight_join settlement on se_t_id = id
+set se_cash_type = case
+    when se_cash_type like '% account' then replace(se_cash_type, ' account', '') else concat(se_cash_type, ' account') end;
 \else
-update cash_transaction set ct_name = case
+update (select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed limit :most_changed) first_ones
+straight_join cash_transaction on ct_t_id = id
+set ct_name = case
     when ct_name like '% shares of %' then replace(ct_name, ' shares of ', ' units of ')
-    else replace(ct_name, ' units of ', ' shares of ') end
-where ct_t_id in (select id from (
-    select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed limit :most_changed) first_ones);
+    else replace(ct_name, ' units of ', ' shares of ') end;
 \endif
 select t_id, t_ca_id, t_dts, t_bid_price, t_exec_name, t_is_cash, t_qty, t_trade_price, tt_id, tt_name, tt_is_mrkt, s_name
 from trade join trade_type on tt_id = t_tt_id join security on s_symb = t_s_symb where t_id in (select id from json_table(:trades, '$[*]' columns (id bigint path '$')) listed);
