@@ -20,9 +20,10 @@ LACKING = "" if PROGRAM and shutil.which("ssh-keygen") else "no ssh server: apt-
 class SshServer:
     """Lets the user in who runs the tests, by the key of `home`. Use as a context manager."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, strangers: bool = False) -> None:
+        """`strangers`: other users of this machine are let in, too, those without a password among them."""
         self.directory = Path(tempfile.mkdtemp(prefix="ironbench-ssh-", dir="/tmp"))
-        self.port = port
+        self.port, self.strangers = port, strangers
         self.user = pwd.getpwuid(os.getuid()).pw_name
         self.home = self.directory / "home"
         self.process: subprocess.Popen[bytes] | None = None
@@ -34,6 +35,9 @@ class SshServer:
             self.key("user", self.home / ".ssh" / "id_ed25519")
             shutil.copy(self.home / ".ssh" / "id_ed25519.pub", self.directory / "authorized")
             self.known(self.directory / "host.pub")
+            if self.strangers:
+                self.directory.chmod(0o711)
+                (self.directory / "authorized").chmod(0o644)
             self.start()
         except BaseException:
             self.__exit__(None, None, None)
@@ -49,6 +53,15 @@ class SshServer:
     @property
     def address(self) -> str:
         return f"ssh://{self.user}@127.0.0.1:{self.port}"
+
+    def stranger(self) -> str:
+        """A user of this machine who is not root and may log in; empty where there is none."""
+        shells = Path("/etc/shells").read_text().split()
+        others = [one for one in pwd.getpwall() if one.pw_uid not in (0, os.getuid()) and one.pw_shell in shells]
+        for other in others:
+            if Path(other.pw_dir).is_dir():
+                return other.pw_name
+        return ""
 
     def key(self, comment: str, file: Path, passphrase: str = "") -> None:
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", comment, "-f", str(file)]
@@ -68,7 +81,7 @@ class SshServer:
             "AuthorizedKeysFile": self.directory / "authorized",
             "PidFile": "none",
             "StrictModes": "no",
-            "UsePAM": "no",
+            "UsePAM": "yes" if self.strangers else "no",  # else sshd(8) takes no user whose password is locked
             "PasswordAuthentication": "no",
             "PermitRootLogin": "prohibit-password",
         }

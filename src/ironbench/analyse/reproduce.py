@@ -30,6 +30,9 @@ def run_command(records: Sequence[Record]) -> str:
     threads = max(record.cell.load.threads for record in records)
     words = ["ironbench", "run", choice.workload, *choice.scripts]
     words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
+    words += ["--server", system.server] if system.server else []
+    words += ["--control", "ssh"] if system.control else []
+    words += ["--restart", redacted(system.restart)] if system.restart else []
     words += ["--clients", ",".join(str(count) for count in clients)]
     words += ["--threads", str(threads)] if threads > 1 else []
     words += _load_options(load, _usual_tries(choice))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironbench import engines, units, workloads
 from ironbench.drive import checkpoints
-from ironbench.experiment import declare, size
+from ironbench.experiment import controlling, declare, size
 from ironbench.experiment.size import Planned, Resolution
 from ironbench.load import own
 from ironbench.model.commands import Commands, asked
@@ -95,6 +95,8 @@ def _pages(found: Planned) -> Iterator[str]:
     yield _order(lab)
     if lab.every_command:
         yield "\n".join(["Commands", *commands_of(lab.every_command, lab.folder)])
+    if lines := list(_controlled(lab)):
+        yield "\n".join(["Changes on the server's machine, for each trial", *lines])
     if lab.rated:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(found))
     if lab.claims:
@@ -123,6 +125,19 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
     yield (
         f"  in {folder}, each ended after {limits}; " if run else "  "
     ) + "a trial whose prepare fails is a failed one"
+
+
+def controlled(setup: Setup) -> Iterator[str]:
+    """What will be changed on the server's machine."""
+    for what in controlling.planned(setup.system, setup.cell.load):
+        yield f"at {setup.system.server}: {what}"
+
+
+def _controlled(lab: Lab) -> Iterator[str]:
+    setups = size.possible(lab.setups)
+    for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
+        cells = [setup.cell.name for setup in setups if line in controlled(setup)]
+        yield plain.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  (of {listed(cells)})"))
 
 
 def _asked(lab: Lab) -> Iterator[str]:

@@ -37,6 +37,21 @@ def run(
     server: Annotated[
         str, OPTION(metavar="ssh://USER@HOST", help="The machine of that server, to be watched there.")
     ] = "",
+    control: Annotated[
+        str,
+        OPTION(
+            metavar="ssh",
+            help="ironbench may change that machine for trials: --server-cpus, and for --cache cold a restart and its "
+            "page cache. It undoes what lasts.",
+        ),
+    ] = "",
+    restart: Annotated[
+        str,
+        OPTION(
+            metavar="UNIT",
+            help="How the server restarts there: a systemd unit `NAME.service`, or a command.",
+        ),
+    ] = "",
     clients: Annotated[
         str,
         OPTION(

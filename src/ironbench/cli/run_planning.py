@@ -62,6 +62,8 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
+    if changes := list(planning.controlled(setups[0])):
+        lines += ["changes on the server's machine, for each trial:", *(f"  {one}" for one in changes)]
     if plan.system.commands:
         lines += ["commands:", *planning.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ironbench import engines, units, workloads
@@ -18,6 +18,8 @@ from ironbench.model.session import Session
 from ironbench.model.system import PRELIMINARY, Load, Setup, Trial
 from ironbench.model.trial_notes import TrialNotes
 
+Chill = Callable[[Session], Mapping[str, str]]
+"""Makes caches cold; what it did, as conditions."""
 STEP_S = 0.010
 """CLOCK_MONOTONIC is slewed just as CLOCK_REALTIME is but never stepped (clock_gettime(2)), so that their difference
 changes by steps alone; reading both takes less than a microsecond."""
@@ -78,14 +80,14 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
     return Ready(sources, done.merge(conditions), state)
 
 
-def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None) -> Ready:
+def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill) -> Ready:
     """Right before the stopwatch: cold caches, and a quiet machine. `quiet_s` None: nobody looks. FailureError.
 
     Cold comes last: reading the state before the trial warms.
     """
     done, state = ready.prepared, ready.state
     if state.asked == "cold":
-        caches.chill(session)
+        done = done.merge(chill(session))
     if quiet_s is not None:
         done = done.merge(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
     read_bytes = caches.read_bytes(session) if state.asked else None

@@ -42,12 +42,16 @@ def require(system: System, load: Load) -> None:
     """InputError for a state that this system cannot be brought into."""
     if load.cache and load.cache not in STATES:
         raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
-    if load.cache == "cold" and system.dsn is not None:
+    if load.cache == "cold" and system.dsn is not None and not system.control:
         raise InputError(
             "cache cold",
             f"a running server ({written('system.dsn')}) is not restarted by ironbench",
-            "use warm or hot, or leave it out",
+            f"use warm or hot, or leave it out; {written('system.control', 'ssh')} allows a restart",
         )
+    if load.cache == "cold" and system.control and not system.restart:
+        cause = "the server restarts before each trial, and nobody says how"
+        hint = f"{written('system.restart', 'NAME.service')}, or a command in its place"
+        raise InputError(written("load.cache", "cold"), cause, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,13 @@ def virtual() -> bool:
     return virtualisation(Tree()) != "none"
 
 
-def chill(session: Session) -> None:
-    """Restarts the engine and drops its files from the page cache. FailureError."""
+def chill(session: Session) -> Mapping[str, str]:
+    """Restarts the engine and drops its files from the page cache; conditions to add. FailureError."""
     session.restart()
     for directory in set(session.directories().values()):
         copies.sync(Path(directory))  # dirty pages cannot be dropped
         copies.evict(Path(directory))
+    return {}
 
 
 def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:

@@ -17,7 +17,7 @@ import msgspec
 
 from ironbench import engines, workloads
 from ironbench.drive import before as preparing
-from ironbench.drive import power
+from ironbench.drive import caches, power
 from ironbench.drive.commands import commands
 from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
@@ -58,6 +58,7 @@ class Surroundings:
     checking: Callable[[], AbstractContextManager[None]] = nullcontext
     """The checks are made in it where the power stays."""
     follow: Follow = lambda phase, elapsed_s: None
+    chill: preparing.Chill = caches.chill
 
 
 def drive(
@@ -131,7 +132,7 @@ class _Drive:
             ready = preparing.ready(plan, session, trial, lambda: _rehearsed(self._rehearse()))
             before = workload.before(session, self._options) if has_data else None
             self.inside = self._begun_inside()
-            ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s)
+            ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)
             lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
             load = replace(trial.cell.load, seed=self._seed)
             window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, lines, around.follow)
@@ -228,7 +229,8 @@ class _Drive:
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
         in_child = engines.get(session.engine).can("in client") or "driver" in target
-        child = Placement(self._begun.log, plan.system.server_cpus or (), session.within()) if in_child else None
+        on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
+        child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
         return _unpacked(run(compiled, load, show, child, lines, follow), self._begun.at)
 
 

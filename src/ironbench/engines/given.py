@@ -14,7 +14,7 @@ def refuse_configuring(system: System) -> None:
         (written("system.memory"), system.memory_bytes is not None),
         (written("limits.memory_total"), system.memory_total_bytes is not None),
         ("parallelism", system.parallelism is not None),
-        (written("limits.server_cpus"), system.server_cpus is not None),
+        (written("limits.server_cpus"), system.server_cpus is not None and not system.control),
         ("system.ideal", bool(set(system.ideal) - {"client"})),
     ):
         if is_set:

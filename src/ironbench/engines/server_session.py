@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ironbench.engines.administration import DENIED
-from ironbench.engines.server import Running, own_processes
+from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Row
@@ -18,6 +19,7 @@ from ironbench.process.processes import ProcessId
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _L = TypeVar("_L", bound=Line)
+_AGAIN_S = 0.1
 _DYING_S = 1.0
 """A dying server closes its connections before its process is gone: so long its end is waited for."""
 
@@ -145,6 +147,26 @@ class ServerSession(ABC, Generic[_A, _L]):
             self._own = replace(self._own, running=self._own.again())
             self._address = self.moved(self._own.running.socket_directory)
             self._connection = self.connect()
+
+    def restarted(self, restart: Callable[[], None]) -> None:
+        """See `model.session.Restarted`."""
+        with self._lock:
+            self._drop()
+            restart()
+            self._connection = self._patiently()
+        self._local = self.found()
+
+    def _patiently(self) -> _L:
+        """FailureError: no answer in time."""
+        deadline = time.monotonic() + READY_PATIENCE_S
+        while True:
+            try:
+                return self.connect()
+            except FailureError as error:
+                if time.monotonic() > deadline:
+                    cause = f"it did not answer within {READY_PATIENCE_S:.0f} s of its restart: {error.cause}"
+                    raise FailureError(self.title, cause) from None
+            time.sleep(_AGAIN_S)
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
         """See `model.session.Powered`. Our server only."""

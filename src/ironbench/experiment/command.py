@@ -40,6 +40,8 @@ class Asked:
     engine: str = ""
     dsn: str = ""
     server: str = ""
+    control: str = ""
+    restart: str = ""
     clients: str = "1"
     threads: int = 1
     rate: float | str | None = None

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ironbench import devices, engines, load
 from ironbench.errors import IronbenchError
-from ironbench.experiment import confirm, freeze, upkeep, watching
+from ironbench.experiment import confirm, controlling, freeze, upkeep, watching
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach
@@ -59,6 +59,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         return list(before)
     setup = Setup(plan.trials[0].cell, plan.system, plan.choice)
     watching.require([plan.system])
+    controlling.require([setup], {setup.cell.name: secrets})
     with ExitStack() as stack:
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))

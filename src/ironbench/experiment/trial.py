@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.experiment import upkeep
+from ironbench.experiment import controlling, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.upkeep import Upkeep
@@ -47,15 +48,21 @@ def measure(
     how = due.trial.cell.load
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
+    control = controlling.of_trial(session, plan.system, how)
     around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow)
+    if control is not None:
+        around = replace(around, chill=lambda _: control.chill())
     try:
-        driven = watching.watched(drive(plan, session, due.trial, watching.sources, printer, around))
+        with control or nullcontext():
+            driven = watching.watched(drive(plan, session, due.trial, watching.sources, printer, around))
     finally:
         watching.close()
     if started_unix_s := driven.summary.get("started_unix_s"):
         storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
     driven = replace(driven, storage_died=storage.death())
     prepared = due.notes.merge(plan.conditions).merge(storage.conditions())
+    if control is not None:
+        driven, prepared = control.judged(driven), control.noted(prepared)
     watched = observe.observed(driven, how)
     record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened

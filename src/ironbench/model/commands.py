@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 ASK = "ask:"
 """How a command begins that a person carries out: the rest is what that person is asked for."""
+CONTROL = "control"
+"""What a command is of that ironbench runs by itself on the server's machine, with the user's consent."""
 LIMIT_S = 120.0
 """Time limit of a command where nobody says."""
 

@@ -108,6 +108,16 @@ class Session(Protocol):
 
 
 @runtime_checkable
+class Restarted(Protocol):
+    """A session whose server may be restarted by others than ironbench's own hand."""
+
+    def restarted(self, restart: Callable[[], None]) -> None:
+        """Lets go of the server, calls `restart`, and connects when the server answers again. FailureError: it does
+        not."""
+        ...
+
+
+@runtime_checkable
 class Powered(Protocol):
     """A session whose machine can lose its power in the midst of things."""
 

@@ -83,6 +83,10 @@ class System:
     """A running server, its password removed (see `Secrets`)."""
     server: str | None = None
     """The machine of that server, `ssh://…`; None: this one, or one that nobody watches."""
+    control: bool = False
+    """Whether ironbench may change that machine for trials, over ssh."""
+    restart: str = ""
+    """How the server restarts there: a systemd unit, `NAME.service`, or a command."""
     reference_score: float | None = None
     """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
     commands: tuple[Commands, ...] = ()

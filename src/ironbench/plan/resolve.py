@@ -17,6 +17,8 @@ from ironbench.plan import curves, rates
 from ironbench.plan.sections import DataSection, LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
+_MOST_CPUS = 8192
+"""Of a Linux machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
 DURATION_S = 30.0
 WARMUP_S = 5.0
 
@@ -39,13 +41,15 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
             {role: _directory(getattr(sections.layout, role), folder) for role in ("data", "temp", "log")}
         ),
         memory_bytes=_size("system.memory", section.memory),
-        server_cpus=_cpus("limits.server_cpus", limits.server_cpus, cpus),
+        server_cpus=_cpus("limits.server_cpus", limits.server_cpus, None if section.control else cpus),
         client_cpus=_cpus("limits.client_cpus", limits.client_cpus, cpus),
         memory_total_bytes=_size("limits.memory_total", limits.memory_total),
         parallelism=section.parallelism,
         ideal=_ideal(section.ideal),
         dsn=section.dsn or None,
         server=section.server or None,
+        control=bool(section.control),
+        restart=section.restart.strip(),
         reference_score=section.reference_score,
     )
 
@@ -215,7 +219,7 @@ def _read(subject: str, text: str | int | float) -> float | None:
     return ranges.read(subject.rpartition(".")[2], written(subject), text) if text != "" else None
 
 
-def _cpus(subject: str, text: str | int, available: Iterable[int]) -> tuple[int, ...] | None:
+def _cpus(subject: str, text: str | int, available: Iterable[int] | None) -> tuple[int, ...] | None:
     return cpus(written(subject), str(text), available) if text != "" else None
 
 
@@ -266,9 +270,9 @@ def counts(quantity: str, subject: str, text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def cpus(subject: str, text: str, available: Iterable[int]) -> tuple[int, ...]:
-    """A CPU set as taskset writes it: `0`, `0,2`, `0-3`."""
-    known = set(available)
+def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int, ...]:
+    """A CPU set as taskset writes it: `0`, `0,2`, `0-3`. `available` None: those of another machine, asked later."""
+    known = set(range(_MOST_CPUS) if available is None else available)
     found: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", part)
@@ -278,7 +282,7 @@ def cpus(subject: str, text: str, available: Iterable[int]) -> tuple[int, ...]:
             raise InputError(subject, f"{quoted(part)} is not a CPU or a range of CPUs", example)
         missing = next((cpu for cpu in range(low, high + 1) if cpu not in known), None)
         if missing is not None:
-            here = ",".join(map(str, sorted(known)))
+            here = ",".join(map(str, sorted(known))) if available is not None else f"0-{_MOST_CPUS - 1}"
             raise InputError(subject, f"CPU {missing} is not available", f"available here: {here}")
         found.update(range(low, high + 1))
     return tuple(sorted(found))

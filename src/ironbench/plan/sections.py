@@ -29,6 +29,16 @@ class SystemSection(Struct, forbid_unknown_fields=True):
     server: Annotated[
         str, Meta(description="Its machine, to be watched there: `ssh://user@host`. See docs/guide/remote-server.md.")
     ] = ""
+    control: Annotated[
+        Literal["", "ssh"],
+        Meta(
+            description="`ssh`: for trials, ironbench may change that machine: hold the server to `server_cpus`, and "
+            'for `cache = "cold"` restart it and drop the page cache. It undoes what lasts.'
+        ),
+    ] = ""
+    restart: Annotated[
+        str, Meta(description="How the server restarts there: a systemd unit `NAME.service`, or a command.")
+    ] = ""
     bin: Annotated[
         str, Meta(description="Directory of the engine's programs; `wheel:16` names those that came with ironbench.")
     ] = ""

@@ -81,6 +81,7 @@ class System(Struct):
     ideal: tuple[Name, ...] = ()
     dsn: Text | None = None
     server: Text | None = None
+    restart: Text = ""
     reference_score: Positive | None = None
 
 

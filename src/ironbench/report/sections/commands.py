@@ -7,7 +7,7 @@ from statistics import median
 
 from ironbench import units
 from ironbench.analyse.study import Study
-from ironbench.model.commands import CommandRun, asked
+from ironbench.model.commands import CONTROL, CommandRun, asked
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.section import Section
 
@@ -16,6 +16,10 @@ _HEAD = ("of", "when", "command", "ended", "failed", "median time", "longest")
 _LEAD = (
     "Commands of the user's own, around the trials; what each wrote is in commands.log of a trial's record. A lab's "
     "directory holds every one in commands.jsonl, the last cleanups too."
+)
+BY_US = (
+    "What is of `control` ironbench did itself, over ssh on the server's machine, as `--control ssh` allows; a change "
+    "that lasts is undone by that machine when the trial, or the link, ends."
 )
 BY_HAND = (
     "Where a person makes a change, the trials of a block that need it come together, and each block has it made anew: "
@@ -26,9 +30,10 @@ BY_HAND = (
 
 def sections(study: Study) -> Iterator[Section]:
     runs = _runs(study)
-    lead = f"{_LEAD}\n\n{BY_HAND}" if any(asked(one.command) for one in runs) else _LEAD
+    parts = ((_LEAD, any(one.of != CONTROL for one in runs)), (BY_US, any(one.of == CONTROL for one in runs)))
+    lead = "\n\n".join(text for text, holds in (*parts, (BY_HAND, any(asked(one.command) for one in runs))) if holds)
     table = Table(_HEAD, tuple(_rows(runs)), words=True)
-    yield Section("commands", "Commands", lead if runs else "", tables=(("", table),), depth=Depth.DOCUMENT)
+    yield Section("commands", "Commands", lead, tables=(("", table),), depth=Depth.DOCUMENT)
 
 
 def _runs(study: Study) -> list[CommandRun]:
