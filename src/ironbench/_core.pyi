@@ -140,6 +140,8 @@ class Progress:
         """Ends the trial within a second; its result says `cut_short`."""
     def finish(self) -> None:
         """Closes the window of a trial that watches something, which is over now."""
+    def begin_at(self, unix_ns: int) -> None:
+        """Of a drive that is a part and waits (phase `ready`): all begin at this instant of CLOCK_REALTIME."""
     stopping: bool
     """Whether `stop` was called."""
     def show(
@@ -157,7 +159,7 @@ class Progress:
         Of each: width in seconds, transactions, failed, mean and standard deviation of the response time (NaN: none).
         """
     phase: str
-    """`connect`, `warmup`, `run`, `drain` or `done`."""
+    """`connect`, `ready` (a part that waits for the others), `warmup`, `run`, `drain` or `done`."""
     elapsed_s: float
     """Since the measured window began; negative during warm-up."""
     transactions: int
@@ -178,6 +180,9 @@ class DriveResult:
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(data: bytes) -> DriveResult: ...
+    @staticmethod
+    def merged(parts: Sequence[bytes]) -> DriveResult:
+        """Of the bytes of drives that loaded one system together, without their samples. Releases the GIL."""
 
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
     """Runs one trial by its plan (JSON, see `drive/plan.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""

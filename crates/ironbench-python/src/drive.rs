@@ -8,11 +8,12 @@ use ironbench_core::Error;
 use ironbench_core::drive::jobs::Jobs;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
-use ironbench_core::drive::{self as core, Bystander, Control};
+use ironbench_core::drive::{self as core, Bystander, Control, merge};
 use ironbench_core::measure::seconds::Second;
 use ironbench_data::brokerage::roles::{Options, Roles};
 use ironbench_data::populate::Populate;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 
@@ -65,6 +66,11 @@ impl Progress {
     /// Closes the window of a trial that watches something, which is over now.
     fn finish(&self) {
         self.control.finish();
+    }
+
+    /// Of a drive that is a part: all begin at this instant of CLOCK_REALTIME.
+    fn begin_at(&self, unix_ns: u64) {
+        self.control.begin_at(unix_ns);
     }
 
     #[getter]
@@ -169,6 +175,12 @@ impl DriveResult {
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Outcome::from_bytes(data).map(Self).map_err(raise)
+    }
+
+    /// One result of the drives that loaded one system together.
+    #[staticmethod]
+    fn merged(py: Python<'_>, parts: Vec<PyBackedBytes>) -> PyResult<Self> {
+        py.detach(|| merge::merged(parts.iter().map(|part| Outcome::from_bytes(part)))).map(Self).map_err(raise)
     }
 }
 

@@ -11,6 +11,8 @@ use crate::measure::seconds::Second;
 #[repr(u8)]
 pub enum Phase {
     Connect,
+    /// A part that waits for the instant at which all begin.
+    Ready,
     WarmUp,
     Run,
     Drain,
@@ -21,6 +23,7 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Phase::Connect => "connect",
+            Phase::Ready => "ready",
             Phase::WarmUp => "warmup",
             Phase::Run => "run",
             Phase::Drain => "drain",
@@ -36,6 +39,8 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,
+    /// Of a part: when all begin, on CLOCK_REALTIME; 0: not known yet.
+    begin_unix_ns: AtomicU64,
     /// Of the window, as each has passed.
     seconds: Mutex<Vec<Second>>,
     /// Start of the window on the monotonic clock; 0: not known yet.
@@ -66,6 +71,15 @@ impl Control {
         self.stop.load(Relaxed)
     }
 
+    /// Of a part: all of them begin at this instant.
+    pub fn begin_at(&self, unix_ns: u64) {
+        self.begin_unix_ns.store(unix_ns, Relaxed);
+    }
+
+    pub fn begins_at(&self) -> Option<u64> {
+        Some(self.begin_unix_ns.load(Relaxed)).filter(|&instant| instant > 0)
+    }
+
     /// Turns true when the trial is stopped; for work that outlives a borrow of the control.
     pub fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
@@ -94,9 +108,10 @@ impl Control {
     pub fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
             0 => Phase::Connect,
-            1 => Phase::WarmUp,
-            2 => Phase::Run,
-            3 => Phase::Drain,
+            1 => Phase::Ready,
+            2 => Phase::WarmUp,
+            3 => Phase::Run,
+            4 => Phase::Drain,
             _ => Phase::Done,
         }
     }

@@ -15,7 +15,7 @@ use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::crew::{FOREVER, Gate, Post, Timing, led};
 use crate::measure::recorder::{Recorder, Recording, Slice, Window};
-use crate::measure::seconds::{Second, Seconds};
+use crate::measure::seconds::{MergeableSecond, Second, Seconds};
 use crate::sample::{Prepared, Samples};
 
 /// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
@@ -91,7 +91,8 @@ impl Start<'_> {
 
     /// The schedule of all threads together.
     pub fn whole_pace(&self) -> Pace {
-        Pace::new(&self.plan.schedule, self.origin, self.plan.seed, 0, 1, 1.0)
+        let (number, of) = self.plan.part.map_or((0, 1), |part| (part.number, part.of));
+        Pace::new(&self.plan.schedule, self.origin, self.plan.seed, number, of, 1.0)
     }
 
     pub fn drain_patience_ns(&self) -> u64 {
@@ -117,6 +118,8 @@ pub struct Haul {
     pub recordings: Vec<Recording>,
     pub ended: Ended,
     pub seconds: Vec<Second>,
+    /// The same of a part, to be merged with those of others.
+    pub mergeable: Vec<MergeableSecond>,
     pub samples: Samples,
     pub io: String,
     pub started_unix_ns: u64,
@@ -231,11 +234,34 @@ impl Crew<'_> {
         }
     }
 
+    /// When to start, on the monotonic clock. A part waits for whoever knows when all begin; None: stopped before.
+    fn origin(&self, poll: &mut dyn FnMut() -> bool) -> Option<u64> {
+        let Orders { plan, control, .. } = *self.orders;
+        let mut wait = 0;
+        if plan.part.is_some() {
+            control.set_phase(Phase::Ready);
+            let begin = loop {
+                if let Some(instant) = control.begins_at() {
+                    break instant;
+                }
+                if !poll() {
+                    control.stop();
+                }
+                if control.is_stopped() || self.gate.is_stopped() {
+                    return None;
+                }
+                std::thread::sleep(Duration::from_nanos(MILLISECOND));
+            };
+            wait = begin.saturating_sub(clock::unix_now());
+        }
+        Some(clock::now() + wait.max(LEAD_NS))
+    }
+
     fn work(&self, slices: &Receiver<Slice>, poll: &mut dyn FnMut() -> bool) -> Result<Haul> {
         let Orders { plan, control, .. } = *self.orders;
         // Connecting the observers takes milliseconds: before the clock starts.
         let observers = prepare_observers(plan)?;
-        let origin = origin(plan.start_at_ns);
+        let Some(origin) = self.origin(poll) else { return Ok(Haul::dismissed()) };
         let window = window(plan, origin);
         let started_unix_ns = clock::unix_now() + window.start - clock::now().min(window.start);
         let ahead = Duration::from_nanos(window.start.saturating_sub(clock::now()));
@@ -243,7 +269,7 @@ impl Crew<'_> {
         control.set_window_start(window.start);
         control.set_phase(Phase::WarmUp);
         self.gate.open((origin, window));
-        let mut seconds = Seconds::new(self.orders.shares.len());
+        let mut seconds = Seconds::new(self.orders.shares.len(), plan.part.is_some());
         let mut marked = false;
         let mut stopped = false;
         loop {
@@ -274,10 +300,12 @@ impl Crew<'_> {
         if !marked {
             sampler.mark();
         }
+        let (rows, mergeable) = seconds.finish();
         Ok(Haul {
             recordings: Vec::new(),
             ended: Ended::default(),
-            seconds: seconds.finish(),
+            seconds: rows,
+            mergeable,
             samples: sampler.stop(),
             io: String::new(),
             started_unix_ns,
@@ -295,6 +323,7 @@ impl Haul {
             recordings: Vec::new(),
             ended: Ended::default(),
             seconds: Vec::new(),
+            mergeable: Vec::new(),
             samples: Samples::default(),
             io: String::new(),
             started_unix_ns: clock::unix_now(),
@@ -315,10 +344,12 @@ impl Orders<'_> {
         let part_of_rate = (share.end.min(*clients) - share.start.min(*clients)) as f64 / *clients as f64;
         // Without a client of its own, a thread has no part of the schedule.
         let schedule = if part_of_rate > 0.0 { schedule } else { &Schedule::Closed { think_time_s: 0.0 } };
+        let (number, of) = self.plan.part.map_or((0, 1), |part| (part.number, part.of));
+        let threads = self.shares.len();
         Start {
             plan: self.plan,
             origin,
-            pace: Pace::new(schedule, origin, *seed, thread, self.shares.len(), part_of_rate),
+            pace: Pace::new(schedule, origin, *seed, number * threads + thread, of * threads, part_of_rate),
             transactions_per_client: match *stop {
                 Stop::DurationS(_) => u64::MAX,
                 Stop::Transactions(n) => n,
@@ -334,12 +365,6 @@ impl Orders<'_> {
 
 fn prepare_observers(plan: &Plan) -> Result<Prepared> {
     Prepared::new(&plan.observers, plan.engine.server().as_ref())
-}
-
-/// When to start, on the monotonic clock.
-fn origin(start_at_unix_ns: Option<u64>) -> u64 {
-    let wait = start_at_unix_ns.map_or(0, |instant| instant.saturating_sub(clock::unix_now()));
-    clock::now() + wait.max(LEAD_NS)
 }
 
 fn window(plan: &Plan, origin: u64) -> Window {

@@ -7,6 +7,7 @@ pub mod engines;
 mod event_loop;
 pub mod jobs;
 mod kind;
+pub mod merge;
 mod mysql;
 mod null;
 mod opening;
@@ -134,6 +135,14 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
         }
         Stop::Transactions(0) => return bad("transactions", "there must be at least one per client".to_owned()),
         _ => {}
+    }
+    if let Some(part) = plan.part {
+        if plan.jobs.is_some() || plan.work.is_some() {
+            return bad("drive plan", "only scripts that weights choose can be driven in parts".to_owned());
+        }
+        if part.number >= part.of || part.first_client + plan.clients > part.all_clients {
+            return bad("drive plan", format!("there is no part {} of {}", part.number, part.of));
+        }
     }
     match &plan.schedule {
         Schedule::Open { rate, .. } if !positive(*rate) => bad("rate", format!("{rate}/s is not above zero")),

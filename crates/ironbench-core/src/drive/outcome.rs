@@ -10,7 +10,7 @@ use super::kind::Kind;
 use super::plan::Plan;
 use super::summary::{self, Delays, Summary};
 use crate::measure::recorder::{BUCKET_NS, Bucket};
-use crate::measure::seconds::{Second, summed};
+use crate::measure::seconds::{MergeableSecond, Second, summed};
 use crate::measure::{Histogram, clock};
 use crate::{Error, Result};
 
@@ -28,6 +28,15 @@ pub struct Outcome {
     pub histograms: BTreeMap<String, Histogram>,
     /// By source: seconds from the start of the window, raw bytes.
     pub samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
+    /// Only of a part.
+    pub mergeable: Option<Mergeable>,
+}
+
+/// What merging needs besides the rest of an outcome: percentiles cannot be merged.
+#[derive(Debug, Clone)]
+pub struct Mergeable {
+    pub seconds: Vec<MergeableSecond>,
+    pub lateness: Histogram,
 }
 
 impl Outcome {
@@ -43,6 +52,7 @@ impl Outcome {
             seconds: seconds(&buckets, &haul.seconds),
             histograms,
             samples: haul.samples.by_source.into_iter().collect(),
+            mergeable: plan.part.map(|_| Mergeable { seconds: haul.mergeable, lateness: delays.lateness }),
         }
     }
 
@@ -54,6 +64,7 @@ impl Outcome {
             seconds: self.seconds.clone(),
             histograms,
             samples: self.samples.clone(),
+            mergeable: self.mergeable.clone(),
         };
         packed.encode()
     }
@@ -69,6 +80,7 @@ impl Outcome {
             seconds: packed.seconds,
             histograms: histograms.collect::<Result<_>>()?,
             samples: packed.samples,
+            mergeable: packed.mergeable,
         })
     }
 }
@@ -113,6 +125,13 @@ fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {
         .map(|second| second.iter().fold(Bucket::default(), |sum, bucket| sum.plus(*bucket)))
         .collect();
     let mut columns = columns(&sums, 1.0);
+    response_columns(&mut columns, responses);
+    columns
+}
+
+/// Puts figures of the response times of each second beside its counts.
+pub(super) fn response_columns(columns: &mut Columns, responses: &[Second]) {
+    let rows = columns.get("t_s").map_or(0, Vec::len);
     let figures: [(&str, Figure); 6] = [
         ("response_mean_s", |second| second.mean_s),
         ("response_p50_s", |second| second.p50_s),
@@ -122,10 +141,9 @@ fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {
         ("response_max_s", |second| second.max_s),
     ];
     for (name, value) in figures {
-        let values = (0..sums.len()).map(|i| responses.get(i).map_or(f64::NAN, value));
+        let values = (0..rows).map(|i| responses.get(i).map_or(f64::NAN, value));
         columns.insert(name.to_owned(), values.collect());
     }
-    columns
 }
 
 /// What crosses a process boundary: a JSON head, and behind it the bytes it gives the lengths of.
@@ -135,7 +153,11 @@ struct Packed {
     seconds: Columns,
     histograms: BTreeMap<String, Vec<u8>>,
     samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
+    mergeable: Option<Mergeable>,
 }
+
+/// Bytes, failed, width.
+type HeadOfSecond = (usize, u64, u64);
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -144,18 +166,24 @@ struct Head {
     seconds: BTreeMap<String, usize>,
     histograms: BTreeMap<String, usize>,
     samples: BTreeMap<String, Vec<(f64, usize)>>,
+    /// Bytes of the lateness, and the seconds.
+    mergeable: Option<(usize, Vec<HeadOfSecond>)>,
 }
 
 impl Packed {
     fn encode(&self) -> Vec<u8> {
         let rows = |columns: &Columns| columns.iter().map(|(name, values)| (name.clone(), values.len())).collect();
         let sizes = |list: &Vec<(f64, Vec<u8>)>| list.iter().map(|(t_s, bytes)| (*t_s, bytes.len())).collect();
+        let lateness = self.mergeable.as_ref().map(|kept| kept.lateness.to_pairs()).unwrap_or_default();
+        let by_second = |second: &MergeableSecond| (second.pairs.len(), second.failed, second.width_ns);
+        let mergeable = |kept: &Mergeable| (lateness.len(), kept.seconds.iter().map(by_second).collect());
         let head = Head {
             summary: self.summary.clone(),
             timeline: rows(&self.timeline),
             seconds: rows(&self.seconds),
             histograms: self.histograms.iter().map(|(name, bytes)| (name.clone(), bytes.len())).collect(),
             samples: self.samples.iter().map(|(name, list)| (name.clone(), sizes(list))).collect(),
+            mergeable: self.mergeable.as_ref().map(mergeable),
         };
         let head = serde_json::to_vec(&head).expect("the head holds only finite numbers and text");
         let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
@@ -165,6 +193,9 @@ impl Packed {
         }
         self.histograms.values().for_each(|histogram| bytes.extend_from_slice(histogram));
         self.samples.values().flatten().for_each(|(_, sample)| bytes.extend_from_slice(sample));
+        bytes.extend_from_slice(&lateness);
+        let seconds = self.mergeable.iter().flat_map(|kept| &kept.seconds);
+        seconds.for_each(|second| bytes.extend_from_slice(&second.pairs));
         bytes
     }
 
@@ -196,6 +227,13 @@ impl Packed {
             let list = list.into_iter().map(|(t_s, n)| Ok((t_s, take(n)?.to_vec())));
             samples.insert(name, list.collect::<Result<Vec<_>>>()?);
         }
-        Ok(Self { summary: head.summary, timeline, seconds, histograms, samples })
+        let mergeable = head.mergeable.map(|(bytes, seconds)| -> Result<Mergeable> {
+            let mut lateness = Histogram::new();
+            lateness.add_pairs(take(bytes)?)?;
+            let second = |(n, failed, width_ns)| Ok(MergeableSecond { pairs: take(n)?.to_vec(), failed, width_ns });
+            Ok(Mergeable { lateness, seconds: seconds.into_iter().map(second).collect::<Result<_>>()? })
+        });
+        let mergeable = mergeable.transpose()?;
+        Ok(Self { summary: head.summary, timeline, seconds, histograms, samples, mergeable })
     }
 }

@@ -36,9 +36,21 @@ pub struct Plan {
     #[serde(default)]
     pub statements: bool,
     pub observers: Vec<ObserverSource>,
-    /// Wait until this CLOCK_REALTIME instant (ns) before starting, to start several drivers together.
+    /// It is one of several drives that load one system together; None: it is alone.
     #[serde(default)]
-    pub start_at_ns: Option<u64>,
+    pub part: Option<Part>,
+}
+
+/// Which of several drives: together they do what one drive of all their clients would. All have as many threads.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// From 0.
+    pub number: usize,
+    pub of: usize,
+    /// Clients of the parts before this one: a client draws the same in whatever part it is.
+    pub first_client: usize,
+    pub all_clients: usize,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

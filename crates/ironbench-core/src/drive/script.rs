@@ -55,19 +55,22 @@ pub struct Clients<'p> {
     jobs: Option<&'p dyn Jobs>,
     seeds: Seeds,
     seed: u64,
+    /// Clients of other parts before those of this one.
+    first: usize,
     max_tries: u32,
 }
 
 impl<'p> Clients<'p> {
     pub fn new(program: &'p Program, orders: &'p Orders) -> Self {
-        let Plan { variables, seed, max_tries, .. } = orders.plan;
-        let seeds = Seeds::new(*seed, orders.clients(), gives_default_seed(variables));
-        Self { program, variables, jobs: orders.jobs, seeds, seed: *seed, max_tries: *max_tries }
+        let Plan { variables, seed, max_tries, part, .. } = orders.plan;
+        let (first, clients) = part.map_or((0, orders.clients()), |part| (part.first_client, part.all_clients));
+        let seeds = Seeds::new(*seed, clients, gives_default_seed(variables));
+        Self { program, variables, jobs: orders.jobs, seeds, seed: *seed, first, max_tries: *max_tries }
     }
 
     pub fn client(&self, client: usize) -> ScriptClient<'p> {
         let automatic = Automatic {
-            client_id: client as i64,
+            client_id: (self.first + client) as i64,
             default_seed: self.seeds.default_seed,
             random_seed: self.seed as i64,
             scale: 1,
@@ -75,8 +78,8 @@ impl<'p> Clients<'p> {
         ScriptClient {
             program: self.program,
             variables: Variables::new(self.program, self.variables, &automatic),
-            random: self.seeds.client(client),
-            choice: self.seeds.choice(client),
+            random: self.seeds.client(self.first + client),
+            choice: self.seeds.choice(self.first + client),
             role: self.jobs.map(|jobs| jobs.role(self.program, client)),
             claimed: None,
             script: 0,

@@ -144,7 +144,6 @@ pub(super) fn of(
     threads: usize,
     delays: &Delays,
 ) -> Summary {
-    let lateness = &delays.lateness;
     let mut measured = Tally::new(kinds.len());
     let mut total = Tally::new(kinds.len());
     let mut cpu = Cpu::default();
@@ -156,8 +155,7 @@ pub(super) fn of(
     let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
     let Counts { transactions, failed, retries, retried, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
-    let none_is_zero = |value: f64| if value.is_nan() { 0.0 } else { value };
-    Summary {
+    let mut summary = Summary {
         elapsed_s: clock::to_seconds(elapsed_ns),
         warmup_s: plan.warmup_s,
         transactions,
@@ -178,9 +176,9 @@ pub(super) fn of(
         statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
         client_cpu_per_transaction_s: (transactions > 0).then(|| cpu_s / transactions as f64),
-        lateness_mean_s: none_is_zero(lateness.mean_s()),
-        lateness_p99_s: none_is_zero(lateness.quantile_s(0.99)),
-        lateness_max_s: none_is_zero(lateness.max_s()),
+        lateness_mean_s: 0.0,
+        lateness_p99_s: 0.0,
+        lateness_max_s: 0.0,
         io: haul.io.clone(),
         cut_short: haul.cut_short,
         aborted: !haul.cause.is_empty(),
@@ -196,6 +194,17 @@ pub(super) fn of(
         clients: plan.clients,
         waiting_clients: jobs.map_or(0, Jobs::waiting_clients),
         figures: jobs.map_or_else(BTreeMap::new, |jobs| figures(jobs, &delays.lag, elapsed_ns)),
+    };
+    summary.set_lateness(&delays.lateness);
+    summary
+}
+
+impl Summary {
+    pub(super) fn set_lateness(&mut self, lateness: &Histogram) {
+        let none_is_zero = |value: f64| if value.is_nan() { 0.0 } else { value };
+        self.lateness_mean_s = none_is_zero(lateness.mean_s());
+        self.lateness_p99_s = none_is_zero(lateness.quantile_s(0.99));
+        self.lateness_max_s = none_is_zero(lateness.max_s());
     }
 }
 

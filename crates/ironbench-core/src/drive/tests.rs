@@ -34,7 +34,7 @@ fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
         on_error: OnError::Continue,
         statements: false,
         observers: Vec::new(),
-        start_at_ns: None,
+        part: None,
     }
 }
 

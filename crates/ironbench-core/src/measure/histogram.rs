@@ -102,6 +102,33 @@ impl Histogram {
         Ok(Self(inner))
     }
 
+    /// Value and count of each bucket that is not empty, as base-128 numbers: small, and quick to add.
+    pub fn to_pairs(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for bucket in self.0.iter_recorded() {
+            put(&mut bytes, bucket.value_iterated_to());
+            put(&mut bytes, bucket.count_at_value());
+        }
+        bytes
+    }
+
+    /// Adds what `to_pairs` wrote.
+    ///
+    /// # Errors
+    /// Input: these are not such bytes.
+    pub fn add_pairs(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (Some(value), Some(count)) = (take(&mut bytes), take(&mut bytes)) else {
+                return Err(Error::input("histogram", "these bytes are not values and counts"));
+            };
+            if self.count().checked_add(count).is_none() {
+                return Err(Error::input("histogram", "it counts more than there can be"));
+            }
+            self.record_n(value, count);
+        }
+        Ok(())
+    }
+
     pub(super) fn inner(&self) -> &hdrhistogram::Histogram<u64> {
         &self.0
     }
@@ -128,6 +155,28 @@ fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
         return Err(format!("it has {digits} digits, and {DIGITS} are the most"));
     }
     Ok(plain)
+}
+
+/// Seven bits in each byte, the lowest first; the highest bit says that more follow (LEB128).
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -168,6 +217,25 @@ mod tests {
         fn a_value_is_kept_to_three_digits(value in 1u64..LONGEST_NS) {
             let read = of(&[value]).quantile_s(0.5) * 1e9;
             prop_assert!((read - value as f64).abs() <= value as f64 * 1e-3 + 1e-3);
+        }
+
+        #[test]
+        fn pairs_add_up_to_the_histogram_of_all_values(
+            a in prop::collection::vec(0u64..LONGEST_NS, 0..60),
+            b in prop::collection::vec(0u64..LONGEST_NS, 0..60),
+        ) {
+            let mut sum = Histogram::new();
+            sum.add_pairs(&of(&a).to_pairs()).unwrap();
+            sum.add_pairs(&of(&b).to_pairs()).unwrap();
+            let whole = of(&[a, b].concat());
+            prop_assert_eq!(sum.buckets(), whole.buckets());
+            let figures = |h: &Histogram| format!("{} {} {} {}", h.mean_s(), h.stdev_s(), h.min_s(), h.max_s());
+            prop_assert_eq!(figures(&sum), figures(&whole));
+        }
+
+        #[test]
+        fn bytes_that_are_no_pairs_are_refused_or_counted(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = Histogram::new().add_pairs(&bytes);
         }
 
         #[test]

@@ -25,11 +25,14 @@ pub struct Second {
 
 impl Second {
     fn of(passed: &Passed) -> Self {
-        let response = &passed.response;
+        Self::new(&passed.response, passed.failed, passed.width_ns)
+    }
+
+    pub fn new(response: &Histogram, failed: u64, width_ns: u64) -> Self {
         Self {
-            width_s: to_seconds(passed.width_ns),
+            width_s: to_seconds(width_ns),
             transactions: response.count(),
-            failed: passed.failed,
+            failed,
             mean_s: response.mean_s(),
             p50_s: response.quantile_s(0.50),
             p90_s: response.quantile_s(0.90),
@@ -39,6 +42,15 @@ impl Second {
             stdev_s: response.stdev_s(),
         }
     }
+}
+
+/// A second that can be merged with that of another drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeableSecond {
+    /// Response times: [`Histogram::to_pairs`].
+    pub pairs: Vec<u8>,
+    pub failed: u64,
+    pub width_ns: u64,
 }
 
 /// A second of the threads that have handed it over.
@@ -56,11 +68,15 @@ pub struct Seconds {
     handed: Vec<usize>,
     waiting: BTreeMap<usize, Passed>,
     rows: Vec<Second>,
+    /// Empty unless it is to be merged with others.
+    mergeable: Vec<MergeableSecond>,
+    to_merge: bool,
 }
 
 impl Seconds {
-    pub fn new(threads: usize) -> Self {
-        Self { handed: vec![0; threads], waiting: BTreeMap::new(), rows: Vec::new() }
+    pub fn new(threads: usize, to_merge: bool) -> Self {
+        let (waiting, rows, mergeable) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { handed: vec![0; threads], waiting, rows, mergeable, to_merge }
     }
 
     /// All seconds that every thread has handed over.
@@ -75,16 +91,20 @@ impl Seconds {
         &self.rows
     }
 
-    pub fn finish(mut self) -> Vec<Second> {
+    pub fn finish(mut self) -> (Vec<Second>, Vec<MergeableSecond>) {
         let last = self.waiting.keys().next_back().map_or(0, |second| second + 1);
         self.settle(last);
-        self.rows
+        (self.rows, self.mergeable)
     }
 
     fn settle(&mut self, before: usize) {
         while self.rows.len() < before {
             let passed = self.waiting.remove(&self.rows.len()).unwrap_or_default();
             self.rows.push(Second::of(&passed));
+            if self.to_merge {
+                let pairs = passed.response.to_pairs();
+                self.mergeable.push(MergeableSecond { pairs, failed: passed.failed, width_ns: passed.width_ns });
+            }
         }
     }
 }
@@ -113,14 +133,14 @@ mod tests {
 
     #[test]
     fn a_second_is_settled_when_all_threads_have_handed_it_over() {
-        let mut seconds = Seconds::new(2);
+        let mut seconds = Seconds::new(2, false);
         seconds.add(slice(0, 0, &[1_000]));
         seconds.add(slice(0, 1, &[1_000]));
         assert_eq!(seconds.rows.len(), 0);
         seconds.add(slice(1, 0, &[3_000]));
         assert_eq!((seconds.rows.len(), seconds.waiting.len()), (1, 1));
         assert_eq!((seconds.rows[0].transactions, seconds.rows[0].failed, seconds.rows[0].width_s), (2, 2, 1.0));
-        let rows = seconds.finish();
+        let (rows, _) = seconds.finish();
         assert_eq!(rows.len(), 2);
         assert!((rows[0].mean_s - 2e-6).abs() < 1e-8);
         assert!((rows[0].max_s - 3e-6).abs() < 1e-8);

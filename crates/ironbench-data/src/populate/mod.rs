@@ -167,7 +167,7 @@ mod tests {
             on_error: OnError::Continue,
             statements: false,
             observers: Vec::new(),
-            start_at_ns: None,
+            part: None,
         }
     }
 

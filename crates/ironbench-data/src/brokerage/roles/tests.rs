@@ -56,7 +56,7 @@ fn trial(clients: usize, stop: Stop, more: &str) -> (Roles, Outcome) {
         on_error: OnError::Continue,
         statements: false,
         observers: Vec::new(),
-        start_at_ns: None,
+        part: None,
     };
     let roles = Roles::new(options(&format!(", \"no_data\": true{more}")), clients, plan.seed).unwrap();
     let outcome = drive(&plan, Some(&roles), &Control::new(), &mut || true).unwrap();

@@ -1,0 +1,266 @@
+//! One outcome of the drives that loaded one system together.
+//!
+//! Counts add up, histograms add their buckets: percentiles of all are never made of percentiles of each. No time spans
+//! two clocks: seconds are counted from the start that all drives had in common.
+
+use std::collections::BTreeMap;
+
+use super::outcome::{Columns, Outcome, response_columns};
+use super::summary::{ScriptSummary, StatementSummary, Summary};
+use crate::measure::Histogram;
+use crate::measure::seconds::{MergeableSecond, Second};
+use crate::{Error, Result};
+
+/// Takes them one by one, for the histograms of a thousand would not fit. Samples are of one machine each, and are left
+/// out.
+///
+/// # Errors
+/// Input: there is none, or one of them was not driven as a part. And those of `parts`.
+pub fn merged(parts: impl IntoIterator<Item = Result<Outcome>>) -> Result<Outcome> {
+    let bad = |cause: &str| Error::input("results of several drives", cause.to_owned());
+    let (mut whole, mut seconds, mut lateness) = (None::<Outcome>, Vec::new(), Histogram::new());
+    for part in parts {
+        let mut part = part?;
+        let kept = part.mergeable.take().ok_or_else(|| bad("one of them was not driven as a part"))?;
+        lateness.merge(&kept.lateness);
+        seconds.push(kept.seconds);
+        match &mut whole {
+            None => whole = Some(part),
+            Some(sum) => add(sum, part),
+        }
+    }
+    let mut sum = whole.ok_or_else(|| bad("there is none"))?;
+    sum.samples.clear();
+    response_columns(&mut sum.seconds, &merged_seconds(&seconds)?);
+    sum.summary.set_lateness(&lateness);
+    Ok(sum)
+}
+
+fn add(sum: &mut Outcome, part: Outcome) {
+    add_columns(&mut sum.timeline, &part.timeline);
+    add_columns(&mut sum.seconds, &part.seconds);
+    for (name, histogram) in &part.histograms {
+        sum.histograms.entry(name.clone()).or_default().merge(histogram);
+    }
+    sum.summary.add(part.summary);
+}
+
+fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
+    let longest = kept.iter().map(Vec::len).max().unwrap_or(0);
+    let second = |number: usize| {
+        let mut response = Histogram::new();
+        let (mut failed, mut width_ns) = (0, 0);
+        for passed in kept.iter().filter_map(|seconds| seconds.get(number)) {
+            response.add_pairs(&passed.pairs)?;
+            failed += passed.failed;
+            width_ns = width_ns.max(passed.width_ns);
+        }
+        Ok(Second::new(&response, failed, width_ns))
+    };
+    (0..longest).map(second).collect()
+}
+
+/// Adds counts by row; the longer one says when rows begin.
+fn add_columns(sum: &mut Columns, other: &Columns) {
+    for (name, values) in other {
+        let column = sum.entry(name.clone()).or_default();
+        let known = column.len();
+        if name != "t_s" {
+            column.iter_mut().zip(values).for_each(|(total, value)| *total += value);
+        }
+        column.extend_from_slice(values.get(known..).unwrap_or_default());
+    }
+}
+
+fn add_counts(sum: &mut BTreeMap<String, u64>, other: BTreeMap<String, u64>) {
+    for (name, count) in other {
+        *sum.entry(name).or_default() += count;
+    }
+}
+
+impl Summary {
+    fn add(&mut self, other: Self) {
+        self.elapsed_s = self.elapsed_s.max(other.elapsed_s);
+        self.transactions += other.transactions;
+        add_counts(&mut self.errors, other.errors);
+        for (code, message) in other.error_messages {
+            self.error_messages.entry(code).or_insert(message);
+        }
+        self.failed += other.failed;
+        self.retries += other.retries;
+        self.retried += other.retried;
+        self.not_started += other.not_started;
+        self.unfinished += other.unfinished;
+        self.unfinished_s += other.unfinished_s;
+        self.carried_s += other.carried_s;
+        self.commits += other.commits;
+        self.completed += other.completed;
+        self.server_commits_uncertain += other.server_commits_uncertain;
+        self.scripts.iter_mut().zip(other.scripts).for_each(|(script, more)| script.add(more));
+        for more in other.statements {
+            match self.statements.iter_mut().find(|statement| statement.is_of(&more)) {
+                Some(statement) => statement.add(&more),
+                None => self.statements.push(more),
+            }
+        }
+        self.client_cpu_s.user += other.client_cpu_s.user;
+        self.client_cpu_s.system += other.client_cpu_s.system;
+        let cpu_s = self.client_cpu_s.user + self.client_cpu_s.system;
+        self.client_cpu_per_transaction_s = (self.transactions > 0).then(|| cpu_s / self.transactions as f64);
+        if self.io != other.io {
+            self.io = format!("{}, {}", self.io, other.io);
+        }
+        self.cut_short |= other.cut_short;
+        if other.aborted && !self.aborted {
+            (self.aborted, self.cause) = (true, other.cause);
+        }
+        self.stopped_on_error |= other.stopped_on_error;
+        self.started_unix_s = self.started_unix_s.min(other.started_unix_s);
+        self.observer_cpu_s += other.observer_cpu_s;
+        self.samples_dropped += other.samples_dropped;
+        self.samples_missed += other.samples_missed;
+        self.observer_notes.extend(other.observer_notes);
+        self.observer_backend_pids.extend(other.observer_backend_pids);
+        self.threads += other.threads;
+        self.clients += other.clients;
+    }
+}
+
+impl ScriptSummary {
+    fn add(&mut self, other: Self) {
+        self.transactions += other.transactions;
+        self.failed += other.failed;
+        self.retries += other.retries;
+        self.retried += other.retried;
+        self.rolled_back += other.rolled_back;
+        self.completed += other.completed;
+        self.rolled_back_in_all += other.rolled_back_in_all;
+        self.failed_in_all += other.failed_in_all;
+        if self.first_failure.is_empty() {
+            self.first_failure = other.first_failure;
+        }
+    }
+}
+
+impl StatementSummary {
+    fn is_of(&self, other: &Self) -> bool {
+        (&self.script, self.line, self.command) == (&other.script, other.line, other.command)
+    }
+
+    /// The variance of all: of each drive about its own mean, and of those means.
+    fn add(&mut self, other: &Self) {
+        let (ours, theirs) = (self.count as f64, other.count as f64);
+        let all = ours + theirs;
+        if all == 0.0 {
+            return;
+        }
+        let mean_s = (ours * self.mean_s + theirs * other.mean_s) / all;
+        let squares = |count: f64, of: &Self| count * (of.stdev_s.powi(2) + (of.mean_s - mean_s).powi(2));
+        self.stdev_s = ((squares(ours, self) + squares(theirs, other)) / all).sqrt();
+        self.mean_s = mean_s;
+        self.count += other.count;
+        self.failed += other.failed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::drive::outcome::Mergeable;
+    use crate::drive::summary::CpuSeconds;
+
+    /// Response times by second, as one drive of them would have them.
+    fn outcome(seconds: &[Vec<u64>]) -> Outcome {
+        let of = |values: &[u64]| {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|&value| histogram.record(value));
+            histogram
+        };
+        let all = of(&seconds.concat());
+        let counts: Vec<f64> = seconds.iter().map(|second| second.len() as f64).collect();
+        let times: Vec<f64> = (0..seconds.len()).map(|number| number as f64).collect();
+        let columns =
+            || BTreeMap::from([("t_s".to_owned(), times.clone()), ("transactions".to_owned(), counts.clone())]);
+        let rows: Vec<_> = seconds.iter().map(|values| Second::new(&of(values), 1, 7)).collect();
+        let mut by_second = columns();
+        response_columns(&mut by_second, &rows);
+        let kept = |values: &Vec<u64>| MergeableSecond { pairs: of(values).to_pairs(), failed: 1, width_ns: 7 };
+        Outcome {
+            summary: Summary {
+                transactions: all.count(),
+                client_cpu_s: CpuSeconds { user: 1.0, system: 0.5 },
+                ..serde_json::from_str(EMPTY).unwrap()
+            },
+            timeline: columns(),
+            seconds: by_second,
+            histograms: BTreeMap::from([("response_time".to_owned(), all)]),
+            samples: BTreeMap::new(),
+            mergeable: Some(Mergeable { seconds: seconds.iter().map(kept).collect(), lateness: of(&seconds.concat()) }),
+        }
+    }
+
+    const EMPTY: &str = r#"{"elapsed_s": 2.0, "warmup_s": 0.0, "transactions": 0, "errors": {"40001": 1},
+        "error_messages": {}, "failed": 1, "retries": 0, "retried": 0, "not_started": 0, "unfinished": 0,
+        "unfinished_s": 0.0, "carried_s": 0.0, "commits": 0, "completed": 0, "server_commits_uncertain": 0,
+        "scripts": [], "statements": [], "client_cpu_s": {"user": 0.0, "system": 0.0},
+        "client_cpu_per_transaction_s": null, "lateness_mean_s": 0.0, "lateness_p99_s": 0.0, "lateness_max_s": 0.0,
+        "io": "null", "cut_short": false, "aborted": false, "cause": "", "stopped_on_error": false,
+        "started_unix_s": 5.0, "observer_cpu_s": 0.0, "samples_dropped": 0, "samples_missed": 0,
+        "observer_notes": [], "observer_backend_pids": [], "threads": 1, "clients": 3}"#;
+
+    fn times() -> impl Strategy<Value = Vec<Vec<u64>>> {
+        prop::collection::vec(prop::collection::vec(1u64..10_000_000_000, 0..30), 0..5)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn several_drives_merge_to_one_drive_of_the_same_times(parts in prop::collection::vec(times(), 1..6)) {
+            let longest = parts.iter().map(Vec::len).max().unwrap();
+            let second = |number: usize| parts.iter().filter_map(|part| part.get(number)).flatten().copied().collect();
+            let whole: Vec<Vec<u64>> = (0..longest).map(second).collect();
+            let one = outcome(&whole);
+            let travelled = |part: &Vec<Vec<u64>>| Outcome::from_bytes(&outcome(part).to_bytes());
+            let sum = merged(parts.iter().map(travelled)).unwrap();
+            prop_assert_eq!(sum.histograms["response_time"].buckets(), one.histograms["response_time"].buckets());
+            prop_assert_eq!(&sum.timeline, &one.timeline);
+            // As text, for where nothing ended a percentile is no number.
+            prop_assert_eq!(format!("{:?}", sum.seconds), format!("{:?}", one.seconds));
+            prop_assert_eq!(sum.summary.transactions, one.summary.transactions);
+            let lateness = &one.mergeable.as_ref().unwrap().lateness;
+            let p99_s = if lateness.count() > 0 { lateness.quantile_s(0.99) } else { 0.0 };
+            prop_assert_eq!(sum.summary.lateness_p99_s, p99_s);
+            prop_assert_eq!(sum.summary.clients, 3 * parts.len());
+            prop_assert_eq!(sum.summary.errors["40001"], parts.len() as u64);
+            prop_assert!((sum.summary.client_cpu_s.user - parts.len() as f64).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_first_that_aborted_says_why() {
+        let mut late = outcome(&[vec![1]]);
+        (late.summary.aborted, late.summary.cause) = (true, "the server went away".to_owned());
+        let sum = merged([Ok(outcome(&[vec![1]])), Ok(late)]).unwrap();
+        assert!(sum.summary.aborted && sum.summary.cause == "the server went away");
+    }
+
+    #[test]
+    fn statements_pool_their_variance() {
+        let row = |mean_s, stdev_s| StatementSummary {
+            script: "a".to_owned(),
+            line: 1,
+            command: 1,
+            text: String::new(),
+            count: 2,
+            failed: 1,
+            mean_s,
+            stdev_s,
+        };
+        let mut sum = row(1.0, 0.0);
+        sum.add(&row(3.0, 0.0));
+        assert_eq!((sum.count, sum.failed, sum.mean_s, sum.stdev_s), (4, 2, 2.0, 1.0));
+    }
+}
