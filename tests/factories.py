@@ -21,7 +21,8 @@ from ironbench.model.record import Statement as Timed
 from ironbench.model.record import Warning as Caution
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.record import Evidence, timed
+from ironbench.model.workers import Worker
+from ironbench.record import Evidence, timed, workers
 from ironbench.record.inside import written
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
@@ -133,6 +134,7 @@ TIMED = {
     "mean_s": 0.1,
     "stdev_s": 0.0,
 }
+WORKER = Worker(1, "a", 4, 100, 0, 2.0, 0.1)
 INSIDE = Inside(statements=(Statement("select 1", 5.0, 0.1),), statements_s=0.1)
 
 
@@ -157,6 +159,7 @@ def evidence() -> Evidence:
             "streams.csv": b"stream,step\n",
             "inside.json": written(INSIDE),
             "statements.json": timed.written([TIMED]),
+            "workers.json": workers.written([WORKER], {}),
             "commands.log": b"done\n",
         },
     )
@@ -224,6 +227,8 @@ class Shelf:
     """By id of a trial."""
     statements: Mapping[str, Sequence[Timed]] = field(default_factory=dict)
     """By id of a trial: times of the commands of its scripts."""
+    crews: Mapping[str, Sequence[Worker]] = field(default_factory=dict)
+    """By id of a trial: what its workers did."""
 
     def _of(self, id: str) -> tuple[Record, random.Random] | None:
         found = next((one for one in self.records if one.id == id and "throughput" in one.metrics), None)
@@ -279,6 +284,9 @@ class Shelf:
 
     def timed(self, id: str) -> Sequence[Timed]:
         return self.statements.get(id, ())
+
+    def workers(self, id: str) -> Sequence[Worker]:
+        return self.crews.get(id, ())
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self.machines.get(key, {})

@@ -57,6 +57,7 @@ RANGES = {
     # How hard a trial drives.
     "clients": Range(1, 10_000, whole=True, example="8"),
     "threads": Range(1, 1024, whole=True, example="2"),
+    "workers": Range(0, 1000, whole=True, example="4"),
     "rate": Range(0.001, 1e9, example="500", note="transactions per second; a closed loop has no rate"),
     "duration": Range(0.001, _YEAR_S, "s", example="30s", note="a trial needs time to measure"),
     "transactions": Range(1, 10**15, whole=True, example="1000"),

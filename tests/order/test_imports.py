@@ -25,6 +25,7 @@ STAGES = [
     "load",
     "drive",
     "observe",
+    "cluster",
     "record",
     "analyse",
     "report",

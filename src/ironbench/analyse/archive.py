@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
 from ironbench.model.record import Statement
+from ironbench.model.workers import Worker
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
@@ -45,6 +46,10 @@ class Archive(Protocol):
         """Times of the commands of its scripts, where they were asked for."""
         ...
 
+    def workers(self, id: str) -> Sequence[Worker]:
+        """What each did, where several drove it."""
+        ...
+
     def machine(self, key: str) -> Mapping[str, Any]: ...
 
     def engine(self, key: str) -> Mapping[str, Any]: ...
@@ -74,6 +79,9 @@ class Empty:
         return NOTHING
 
     def timed(self, id: str) -> Sequence[Statement]:
+        return ()
+
+    def workers(self, id: str) -> Sequence[Worker]:
         return ()
 
     def machine(self, key: str) -> Mapping[str, Any]:
@@ -119,6 +127,9 @@ class Archives:
 
     def timed(self, id: str) -> Sequence[Statement]:
         return self._first(lambda one: one.timed(id))
+
+    def workers(self, id: str) -> Sequence[Worker]:
+        return self._first(lambda one: one.workers(id))
 
     def machine(self, key: str) -> Mapping[str, Any]:
         return self._first(lambda one: one.machine(key))

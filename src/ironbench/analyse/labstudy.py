@@ -26,6 +26,7 @@ from ironbench.analyse.shares import Waterfall, waterfall
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
 from ironbench.analyse.subjects import counted_in, work_name
+from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
@@ -99,6 +100,7 @@ def lab_study(
         read_costs=read_costs(usable),
         scripts=script_texts(settled, archive),
         timed=times(usable, archive),
+        workers=by_worker(usable, archive),
         inside=(told := uses(usable, archive)),
         other_plans=other_plans(told),
         noise=highest_floor(noise, lab.method.metric, settled),

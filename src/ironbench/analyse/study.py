@@ -23,6 +23,7 @@ from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.statements import Times, times
 from ironbench.analyse.subjects import Subject, by_work, counted_in, sessions, subjects, work_name
 from ironbench.analyse.summarise import Summary
+from ironbench.analyse.workers import Workers, by_worker
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
 from ironbench.words import counted, in_percent
@@ -142,6 +143,8 @@ class Study:
 
     timed: tuple[Times, ...] = ()
     """Times of the commands of scripts, where they were asked for; of runs at the peak."""
+    workers: tuple[Workers, ...] = ()
+    """Of runs at the peak; empty where ironbench itself drove them."""
     inside: tuple[Use, ...] = ()
     """What servers said of the trials; of runs at the peak."""
     other_plans: tuple[OtherPlan, ...] = ()
@@ -310,6 +313,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         read_costs=read_costs(at_peaks),
         scripts=script_texts(records, archive),
         timed=times(at_peaks, archive, in_blocks=False),
+        workers=by_worker(at_peaks, archive),
         inside=(told := uses(at_peaks, archive)),
         other_plans=other_plans(told),
         parts=parts,

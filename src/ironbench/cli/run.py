@@ -62,6 +62,18 @@ def run(
     threads: Annotated[
         int, OPTION(parser=whole("--threads"), metavar="N", help="Driving threads, shared by the clients.")
     ] = 1,
+    workers: Annotated[
+        int,
+        OPTION(
+            parser=whole("--workers"),
+            metavar="N",
+            help="Processes that share clients or rate, started by Ray.  [default: 0: ironbench itself drives]",
+        ),
+    ] = 0,
+    cluster: Annotated[
+        str,
+        OPTION(metavar="ADDRESS|auto", help="Running Ray cluster with a machine for each worker."),
+    ] = "",
     rate: Annotated[
         float | None,
         OPTION(

@@ -7,10 +7,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.system import Load
 from ironbench.process import job
@@ -93,7 +94,7 @@ def run(
     from ironbench import _core
 
     progress = _core.Progress()
-    with _Watched(progress, load, show, lines, follow):
+    with Watched(progress, load, show, lines, follow):
         return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
@@ -173,7 +174,15 @@ class Lines:
 LOOKS_PER_S = 5
 
 
-class _Watched:
+class Crew(Protocol):
+    """Workers that drive a trial together, in other processes or on other machines."""
+
+    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """One trial by its compiled plan. Ctrl-C ends it and keeps its result."""
+        ...
+
+
+class Watched:
     """Shows the progress five times a second from a thread that does nothing else."""
 
     def __init__(

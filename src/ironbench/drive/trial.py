@@ -21,7 +21,7 @@ from ironbench.drive import caches, power
 from ironbench.drive.commands import commands
 from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Follow, Lines, Tasks, compiled_plan, run
+from ironbench.drive.run import Crew, Follow, Lines, Tasks, Watched, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.insight import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
@@ -38,7 +38,7 @@ from ironbench.process import processes, scratch
 from ironbench.process.job import Placement
 
 if TYPE_CHECKING:
-    from ironbench._core import DriveResult
+    from ironbench._core import DriveResult, Progress
 
 
 _WORDS_PATIENCE_S = 1.0
@@ -59,6 +59,8 @@ class Surroundings:
     """The checks are made in it where the power stays."""
     follow: Follow = lambda phase, elapsed_s: None
     chill: preparing.Chill = caches.chill
+    crew: Crew | None = None
+    """Who drives it; None: this process."""
 
 
 def drive(
@@ -76,7 +78,7 @@ def drive(
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
         begun = Begun(started, folder)
-        driving = _Drive(plan, session, trial, begun)
+        driving = _Drive(plan, session, trial, begun, surroundings.crew)
         try:
             result = driving.whole(sources, printer, surroundings)
             broken = not result.alive or result.summary.get("aborted", False)
@@ -112,8 +114,8 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
 
 
 class _Drive:
-    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun) -> None:
-        self._plan, self._session, self._trial, self._begun = plan, session, trial, begun
+    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun, crew: Crew | None) -> None:
+        self._plan, self._session, self._trial, self._begun, self._crew = plan, session, trial, begun, crew
         self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
         self._scripts = self._workload.scripts(session.engine, plan.choice)
         self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
@@ -228,10 +230,20 @@ class _Drive:
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
+        if self._crew is not None:
+            progress = _progress()
+            with Watched(progress, load, show, lines, follow):
+                return self._crew.drive(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
         return _unpacked(run(compiled, load, show, child, lines, follow), self._begun.at)
+
+
+def _progress() -> Progress:
+    from ironbench import _core
+
+    return _core.Progress()
 
 
 def _unpacked(result: DriveResult, started: str) -> Driven:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.analyse import optimum
+from ironbench.cluster import crew
 from ironbench.devices import arrange
 from ironbench.devices.arrange import Request, requested_devices
 from ironbench.drive import caches
@@ -38,6 +39,8 @@ class Builder:
     declared: Declared
     secrets: dict[str, Secrets] = field(default_factory=dict)
     """By name of cell."""
+    _machines: dict[str, int] = field(default_factory=dict)
+    """By Ray cluster."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
     def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
@@ -91,6 +94,7 @@ class Builder:
         usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries
         at_highest, search = sweep.searched(sections.load)
         load = resolve.load(at_highest, self.declared.seed, *usual, folder)
+        crew.require(load)
         system, load = resolve.with_ideal_parts(system, load, available)
         if choice.scripts and workload.name != "script":
             raise InputError(
@@ -128,6 +132,7 @@ class Builder:
                 f"it runs on: {', '.join(workload.engines)}",
             )
         _require_checkpoints(system, load)
+        self._require_workers(system, choice, load)
         estimate_bytes = size.data_bytes(setup)
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
@@ -148,6 +153,26 @@ class Builder:
         if crash:
             require_cut(crash, system, workload, choice)
         return replace(setup, system=system)
+
+    def _require_workers(self, system: System, choice: Choice, load: Load) -> None:
+        """InputError: several workers cannot drive this, or there are not as many machines."""
+        if not load.workers:
+            return
+        engine, workload = engines.get(system.engine), workloads.get(choice.workload)
+        field = written("load.workers")
+        if engine.can("in client") or not engine.can("scripts"):
+            raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
+        if not workload.in_parts(engine.name, choice.options):
+            cause = f"workload {workload.name} is not made of scripts that any client may run"
+            raise InputError(field, cause, "leave it out")
+        if not load.cluster:
+            return
+        if engine.can("data") and system.dsn is None:
+            cause = "a server that ironbench starts is for this machine alone"
+            raise InputError(written("load.cluster"), cause, f"name a running server with {written('system.dsn')}")
+        if load.cluster not in self._machines:
+            self._machines[load.cluster] = crew.machines(load.cluster)
+        crew.require_machines(load, self._machines[load.cluster])
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """InputError, the same one for the same question."""

@@ -44,6 +44,8 @@ class Asked:
     restart: str = ""
     clients: str = "1"
     threads: int = 1
+    workers: int = 0
+    cluster: str = ""
     rate: float | str | None = None
     """Text asks for a search."""
     limit: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from io import StringIO
 from typing import Protocol
 
 from ironbench import devices, engines, load
+from ironbench.cluster.crew import Crew
 from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, controlling, freeze, upkeep, watching
 from ironbench.experiment.data import Data
@@ -63,6 +64,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     with ExitStack() as stack:
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))
+        crew = stack.enter_context(Crew(printer))
         bench: Bench
         if plan.choice.data is not None and plan.choice.data.brought:
             freeze.require_rights([setup], {setup.cell.name: secrets})
@@ -70,7 +72,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
             source = snapshot.ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
-            bench = RestoredEach(plan, secrets, source, databases, store, printer, kept, storage)
+            bench = RestoredEach(plan, secrets, source, databases, store, printer, kept, storage, crew)
         else:
             session = stack.enter_context(engines.running(plan.system, secrets, plan.most_clients))
             if plan.system.dsn is not None:
@@ -80,7 +82,9 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             if plan.choice.data is not None and plan.choice.data.check:
                 own.require_check(session, plan.choice.data.check)
             storage.set_model_timing(on=True)
-            bench = OneEngine(plan, session, loaded, store, printer, kept, storage)
+            how = plan.trials[0].cell.load
+            crew.reach(how, session.target(how.protocol, how.io))
+            bench = OneEngine(plan, session, loaded, store, printer, kept, storage, crew)
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
         return records
@@ -138,9 +142,13 @@ def _conducted(
     if Blocks(directory, before, forgiven, printer.say).planned(before) is None:
         return before
     secrets = confirm.secrets_of(lab, secrets)
-    with upkeep.of_lab(lab, directory.path, printer) as kept, closing(Data(lab, secrets, printer)) as data:
+    with (
+        upkeep.of_lab(lab, directory.path, printer) as kept,
+        closing(Data(lab, secrets, printer)) as data,
+        Crew(printer) as crew,
+    ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
-        bench = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces)
+        bench = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew)
         schedule.ready()
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])

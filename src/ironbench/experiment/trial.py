@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ironbench import devices, engines, observe, workloads
+from ironbench.cluster.crew import Crew
 from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import Surroundings, drive
@@ -43,13 +44,14 @@ def measure(
     store: Store,
     printer: Printer,
     storage: Devices = NO_DEVICES,
+    crew: Crew | None = None,
 ) -> Record:
     """One trial, from driving it to its record in the store. `storage`: what is emulated under the engine."""
     how = due.trial.cell.load
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
     control = controlling.of_trial(session, plan.system, how)
-    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow)
+    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=crew and crew.of(how))
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
     try:
@@ -84,6 +86,7 @@ class OneEngine:
     printer: Printer
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
+    crew: Crew | None = None
 
     def measure(self, due: Due) -> Record:
         plan, session = self.plan, self.session
@@ -91,7 +94,7 @@ class OneEngine:
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
         due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
-        return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage)
+        return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage, self.crew)
 
     def over(self, record: Record) -> bool:
         """Interrupted, ended by its first error, or not survived by the engine or its devices."""
@@ -112,6 +115,7 @@ class RestoredEach:
     printer: Printer
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
+    crew: Crew | None = None
     _over: bool = False
     _begun: bool = False
 
@@ -126,7 +130,9 @@ class RestoredEach:
         with engines.running(self.databases.system(setup), self.secrets, plan.most_clients) as session:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
-            bench = OneEngine(plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage)
+            bench = OneEngine(
+                plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage, self.crew
+            )
             record = bench.measure(replace(due, notes=due.notes.merge(conditions)))
             self._over = bench.over(record)
         return record
@@ -160,6 +166,7 @@ class EngineEach:
     """Notes for every record."""
     traces: str = ""
     """See `Plan.traces`."""
+    crew: Crew | None = None
 
     def over(self, record: Record) -> bool:
         return record.status is Status.CUT_SHORT
@@ -185,7 +192,7 @@ class EngineEach:
                     prepared = self.data.settled(setup, session, prepared)
                     storage.set_model_timing(on=True)
                     settled = replace(due, notes=prepared)
-                    record = measure(plan, session, loaded, settled, self.store, self.printer, storage)
+                    record = measure(plan, session, loaded, settled, self.store, self.printer, storage, self.crew)
             lasting = not setup.system.layout.devices  # an emulated one ends with its trial
             if record.status.comparable and lasting and trial.purpose == "lab":  # others are in no block
                 self.data.kept(setup, trial.block)

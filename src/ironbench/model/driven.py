@@ -10,6 +10,7 @@ from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Series
 from ironbench.model.record import Check
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.model.workers import Worker
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -73,6 +74,10 @@ class Driven:
     """While it was driven; None where nobody knows."""
     elsewhere: Elsewhere | None = None
     """None: what was sampled is of this machine."""
+    workers: tuple[Worker, ...] = ()
+    """Empty: this process drove it."""
+    fingerprints: Mapping[int, Any] = field(default_factory=dict)
+    """Of their machines, by number of the worker."""
     log: bytes = b""
     """What a child process wrote on its standard error."""
 

@@ -99,6 +99,7 @@ class Load:
 
     clients: int = 1
     threads: int = 1
+    """Of each worker, where there are any."""
     rate: float | None = None
     """Transactions started per second in an open loop; None is a closed loop."""
     rate_share: float | None = None
@@ -130,6 +131,10 @@ class Load:
     """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the trial before left them."""
     checkpoint_s: float | None = None
     """Interval of checkpoints during the trial; None leaves them to the engine's settings."""
+    workers: int = 0
+    """Processes that share the clients, or the rate; 0: ironbench itself drives all."""
+    cluster: str = ""
+    """Ray cluster that they run on, one on each machine; empty: on this machine."""
 
     @property
     def shape(self) -> Load:

@@ -160,8 +160,10 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
         watching_s = watching.rate("own") * window_s
     if programs is not None:
         observation.metrics["others_cpu_cores"] = programs.rate("programs")
+    # Of workers only those on this machine.
+    client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
-        client=0.0 if inside or not here else threads_cpu_s,
+        client=0.0 if inside or not here else client_s,
         observers=(summary.get("observer_cpu_s") or 0.0 if here else 0.0) + watching_s,
         emulation=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
         library=threads_cpu_s if inside else 0.0,

@@ -81,6 +81,8 @@ def load(
     found = Load(
         clients=clients,
         threads=min(section.threads, clients),
+        workers=section.workers,
+        cluster=section.cluster,
         rate=rate,
         rate_share=share,
         curve=curve,

@@ -139,6 +139,16 @@ class LoadSection(Struct, forbid_unknown_fields=True):
         ),
     ] = 1
     threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", **within("threads"))] = 1
+    workers: Annotated[
+        int,
+        Meta(
+            description="Processes that share the clients, or the rate, started by Ray; 0: ironbench itself drives.",
+            **within("workers"),
+        ),
+    ] = 0
+    cluster: Annotated[
+        str, Meta(description="Running Ray cluster with a machine for each worker: its address, or `auto`.")
+    ] = ""
     rate: Annotated[
         float | str | None,
         Meta(

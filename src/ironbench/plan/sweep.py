@@ -103,7 +103,7 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     """The load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    return replace(load, clients=point, threads=min(threads, point))
+    return replace(load, clients=point, threads=min(threads, point), workers=min(load.workers, point))
 
 
 def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, Best]) -> tuple[Trial, ...]:

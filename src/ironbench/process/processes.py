@@ -74,6 +74,15 @@ def children(pid: int) -> list[int]:
     return sorted(pids)
 
 
+def below(pid: int) -> list[ProcessId]:
+    """Every process that it or one of these has started and that runs still."""
+    found, each = list[int](), children(pid)
+    while each:
+        found += each
+        each = [child for one in each for child in children(one)]
+    return [one for number in found if (one := identify(number)) is not None]
+
+
 def parent(pid: int) -> int | None:
     """Process id of the parent, or None when there is no such process."""
     fields = _stat(pid)

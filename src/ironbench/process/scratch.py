@@ -16,10 +16,20 @@ _PREFIX = "scratch-"
 _LOCK = "lock"
 
 
+_SHORT = 36
+"""Longest path of a folder in which a program of others may put its sockets: their paths have 107 bytes (unix(7))."""
+
+
 @contextmanager
-def folder() -> Iterator[Path]:
-    """A new folder, removed at the end of the block. The kernel frees its lock however this process ends."""
-    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=register.directory()))
+def folder(short: bool = False) -> Iterator[Path]:
+    """A new folder, removed at the end of the block. The kernel frees its lock however this process ends.
+
+    `short`: its path is, wherever the others lie.
+    """
+    place = register.directory()
+    if short and len(str(place)) > _SHORT - len(f"/{_PREFIX}12345678"):
+        place = register.directory({})
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -31,7 +41,8 @@ def folder() -> Iterator[Path]:
 
 def remove_abandoned() -> list[Path]:
     """Removes the folders whose maker is gone; returns them."""
-    return [path for path in sorted(register.directory().glob(f"{_PREFIX}*")) if _removed(path)]
+    places = {register.directory(), register.directory({})}
+    return [path for place in sorted(places) for path in sorted(place.glob(f"{_PREFIX}*")) if _removed(path)]
 
 
 def _removed(path: Path) -> bool:

@@ -18,10 +18,13 @@ from ironbench.errors import IronbenchError
 from ironbench.model.inside import Inside
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Statement
+from ironbench.model.workers import Worker
 from ironbench.record.inside import INSIDE
 from ironbench.record.inside import read as read_inside
 from ironbench.record.timed import TIMED
 from ironbench.record.timed import read as read_timed
+from ironbench.record.workers import WORKERS
+from ironbench.record.workers import read as read_workers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,6 +137,10 @@ def timed(path: Path) -> tuple[Statement, ...]:
     return read_timed(path.read_bytes())
 
 
+def workers(path: Path) -> tuple[Worker, ...]:
+    return read_workers(path.read_bytes())
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     TIMELINE: columns,
     SECONDS: columns,
@@ -145,6 +152,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "plans.txt": text,
     INSIDE: inside,
     TIMED: timed,
+    WORKERS: workers,
     "streams.csv": text,
 }
 """File of a record's evidence → its reader."""

@@ -198,6 +198,8 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     if driven.inside or driven.drives_itself:
         # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
         return []
+    if driven.workers:
+        return _workers(driven)
     cores = summary_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0
     by_driver = driven.summary.get("io") == "driver"
     busy = cores if by_driver else cores / load.threads
@@ -208,6 +210,20 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
         return [Warning("client-saturated", f"{text}; use fewer clients, or a protocol that ironbench speaks itself")]
     share = in_percent(busy, limits=(CLIENT_SATURATED,))
     return [Warning("client-saturated", f"{_threads(load.threads)} {share} busy: it may be the limit; add --threads")]
+
+
+def _workers(driven: Driven) -> list[Warning]:
+    """Those that are the limit themselves: their threads, or their machine where nothing else is measured."""
+    full = [one for one in driven.workers if one.threads_cpu_share > CLIENT_SATURATED]
+    crowded = [one for one in driven.workers if not one.here and (one.machine_cpu_share or 0.0) > CLIENT_SATURATED]
+    named = [f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded))]
+    if not named:
+        return []
+    what = "threads of" if full else "machines of"
+    worst = max([one.threads_cpu_share for one in full] + [one.machine_cpu_share or 0.0 for one in crowded])
+    share = in_percent(worst, limits=(CLIENT_SATURATED,))
+    text = f"the {what} {'worker' if len(named) == 1 else 'workers'} {listed(named)} were up to {share} busy"
+    return [Warning("client-saturated", f"{text}: they may be the limit; add workers, or threads")]
 
 
 def _threads(count: int) -> str:

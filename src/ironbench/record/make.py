@@ -23,11 +23,13 @@ from ironbench.model.session import Session
 from ironbench.model.system import PRELIMINARY, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import inside, judge, measures
+from ironbench.record import workers as by_worker
 from ironbench.record.evidence import Evidence
 from ironbench.record.inside import INSIDE
 from ironbench.record.redact import redacted_sql
 from ironbench.record.store import Store
 from ironbench.record.timed import TIMED, written
+from ironbench.record.workers import WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,9 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         files[TIMED] = written(timed)
     if prepared.output:
         files["commands.log"] = prepared.output.encode()
+    if driven.workers:
+        keys = {number: store.keep_shared("machines", one) for number, one in driven.fingerprints.items()}
+        files[WORKERS] = by_worker.written(driven.workers, keys)
     if driven.inside_server:
         files[INSIDE] = inside.written(driven.inside_server)
     evidence = Evidence(

@@ -25,6 +25,7 @@ from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record, Statement
 from ironbench.model.secrets import hidden_in
+from ironbench.model.workers import Worker
 from ironbench.printer import Printer
 from ironbench.record import durable, index
 from ironbench.record import evidence as files
@@ -33,6 +34,7 @@ from ironbench.record.index import Listed
 from ironbench.record.inside import INSIDE
 from ironbench.record.redact import HIDDEN
 from ironbench.record.timed import TIMED
+from ironbench.record.workers import WORKERS
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram
@@ -267,6 +269,9 @@ class Store:
 
     def timed(self, id: str) -> Sequence[Statement]:
         return self._evidence(id, TIMED, files.timed, ())
+
+    def workers(self, id: str) -> Sequence[Worker]:
+        return self._evidence(id, WORKERS, files.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:
         """The damaged files of a record, each with what is wrong with it."""

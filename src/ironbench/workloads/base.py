@@ -181,6 +181,11 @@ class Workload(ABC):
         crates/ironbench-python/src/drive.rs); None: weights choose."""
         return None
 
+    def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
+        """Whether several processes can share its clients: any client may run any of its transactions."""
+        chosen = type(self).jobs is not Workload.jobs
+        return not (self.drives or chosen) and self.core_work(engine, options) is None
+
     def drive(self, work: Work) -> Outcome:
         """Does one trial itself, where it `drives`. FailureError, EngineDiedError."""
         raise NotImplementedError(f"workload {self.name} has scripts")

@@ -1,0 +1,114 @@
+"""What workers bring and cost: two against one, four against one at the same rate, starts, merging, coordination."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from bench.figures import at_least, at_most, said, within
+from bench.pairs import interleaved, ratio
+from bench.peers import BIN, SELECT_ONLY
+from ironbench import _core
+from ironbench.cluster import parts
+from ironbench.cluster.crew import Crew
+from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.model.driven import Driven
+from ironbench.model.system import Load
+from ironbench.printer import Printer
+from ironbench.workloads import ScriptSource
+from tests.live.raw_server import RawServer
+
+PAIRS = 7
+SECONDS = 4.0
+RATE = 1000.0
+RESULTS, RESULT_S = 1000, 30.0
+NULL = {"kind": "null", "service_ns": 0}
+
+
+def main() -> None:
+    with Crew(Printer()) as crew:
+        _two_against_one(crew)
+        with RawServer() as server:
+            _four_against_one(crew, server)
+    _merge()
+
+
+def _two_against_one(crew: Crew) -> None:
+    spreads_s, beside_s = list[float](), list[float]()
+    tasks = Tasks([ScriptSource("s", "\\set a random(1, 100000)\nSELECT :a;\n", 1)])
+    _driven(crew, NULL, tasks, Load(clients=8, workers=2, duration_s=0.5))  # starts them
+
+    def by(workers: int) -> float:
+        found, took_s = _driven(crew, NULL, tasks, Load(clients=4 * workers, workers=workers, duration_s=SECONDS))
+        spreads_s.append(found.metrics["start_spread_s"])
+        beside_s.append(took_s - SECONDS)
+        return _throughput(found)
+
+    said(
+        "throughput of 2 workers over 1, null engine",
+        ratio(*interleaved(PAIRS, lambda: by(2), lambda: by(1))),
+        at_least(1.9),
+    )
+    said("spread of starts, highest", max(spreads_s), at_most(0.001, "1 ms"), f"{max(spreads_s) * 1e3:.3f} ms")
+    said("coordination of a trial, median", median(beside_s), at_most(1.0, "1 s"), f"{median(beside_s):.2f} s")
+
+
+def _four_against_one(crew: Crew, server: RawServer) -> None:
+    command = [str(BIN / "pgbench"), "-i", "-q", "-s", "1", "-h", server.host, "-p", str(server.port)]
+    subprocess.run([*command, "-U", "postgres", "postgres"], check=True, capture_output=True)
+    connection = {"host": server.host, "port": server.port, "user": "postgres", "database": "postgres"}
+    target = {"kind": "postgres", "connection": connection, "protocol": "prepared", "io": "auto"}
+    tasks = Tasks([ScriptSource("select", SELECT_ONLY, 1)], {"scale": "1"})
+
+    def by(workers: int) -> Driven:
+        return _driven(crew, target, tasks, Load(clients=8, workers=workers, rate=RATE, duration_s=SECONDS))[0]
+
+    by(4)
+    four, one = interleaved(PAIRS, lambda: by(4), lambda: by(1))
+    figures: dict[str, Callable[[Driven], float]] = {
+        "throughput": _throughput,
+        "response time, p50": lambda driven: driven.histograms["response_time"].quantile(0.5),
+        "response time, p99": lambda driven: driven.histograms["response_time"].quantile(0.99),
+    }
+    for name, of in figures.items():
+        found = ratio([of(driven) for driven in four], [of(driven) for driven in one])
+        said(f"{name} of 4 workers over 1, {RATE:.0f}/s", found.centre, within(0.97, 1.03), str(found))
+
+
+def _merge() -> None:
+    """In a process of its own, for its memory."""
+    load = Load(clients=8, rate=2000.0, duration_s=RESULT_S, workers=2)
+    whole = compiled_plan(NULL, Tasks([ScriptSource("s", "SELECT 1;\n", 1)]), load, ())
+    progress = _core.Progress()
+    progress.begin_at(1)
+    result = _core.drive(parts.cut(whole, 2)[0], progress).to_bytes()
+    code = "import sys; from bench.cluster import merged; merged(sys.stdin.buffer.read())"
+    done = subprocess.run([sys.executable, "-c", code], input=result, capture_output=True, check=True)
+    took_s, most_bytes = map(float, done.stdout.split())
+    what = f"merging {RESULTS} results of {RESULT_S:.0f} s"
+    said(f"{what}: time", took_s, at_most(1.0, "1 s"), f"{took_s:.2f} s")
+    said(f"{what}: memory", most_bytes / 1e6, at_most(500.0, "500 MB"), f"{most_bytes / 1e6:.0f} MB")
+
+
+def merged(result: bytes) -> None:
+    each = [bytes(bytearray(result)) for _ in range(RESULTS)]
+    began = time.monotonic()
+    _core.DriveResult.merged(each)
+    print(time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+def _driven(crew: Crew, target: dict[str, Any], tasks: Tasks, load: Load) -> tuple[Driven, float]:
+    plan = compiled_plan(target, tasks, load, ())
+    began = time.monotonic()
+    found = crew.drive(plan, load, _core.Progress(), "")
+    assert not found.failure and not found.summary["aborted"], found
+    return found, time.monotonic() - began
+
+
+def _throughput(found: Driven) -> float:
+    return float(found.summary["transactions"] / found.summary["elapsed_s"])

@@ -1,0 +1,396 @@
+"""The child of ours that speaks with Ray, so that neither its threads nor its end are in our process.
+
+It starts a cluster of its own on this machine, or joins a running one, and asks one actor per worker for what the
+parent wants. It is two processes: one uses Ray; the other only waits for the end of the first or of the parent,
+whatever Ray does then, and ends every process that is left, at once.
+
+Messages from the parent: `begin` (once), `reach`, `drive`; `stop` while a trial is driven. Each is answered by frames,
+the last of which has `over` or is a refusal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import queue
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ironbench import units
+from ironbench.cluster import clocks
+from ironbench.cluster.clocks import Answer, Offset
+from ironbench.cluster.worker import BOOT, Worker
+from ironbench.errors import FailureError, InputError
+from ironbench.process import processes
+from ironbench.process.child import Channel, answer
+
+LOST_S = 5.0
+"""A worker that does not answer for so long is lost."""
+LATE_S = 30.0
+"""So long after the first worker is ready the last one must be, too."""
+_LOOK_S = 0.2
+_SOON_S = 0.005
+_QUESTIONS = 16
+"""For the time, of each worker."""
+_PATIENCE_S = 5.0
+_JOINED = "begin it with `ray start` on each machine, this one included: see docs/guide/many-machines.md"
+_CLUSTER_S = 20.0
+"""A running cluster, or the actors on it, must be there after so long."""
+_STORE_BYTES = 80 << 20
+"""Ray's least object store; results are far smaller."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_memory_monitor_refresh_ms": "0",  # whoever runs out of memory is the kernel's to choose
+    "RAY_enable_metrics_collection": "0",
+    "RAY_DEDUP_LOGS": "0",
+}
+
+
+def main(parent: Channel) -> None:
+    """The child's side."""
+    owner, prctl = os.pidfd_open(os.getppid()), ctypes.CDLL(None).prctl
+    # What Ray starts and leaves alone becomes a child of this process, which can then find it.
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    driver = os.fork()
+    if driver:
+        parent.close()
+        _guard(owner, driver)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    control = _Control(parent)
+    threading.Thread(target=control.listen, daemon=True).start()
+    control.serve()
+
+
+def _guard(owner: int, driver: int) -> NoReturn:
+    """Waits for the end of either; the exit status is the driver's."""
+    ended = os.pidfd_open(driver)
+    select.select([owner, ended], [], [])
+    status = os.waitpid(driver, os.WNOHANG)[1]
+    _end_all()
+    os._exit(abs(os.waitstatus_to_exitcode(status)))
+
+
+def _end_all() -> None:
+    """Ends every process below this one."""
+    deadline = time.monotonic() + 5.0
+    while time.monotonic() < deadline:
+        left = processes.below(os.getpid())
+        for one in left:
+            one.signal(signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not left:
+            return
+        time.sleep(0.01)
+
+
+def _require_answer(address: str, subject: str) -> None:
+    """InputError: nothing is there. Ray itself would try for half a minute."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _PATIENCE_S).close()
+    except (OSError, ValueError) as error:
+        cause = f"nothing answers there: {getattr(error, 'strerror', None) or error}"
+        raise InputError(subject, cause, _JOINED) from None
+
+
+class _LostError(Exception):
+    """A worker is gone, late, or does not answer."""
+
+
+class _Control:
+    def __init__(self, parent: Channel) -> None:
+        self._parent = parent
+        self._asked: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._workers: list[Any] = []
+        self._said: list[dict[str, Any]] = []
+        self._group: Any = None
+        self._address = ""
+
+    def listen(self) -> None:
+        while (frame := self._parent.receive()) is not None:
+            if "stop" in frame[0]:
+                self._stopping.set()
+            else:
+                self._asked.put(frame)
+        os._exit(0)
+
+    def serve(self) -> None:
+        while True:
+            asked, data = self._asked.get()
+            self._stopping.clear()
+            if asked["ask"] == "begin":
+                self._begin(asked)
+            elif asked["ask"] == "workers":
+                answer(self._parent, {"over": True, "workers": self._hired(asked["count"])})
+            elif asked["ask"] == "reach":
+                answer(self._parent, {"over": True, "reach": self._reach(asked["server"])})
+            elif asked["ask"] == "drive":
+                self._drive(_split(data, asked["bytes"]))
+
+    # The cluster.
+
+    def _begin(self, asked: dict[str, Any]) -> None:
+        os.environ |= _SETTINGS | {"PYTHONPATH": os.pathsep.join(asked["packages"])}
+        self._address = asked["address"]
+        for name in ("http_proxy", "https_proxy", "all_proxy"):  # gRPC would ask them for other machines of the cluster
+            os.environ.pop(name, None)
+            os.environ.pop(name.upper(), None)
+        if self._address:
+            _require_answer(self._address, asked["written"])
+        else:
+            # The only thing that keeps Ray on the loopback device (ray/_private/services.py, get_node_ip_address).
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+            # Nobody else on this machine can use it; without a token in the environment Ray writes one into ~/.ray.
+            os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        import ray
+
+        if self._address:
+            self._join(asked)
+        else:
+            ray.init(
+                num_cpus=0,
+                object_store_memory=_STORE_BYTES,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=asked["folder"],
+                _node_ip_address="127.0.0.1",
+            )
+        answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._machines()})
+
+    def _join(self, asked: dict[str, Any]) -> None:
+        """InputError: there is no such cluster, or it is of another version."""
+        import ray
+
+        travels = {"py_modules": asked["travels"], "env_vars": _SETTINGS}
+        try:
+            ray.init(
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                namespace=f"ironbench-{os.getpid()}",
+                runtime_env=travels,
+            )
+        except ConnectionError as error:
+            cause = " ".join(str(error).split()) or "nothing answers there"
+            raise InputError(asked["written"], f"this is no running Ray cluster: {cause}", _JOINED) from None
+        except ray.exceptions.AuthenticationError:
+            way_out = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token as the cluster has it"
+            raise InputError(asked["written"], "this Ray cluster asks for its token", way_out) from None
+        except RuntimeError as error:
+            cause = " ".join(str(error).split())[-300:]
+            same = "install the same versions of Ray and Python on every machine"
+            raise InputError(asked["written"], cause, same if "ersion" in cause else _JOINED) from None
+
+    def _machines(self) -> int:
+        """Those that can hold a worker."""
+        import ray
+
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        return sum(1 for node in nodes if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
+
+    def _hired(self, count: int) -> list[dict[str, Any]]:
+        """As many workers, on as many machines of a cluster; what they say of themselves."""
+        import ray
+        from ray.util.placement_group import placement_group, remove_placement_group
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        gone = [number for number, worker in enumerate(self._workers) if self._answers(worker) is None]
+        if self._address and (gone or count != len(self._workers)):
+            self._dismiss(range(len(self._workers)))
+            if self._group is not None:
+                remove_placement_group(self._group)
+            self._workers, gone = [], []
+            self._group = placement_group([{"CPU": 1}] * count, strategy="STRICT_SPREAD")
+            if not self._group.wait(_CLUSTER_S):
+                raise FailureError("Ray cluster", f"no {count} machines of it have a free CPU each")
+        self._dismiss(gone)
+        kept = [worker for number, worker in enumerate(self._workers) if number not in gone]
+        self._dismiss(range(count, len(kept)))
+        self._workers = kept[:count]
+        kind = ray.remote(Worker)
+        while len(self._workers) < count:
+            number = len(self._workers)
+            where: dict[str, Any] = {"num_cpus": 0}
+            if self._group is not None:
+                where = {"num_cpus": 1, "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, number)}
+            self._workers.append(kind.options(max_concurrency=8, max_restarts=0, **where).remote())
+        try:
+            self._said = list(ray.get([worker.hello.remote() for worker in self._workers], timeout=4 * _CLUSTER_S))
+            seen = ray.get([worker.machine.remote() for worker in self._workers], timeout=_CLUSTER_S)
+        except ray.exceptions.RayError as error:
+            raise FailureError("workers", f"they could not be started: {_first_line(error)}") from None
+        return [{**one, "machine": machine} for one, machine in zip(self._said, seen, strict=True)]
+
+    def _answers(self, worker: Any) -> int | None:
+        import ray
+
+        try:
+            return int(ray.get(worker.now.remote(), timeout=LOST_S))
+        except ray.exceptions.RayError:
+            return None
+
+    def _dismiss(self, numbers: Any) -> None:
+        import ray
+
+        for number in numbers:
+            if number < len(self._workers):
+                ray.kill(self._workers[number])
+
+    def _reach(self, server: dict[str, Any]) -> list[str]:
+        import ray
+
+        found: list[str] = ray.get([worker.reach.remote(server) for worker in self._workers], timeout=_CLUSTER_S)
+        return found
+
+    # A trial.
+
+    def _drive(self, plans: list[bytes]) -> None:
+        lost = ""
+        offsets: list[Offset] = []
+        try:
+            self._all(lambda number, worker: worker.begin.remote(plans[number]))
+            self._until({"ready", "done", "refused"})
+            offsets = self._offsets()
+            begin_ns = clocks.begin_ns(time.time_ns(), offsets)
+            self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
+            answer(self._parent, {"began": begin_ns})
+            self._until({"done", "refused"})
+        except _LostError as error:
+            lost = str(error)
+            answer(self._parent, {"lost": lost})
+        self._hand_over(offsets, lost)
+
+    def _until(self, phases: set[str]) -> None:
+        """All workers are in one of the phases. _LostError."""
+        stopped, first_s, told_s = False, 0.0, 0.0
+        soon = "ready" in phases
+        while True:
+            states = self._all(lambda _, worker: worker.state.remote())
+            if not soon or time.monotonic() - told_s > _LOOK_S:
+                told_s = time.monotonic()
+                answer(self._parent, {"states": states})
+            here = [state[0] in phases for state in states]
+            if all(here):
+                return
+            refused = any(state[0] == "refused" for state in states)
+            if (refused or self._stopping.is_set()) and not stopped:
+                stopped = True
+                self._all(lambda _, worker: worker.stop.remote())
+            if soon and any(here):
+                first_s = first_s or time.monotonic()
+                if time.monotonic() - first_s > LATE_S:
+                    late = self._name(here.index(False))
+                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after another was")
+            self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
+            if stopped:
+                time.sleep(_SOON_S)
+
+    def _all(self, ask: Callable[[int, Any], Any]) -> list[Any]:
+        """What every worker answers. _LostError."""
+        import ray
+
+        asked = [ask(number, worker) for number, worker in enumerate(self._workers)]
+        try:
+            return list(ray.get(asked, timeout=LOST_S))
+        except ray.exceptions.RayError:
+            pass
+        for number, one in enumerate(asked):
+            try:
+                ray.get(one, timeout=0.1)
+            except ray.exceptions.GetTimeoutError:
+                raise _LostError(f"{self._name(number)} did not answer for {units.span(LOST_S)}") from None
+            except ray.exceptions.RayError:
+                raise _LostError(f"{self._name(number)} was lost") from None
+        return list(ray.get(asked, timeout=LOST_S))
+
+    def _offsets(self) -> list[Offset]:
+        import ray
+
+        def asked(worker: Any) -> Answer:
+            sent_ns = time.time_ns()
+            theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
+            return Answer(sent_ns, theirs_ns, time.time_ns())
+
+        try:
+            return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._workers]
+        except ray.exceptions.RayError as error:
+            raise _LostError(f"a worker was lost while the clocks were compared: {_first_line(error)}") from None
+
+    def _hand_over(self, offsets: list[Offset], lost: str) -> None:
+        """Results of all that have one; of a trial that lost a worker, what the others have done by now."""
+        if lost:
+            self._end_rest()
+        for number, (found, data) in self._results(lost):
+            known = offsets[number] if offsets else Offset(0, 0)
+            same = self._said[number]["boot"] == _boot()
+            clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
+            answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
+        answer(self._parent, {"over": True, "lost": lost})
+
+    def _end_rest(self) -> None:
+        """Stops the workers that still answer, and waits a little for what they have."""
+        import ray
+
+        deadline = time.monotonic() + 2.0
+        waiting = list(self._workers)
+        while waiting and time.monotonic() < deadline:
+            asked = [worker.stop.remote() for worker in waiting]
+            ray.wait(asked, num_returns=len(asked), timeout=0.5)
+            states = [worker.state.remote() for worker in waiting]
+            done, _ = ray.wait(states, num_returns=len(states), timeout=0.5)
+            waiting = [one for one, state in zip(waiting, states, strict=True) if state in done and not _over(state)]
+
+    def _results(self, lost: str) -> Iterator[tuple[int, tuple[dict[str, Any], bytes]]]:
+        import ray
+
+        asked = [worker.result.remote() for worker in self._workers]
+        for number, one in enumerate(asked):
+            with contextlib.suppress(ray.exceptions.RayError):
+                yield number, ray.get(one, timeout=1.0 if lost else LOST_S)
+
+    def _name(self, number: int) -> str:
+        return f"worker {number + 1} on {self._said[number]['host']} (process {self._said[number]['pid']})"
+
+
+def _over(state: Any) -> bool:
+    """Also where nobody answers any more."""
+    import ray
+
+    try:
+        return ray.get(state, timeout=0.1)[0] in ("done", "refused")
+    except ray.exceptions.RayError:
+        return True
+
+
+def _split(data: bytes, lengths: list[int]) -> list[bytes]:
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(data[at : at + length])
+        at += length
+    return pieces
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _boot() -> str:
+    return Path(BOOT).read_text().strip()

@@ -1,0 +1,59 @@
+"""The workers that drove the trials: what each did, and whether one of them was the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench.analyse.study import Study
+from ironbench.analyse.workers import Workers
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import quantity
+from ironbench.report.section import Section
+from ironbench.units import span
+from ironbench.words import counted, grouped, in_percent
+
+PLACE = 1700
+_LEAD = (
+    "Each had its share of the clients, or of the rate, and its own clock; their times were merged bucket by bucket. "
+    "Throughput is a mean of the trials, the rest is the highest of them."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    tables = tuple((one.name, _table(one)) for one in study.workers)
+    yield Section("workers", "Who drove it", _LEAD, tables=tables, sentences=tuple(map(sentence, study.workers)))
+
+
+def sentence(one: Workers) -> str:
+    hosts = len({share.host for share in one.shares})
+    many = f"{counted(len(one.shares), 'worker')} on {counted(hosts, 'machine')}"
+    return f"{one.name}: {many} began each trial within {span(one.start_spread_s)}."
+
+
+def _table(one: Workers) -> Table:
+    head = (
+        "worker",
+        "machine",
+        "clients",
+        "throughput",
+        "p99",
+        "threads busy",
+        "machine busy",
+        "start",
+        "clock known to",
+    )
+    rows = tuple(
+        (
+            str(share.number),
+            share.host,
+            grouped(share.clients),
+            quantity(share.throughput, "1/s"),
+            "–" if share.p99_s is None else quantity(share.p99_s, "s"),
+            in_percent(share.threads_cpu_share),
+            "–" if share.machine_cpu_share is None else in_percent(share.machine_cpu_share),
+            f"+{span(share.start_s)}",
+            span(share.clock_error_s) if share.clock_error_s else "same clock",
+        )
+        for share in one.shares
+    )
+    return Table(head, rows)

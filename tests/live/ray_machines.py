@@ -1,0 +1,148 @@
+"""Two machines of a Ray cluster, as network namespaces with their own Ray nodes, and a third one with a server."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+RAY = Path(sys.executable).with_name("ray")
+PORT = 6379
+PATIENCE_S = 60.0
+
+
+def lacking() -> str:
+    """Why there can be none here; empty when there can."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return "network namespaces need root and ip(8)"
+    if not RAY.exists():
+        return "Ray is not installed"
+    tried = subprocess.run(["ip", "netns", "add", f"ibt{os.getpid()}"], capture_output=True, check=False)
+    if tried.returncode:
+        return "network namespaces are not permitted here"
+    subprocess.run(["ip", "netns", "del", f"ibt{os.getpid()}"], check=True)
+    return ""
+
+
+class RayMachines:
+    """Machine 1 has the head and is where commands run; this process is on the same network, at `here`."""
+
+    def __init__(self, count: int = 2) -> None:
+        number = os.getpid() % 200 + 20
+        self._bridge, self._names = f"ibr{os.getpid()}", [f"ib{os.getpid()}-{one + 1}" for one in range(count)]
+        self._network = f"10.77.{number}"
+        self.here = f"{self._network}.254"
+        self.address = f"{self._network}.1:{PORT}"
+        self._folder = Path(tempfile.mkdtemp(prefix="ibr", dir="/tmp"))
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        self.token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        proxies = {name for name in os.environ if name.lower().endswith("_proxy")}
+        self.environment = {name: value for name, value in os.environ.items() if name not in proxies} | self.token
+
+    def __enter__(self) -> RayMachines:
+        try:
+            self._connect()
+            for number in range(len(self._names)):
+                self._begin(number)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for node in self.nodes:
+            with_children = [str(node.pid), *_below(node.pid)]
+            for pid in with_children:
+                subprocess.run(["kill", "-KILL", pid], capture_output=True, check=False)
+            node.wait()
+        for name in self._names:
+            _ip("netns", "del", name, check=False)
+        _ip("link", "del", self._bridge, check=False)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def within(self, number: int = 0) -> list[str]:
+        """Put before a command, it runs on that machine."""
+        return ["ip", "netns", "exec", self._names[number]]
+
+    def delay(self, ms: int) -> bool:
+        """Every packet to and from machine 2 takes so long; whether the kernel can."""
+        return (
+            _ip("link", "show", check=False) == 0
+            and not subprocess.run(
+                [*self.within(1), "tc", "qdisc", "replace", "dev", "eth0", "root", "netem", "delay", f"{ms}ms"],
+                capture_output=True,
+                check=False,
+            ).returncode
+        )
+
+    def ended(self, number: int) -> list[str]:
+        """Ray's processes of a run on that machine: workers that are none of its own."""
+        pids = _below(self.nodes[number].pid)
+        return [pid for pid in pids if b"ray::Worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def _connect(self) -> None:
+        _ip("link", "add", self._bridge, "type", "bridge")
+        _ip("addr", "add", f"{self.here}/24", "dev", self._bridge)
+        _ip("link", "set", self._bridge, "up")
+        for number, name in enumerate(self._names):
+            ours, theirs = f"v{os.getpid()}{number}", "eth0"
+            _ip("netns", "add", name)
+            _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
+            _ip("link", "set", ours, "master", self._bridge, "up")
+            for words in (
+                ("addr", "add", f"{self._network}.{number + 1}/24", "dev", theirs),
+                ("link", "set", theirs, "up"),
+                ("link", "set", "lo", "up"),
+            ):
+                _ip("-n", name, *words)
+
+    def _begin(self, number: int) -> None:
+        own = f"{self._network}.{number + 1}"
+        where = (
+            ["--head", f"--port={PORT}", "--include-dashboard=false"] if number == 0 else [f"--address={self.address}"]
+        )
+        folder = self._folder / str(number)
+        temporary = [f"--temp-dir={folder}"]
+        sizes = ["--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats"]
+        with (self._folder / f"{number}.log").open("wb") as log:
+            node = subprocess.Popen(
+                [
+                    *self.within(number),
+                    str(RAY),
+                    "start",
+                    "--block",
+                    f"--node-ip-address={own}",
+                    *where,
+                    *sizes,
+                    *temporary,
+                ],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+                start_new_session=True,
+            )
+        self.nodes.append(node)
+        self._wait(number, node)
+
+    def _wait(self, number: int, node: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        said = self._folder / f"{number}.log"
+        while b"Ray runtime started" not in said.read_bytes():
+            assert node.poll() is None and time.monotonic() < deadline, said.read_text()
+            time.sleep(0.1)
+
+
+def _below(pid: int) -> list[str]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
+    return [*found, *(one for child in found for one in _below(int(child)))]
+
+
+def _ip(*words: str, check: bool = True) -> int:
+    return subprocess.run(["ip", *words], check=check, capture_output=True).returncode

@@ -1,0 +1,79 @@
+"""Workers on this machine, by a Ray cluster of their own: what they measure, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer
+from user import Begun, User, eventually
+
+from ironbench.process import processes
+
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("ray"), pytest.mark.timeout(120)]
+NULL = ("run", "select-only", "--engine", "null", "--clients", "4", "--workers", "2", "--think-time", "5ms")
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path / "user")
+
+
+def test_two_workers_share_clients_and_server_and_make_one_record(
+    user: User, raw_server: RawServer, database: str
+) -> None:
+    dsn = f"postgresql://postgres@127.0.0.1:{raw_server.port}/{database}"
+    words = ("--with", "scale=1", "--clients", "5", "--rate", "400", "--duration", "3s", "--warmup", "0.5s")
+    told = user("run", "tpcb-like", "--dsn", dsn, *words, "--workers", "2")
+    assert told.code in (0, 3), told.stderr
+    record = user.records()[-1]
+    assert record["metrics"]["workers"] == 2
+    assert record["metrics"]["start_spread_s"] < 0.05  # bench/cluster.py asks for a millisecond
+    assert record["metrics"]["throughput"] == pytest.approx(400, rel=0.2)
+    assert all(check["passed"] for check in record["checks"]), "commits of both workers are those of the server"
+    assert "2 workers on one machine" in record["conditions"]["workers"]
+    assert record["metrics"]["engine_cpu_cores"] > 0, "the server is observed from here"
+    assert (user.results / "trials" / record["id"] / "workers.json").exists()
+    shown = user("report", "-o", "report.md")
+    assert shown.code == 0, shown.stderr
+    assert "Who drove it" in (user.home / "report.md").read_text()
+
+
+def begun_below(begun: Begun) -> list[processes.ProcessId]:
+    """Everything that a trial by workers started, once it measures."""
+    assert eventually(lambda: len(processes.below(begun.process.pid)) >= 8, 60.0), "Ray's processes and two workers"
+    time.sleep(1.0)
+    return processes.below(begun.process.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_of_ray_stays_two_seconds_after_our_end(user: User, number: signal.Signals) -> None:
+    with user.begun(*NULL, "--duration", "60s", "--warmup", "0s") as begun:
+        begun.wait_for("starting 2 workers")
+        started = begun_below(begun)
+        os.kill(begun.process.pid, number)
+        deadline = time.monotonic() + 2.0
+        while any(one.alive() for one in started) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not [processes.command(one.pid) for one in started if one.alive()]
+
+
+def test_ray_is_imported_by_nobody_who_did_not_ask_for_workers(user: User) -> None:
+    code = (
+        "import atexit, sys; from ironbench.start import main; atexit.register(lambda: print('ray' in sys.modules)); "
+    )
+    words = ["run", "select-only", "--engine", "null", "--duration", "0.2s", "--warmup", "0s", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}sys.argv[1:] = {words}; main()"],
+        env=user.environment,
+        cwd=user.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] == "False", done.stderr

@@ -1,0 +1,171 @@
+"""A trial in parts: how it is cut, how clocks are compared, how the parts become one result. Without Ray."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from factories import DISK, Shelf, record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench import _core
+from ironbench.analyse.workers import by_worker
+from ironbench.cluster import clocks, merge, parts
+from ironbench.cluster.clocks import Answer
+from ironbench.cluster.merge import Part
+from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.errors import InputError
+from ironbench.model.driven import Driven
+from ironbench.model.system import Load
+from ironbench.model.workers import Worker
+from ironbench.record import judge
+from ironbench.workloads import ScriptSource
+
+SCRIPT = ScriptSource("s", "\\set a random(1, 1000000)\nSELECT :a, :client_id;\n", 1)
+NULL = {"kind": "null", "service_ns": 0}
+
+
+def plan(load: Load) -> bytes:
+    return compiled_plan(NULL, Tasks([SCRIPT]), load, ())
+
+
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_every_client_and_all_of_the_rate_are_in_one_part(clients: int, workers: int) -> None:
+    workers = min(clients, workers)
+    cut = [msgspec.json.decode(one) for one in parts.cut(plan(Load(clients=clients, rate=900.0)), workers)]
+    assert sum(one["clients"] for one in cut) == clients
+    assert math.isclose(sum(one["schedule"]["rate"] for one in cut), 900.0)
+    firsts = [one["part"]["first_client"] for one in cut]
+    assert firsts == [sum(one["clients"] for one in cut[:number]) for number in range(workers)]
+    assert len({one["threads"] for one in cut}) == 1
+
+
+def test_more_workers_than_clients_are_refused() -> None:
+    with pytest.raises(InputError, match="3 workers have 2 clients"):
+        parts.require(Load(clients=2, workers=3))
+
+
+def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
+    """20 ms there and 20 ms back with queues on both ways, a clock that is 5 s ahead: as of issue 23."""
+    dice, ahead_ns = random.Random(1), 5_000_000_000
+
+    def answer(at_ns: int) -> Answer:
+        there, back = (20_000_000 + int(dice.expovariate(1 / 3e6)) for _ in range(2))
+        return Answer(at_ns, at_ns + there + ahead_ns, at_ns + there + back)
+
+    for _ in range(100):
+        found = clocks.offset(answer(number * 10**8) for number in range(16))
+        assert abs(found.ns - ahead_ns) <= min(found.error_ns, 2_000_000)
+        assert clocks.begin_ns(7, [found]) > 7 + 40_000_000
+
+
+def driven(load: Load, workers: int) -> list[bytes]:
+    """The parts of a trial, one after the other: the null engine does not mind."""
+    results = []
+    for one in parts.cut(plan(load), workers):
+        progress = _core.Progress()
+        progress.begin_at(1)
+        results.append(_core.drive(one, progress).to_bytes())
+    return results
+
+
+def part(number: int, result: bytes, offset_ns: int = 0, **said: Any) -> Part:
+    known = {"host": f"m{number}", "here": False, "machine": {}, **said}
+    stat = {"began": "cpu 0 0 0 0\nctxt 1\n", "ended": "cpu 95 0 0 5\nctxt 2\n"}
+    return Part(number, known, {"offset_ns": offset_ns, "error_ns": 300_000, "same": False}, stat, result)
+
+
+def test_parts_together_are_one_trial_of_all_clients() -> None:
+    load = Load(clients=5, duration_s=None, transactions=200, workers=3)
+    results = driven(load, 3)
+    found = merge.driven([part(n, one) for n, one in enumerate(results)], load, {"samples": {}}, 0, "", "now")
+    whole = found.summary
+    assert whole["transactions"] == whole["scripts"][0]["transactions"] == 1000
+    assert whole["clients"] == 5 and whole["threads"] == 3
+    assert found.histograms["response_time"].count == 1000
+    assert [one.clients for one in found.workers] == [1, 2, 2]
+    assert sum(one.transactions for one in found.workers) == 1000
+    assert found.workers[0].machine_cpu_share == pytest.approx(0.95)
+    assert found.metrics["workers"] == 3 and found.metrics["worker_clock_error_s"] == pytest.approx(3e-4)
+    assert whole["client_cpu_here_s"] == 0.0
+
+
+def test_buckets_of_parts_add_up_and_percentiles_are_of_all() -> None:
+    load = Load(clients=4, duration_s=1.0, workers=2)
+    results = driven(load, 2)
+    sums: dict[float, int] = {}
+    for one in results:
+        for low, _, count in _core.DriveResult.from_bytes(one).histograms["response_time"].buckets():
+            sums[low] = sums.get(low, 0) + count
+    whole = _core.DriveResult.merged(results)
+    assert {low: count for low, _, count in whole.histograms["response_time"].buckets()} == sums
+
+
+def test_a_start_is_placed_by_our_clock() -> None:
+    load = Load(clients=2, duration_s=None, transactions=5, workers=2)
+    early, late = driven(load, 2)
+    ahead_ns = 5_000_000_000
+    apart_s = [
+        msgspec.json.decode(_core.DriveResult.from_bytes(one).summary)["started_unix_s"] for one in (early, late)
+    ]
+    offset_ns = int((apart_s[1] - apart_s[0]) * 1e9) - 2_000_000  # of which 2 ms are not the clock's
+    found = merge.driven([part(0, early), part(1, late, offset_ns)], load, {"samples": {}}, 0, "", "now")
+    assert found.metrics["start_spread_s"] == pytest.approx(0.002, abs=1e-5)
+    assert ahead_ns
+
+
+def test_what_a_client_draws_does_not_depend_on_the_number_of_workers() -> None:
+    """Which scripts the clients chose, all together, by their own streams of random numbers."""
+    scripts = [ScriptSource(name, f"SELECT '{name}';\n", weight) for name, weight in (("a", 1), ("b", 2), ("c", 5))]
+    load = Load(clients=6, duration_s=None, transactions=101, seed=7)
+    whole = compiled_plan(NULL, Tasks(scripts), load, ())
+
+    def chosen(workers: int) -> list[int]:
+        each = []
+        for one in parts.cut(whole, workers):
+            progress = _core.Progress()
+            progress.begin_at(1)
+            each.append(msgspec.json.decode(_core.drive(one, progress).summary)["scripts"])
+        return [sum(script["transactions"] for script in same) for same in zip(*each, strict=True)]
+
+    alone = msgspec.json.decode(_core.drive(whole).summary)["scripts"]
+    assert chosen(1) == chosen(3) == chosen(6) == [script["transactions"] for script in alone]
+
+
+def test_a_lost_worker_voids_the_trial_and_keeps_what_the_others_did() -> None:
+    load = Load(clients=2, duration_s=None, transactions=50, workers=2)
+    (first, _) = driven(load, 2)
+    found = merge.driven([part(0, first)], load, {"samples": {}}, 0, "worker 2 on m1 was lost", "now")
+    assert judge.status(found, ()) == (judge.Status.VOIDED, "worker 2 on m1 was lost")
+    assert found.summary["transactions"] == 50
+
+
+def test_seconds_of_workers_pool_their_variance() -> None:
+    assert merge.second([(1.0, 2, 0, 1.0, 0.0), (1.0, 2, 1, 3.0, 0.0)]) == (1.0, 4, 1, 2.0, 1.0)
+    nothing = merge.second([(1.0, 0, 0, math.nan, math.nan)])
+    assert nothing[:3] == (1.0, 0, 0) and math.isnan(nothing[3])
+
+
+def test_a_worker_that_is_the_limit_is_named() -> None:
+    worker = Worker(2, "beta", 4, 100, 0, 2.0, threads_cpu_share=0.97)
+    idle = Worker(1, "alpha", 4, 100, 0, 2.0, threads_cpu_share=0.2)
+    summary = {"elapsed_s": 2.0, "transactions": 200, "failed": 0, "errors": {}, "io": "null"}
+    found = Driven("now", alive=True, summary=summary, workers=(idle, worker))
+    (warning,) = judge._client(Load(workers=2, clients=8), found)
+    assert warning.code == "client-saturated" and "worker 2 (beta)" in warning.text and "97" in warning.text
+    assert not judge._client(Load(workers=2, clients=8), Driven("now", True, summary=summary, workers=(idle,)))
+
+
+def test_the_report_shows_the_worst_of_each_worker_and_the_mean_of_its_throughput() -> None:
+    records = [record(DISK, 4, 100.0, block=number) for number in range(2)]
+    one, two = (
+        Worker(1, "m", 4, count, 0, 2.0, share, response_time_p99_s=p99)
+        for count, share, p99 in ((100, 0.1, 0.5), (300, 0.3, 0.2))
+    )
+    archive = Shelf(crews={records[0].id: (one,), records[1].id: (two,)})
+    ((share,),) = [found.shares for found in by_worker([("a", records)], archive)]
+    assert (share.throughput, share.p99_s, share.threads_cpu_share) == (100.0, 0.5, 0.3)
