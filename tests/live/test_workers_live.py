@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -77,3 +78,49 @@ def test_ray_is_imported_by_nobody_who_did_not_ask_for_workers(user: User) -> No
         check=False,
     )
     assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
+LAB = """question = "Is it the same load?"
+
+[system]
+engine = "null"
+
+[workload]
+name = "select-only"
+
+[load]
+clients = 2
+think_time = "5ms"
+duration = "1s"
+warmup = "0s"
+
+[vary]
+workers = [1, 2]
+
+[measure]
+repeats = 6
+margin = 0.5
+quiet = "0s"
+"""
+
+
+def workers_of(begun: Begun) -> list[processes.ProcessId]:
+    return [one for one in processes.below(begun.process.pid) if processes.command(one.pid) == "ray::Worker"]
+
+
+@pytest.mark.long
+def test_a_trial_whose_worker_is_lost_is_voided_and_the_lab_tries_it_again(user: User) -> None:
+    (user.home / "lab.toml").write_text(LAB)
+    with user.begun("lab", "run", "lab.toml", "--results", "lab") as begun:
+        begun.wait_for("starting")
+        assert eventually(lambda: bool(workers_of(begun)), 60.0)
+        time.sleep(3.0)
+        assert workers_of(begun)[0].signal(signal.SIGKILL)
+        told, _ = begun.end(within_s=150.0)
+    assert told.code in (0, 3), told.stderr
+    records = [json.loads(path.read_text()) for path in (user.home / "lab").glob("trials/*/record.json")]
+    voided = [record for record in records if record["status"] == "voided"]
+    assert len(voided) == 1 and "was lost" in voided[0]["cause"], told.stderr
+    again = [record for record in records if record["cell"]["name"] == voided[0]["cell"]["name"]]
+    assert sum(record["block"] == voided[0]["block"] and record["status"] != "voided" for record in again) == 1
+    assert len(records) == 13

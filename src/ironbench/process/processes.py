@@ -76,11 +76,11 @@ def children(pid: int) -> list[int]:
 
 def below(pid: int) -> list[ProcessId]:
     """Every process that it or one of these has started and that runs still."""
-    found, each = list[int](), children(pid)
-    while each:
-        found += each
-        each = [child for one in each for child in children(one)]
-    return [one for number in found if (one := identify(number)) is not None]
+    parents = {one: int(fields[_STAT_PPID]) for one in _pids() if (fields := _stat(one)) is not None}
+    found, each = set[int](), {pid}
+    while each := {one for one, of in parents.items() if of in each} - found:
+        found |= each
+    return [one for number in sorted(found) if (one := identify(number)) is not None]
 
 
 def parent(pid: int) -> int | None:
