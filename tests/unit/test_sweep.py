@@ -11,7 +11,7 @@ from ironbench.errors import InputError
 from ironbench.model.system import Cell, Choice, Load, System
 from ironbench.plan import resolve
 from ironbench.plan.sections import LoadSection
-from ironbench.plan.sweep import CONFIRMATIONS, plan
+from ironbench.plan.sweep import CONFIRMATIONS, plan, search
 
 SYSTEM, CHOICE, DEFAULT = System("null", "test"), Choice("select-only"), Load()
 
@@ -61,3 +61,29 @@ def test_a_load_that_cannot_be_driven_is_refused_before_anything_starts(load: Lo
         resolve.validate(load)
     assert caught.value.subject == subject
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("written", "metric", "most"),
+    [
+        ("response_time_p99_s=20ms", "response_time_p99_s", 0.02),
+        ("engine_cpu_cores = 1.4", "engine_cpu_cores", 1.4),
+        ("cpu_user_share=70%", "cpu_user_share", 0.7),
+        ("device_queue_depth{role=log}=4", "device_queue_depth{role=log}", 4.0),
+    ],
+)
+def test_a_limit_is_on_any_metric_that_gets_worse_of_the_whole_or_of_a_part(
+    written: str, metric: str, most: float
+) -> None:
+    found = search("auto:1-8", None, [written], 1)
+    assert found is not None
+    (limit,) = found.limits
+    assert (limit.metric, limit.most) == (metric, pytest.approx(most))
+
+
+@pytest.mark.parametrize(
+    "written", ["response_time_p99_s", "device_queue_depth{role=log}", "throughput=5", "nothing=1"]
+)
+def test_a_limit_that_is_none_is_refused(written: str) -> None:
+    with pytest.raises(InputError):
+        search("auto:1-8", None, [written], 1)

@@ -158,7 +158,7 @@ def _range(field: str, text: str) -> tuple[int, int]:
 
 
 def _limit(text: str) -> Limit:
-    name, equals, value = (part.strip() for part in text.partition("="))
+    name, equals, value = (part.strip() for part in text.rpartition("="))  # a name may have a part: {role=log}
     if not equals:
         hint = "write for example response_time_p99_s=20ms"
         raise InputError(written("load.limit"), f"{quoted(text)} is not METRIC=VALUE", hint)
