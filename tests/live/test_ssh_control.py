@@ -141,7 +141,7 @@ def test_a_link_that_is_lost_undoes_what_was_changed_and_voids_the_trial(
         told, _ = begun.end()
     assert told.code == 1, told.stderr
     record = user.records()[-1]
-    assert record["status"] == "voided" and "the link was lost" in record["cause"]
+    assert (record["status"], "the link was lost" in record["cause"]) == ("voided", True), record["cause"]
 
 
 @pytest.mark.skipif(not DROPS, reason="page caches cannot be dropped here")

@@ -71,3 +71,15 @@ def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
     assert [row.cores for row in rows] == [1, 2]
     shown = [balance(side, MACHINE)[2] for side in (held, free)]
     assert [(entry.name, entry.value) for entry in shown] == [("clients per core", 1), ("clients per core", 0.5)]
+
+
+def test_the_cores_of_a_watched_server_are_those_of_its_machine_and_not_shared_with_the_clients() -> None:
+    there = System("postgres", "there", dsn="postgresql://db/bench", server="ssh://db")
+    one = replace(record(there, 8), machine="m0", server_machine="m1")
+    entry = balance([one], MACHINE)[2]
+    assert (entry.value, entry.note) == (4, "2 cores")
+    ours = {"cpu": {"cores": 64}}
+    row = costs(None, Sheet({}), Measured({"there": [one]}, {"m0": ours, "m1": MACHINE})).rows[0]
+    assert row.cores == 2
+    places = own([one], Shelf([one]), "score", Sheet({}), "")
+    assert all(place.cores == 2 for group in places for place in group.places)

@@ -11,7 +11,16 @@ from types import MappingProxyType
 from typing import Any
 
 from ironbench import engines, units, workloads
-from ironbench.analyse.subjects import bare, cores_held, counted_in, held_to, leading, machine_cores, sessions
+from ironbench.analyse.subjects import (
+    bare,
+    cores_held,
+    counted_in,
+    held_to,
+    leading,
+    machine_cores,
+    machine_of,
+    sessions,
+)
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
 from ironbench.model.record import Record
@@ -79,7 +88,8 @@ def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]
     words = counted(cores, "core")
     if held_to(record):
         return cores, f"{words} given to the {'threads' if of_threads else 'engine'}"
-    return cores, words if of_threads else f"{words}, shared with the clients"
+    alone = of_threads or record.server_machine not in ("", record.machine)
+    return cores, words if alone else f"{words}, shared with the clients"
 
 
 def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
@@ -115,12 +125,12 @@ class _Device:
 
 def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
-    return device.entry("bandwidth used per core", "bytes/s", _over(used, cores), records[0].machine)
+    return device.entry("bandwidth used per core", "bytes/s", _over(used, cores), machine_of(records[0]))
 
 
 def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
-    return device.entry("operations used per core", "1/s", _over(used, cores), records[0].machine)
+    return device.entry("operations used per core", "1/s", _over(used, cores), machine_of(records[0]))
 
 
 def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | None:

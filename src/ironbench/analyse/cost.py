@@ -11,7 +11,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.curve import at_its_peak, highest, score_of
 from ironbench.analyse.differences import differing, facts_of
-from ironbench.analyse.subjects import cores_held, held_to, machine_cores, work, work_name
+from ironbench.analyse.subjects import cores_held, held_to, machine_cores, machine_of, work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
@@ -173,7 +173,7 @@ def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, curre
 
 
 def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> Row:
-    own = cores_held(records[0], machine_cores(machines.get(records[0].machine, {})))
+    own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
     return Row(name, None, own, did.score, False, "records", did.target, did.basis)
 
 
@@ -218,7 +218,7 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
     groups: list[list[Record]] = []
     for record in records:
         for group in groups:
-            if (group[0].system, group[0].machine) == (record.system, record.machine):
+            if (group[0].system, machine_of(group[0])) == (record.system, machine_of(record)):
                 group.append(record)
                 break
         else:
@@ -227,7 +227,7 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
         return dict(zip([label], groups, strict=False))
     facts = [
         {name: value for name, value in facts_of(group[0]).items() if name.startswith("system.")}
-        | {"machine": group[0].machine}
+        | {"machine": machine_of(group[0])}
         for group in groups
     ]
     rows = differing(facts)
@@ -287,11 +287,12 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
 def _contradictions(
     offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """One sentence each. None for a running server (`--dsn`), which may be on another machine than the recorded one."""
-    if not records or records[0].system.dsn:
+    """One sentence each. None for a running server (`--dsn`) whose machine nobody watched: it may be another than the
+    recorded one."""
+    if not records or (records[0].system.dsn and not records[0].server_machine):
         return
     record = records[0]
-    machine = machines.get(record.machine, {})
+    machine = machines.get(machine_of(record), {})
     cores, held = cores_held(record, machine_cores(machine)), held_to(record)
     differing = []
     if cores is not None and cores != offer.cores:

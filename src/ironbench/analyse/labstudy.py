@@ -25,7 +25,7 @@ from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.shares import Waterfall, waterfall
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
-from ironbench.analyse.subjects import counted_in, work_name
+from ironbench.analyse.subjects import counted_in, machine_of, work_name
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
@@ -185,7 +185,7 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) 
         trials,
         metrics_of(usable, [lab.method.metric], archive).get(lab.method.metric),
         _budget(usable),
-        balance(usable, archive.machine(usable[0].machine), archive.engine(usable[0].engine)) if usable else (),
+        balance(usable, archive.machine(machine_of(usable[0])), archive.engine(usable[0].engine)) if usable else (),
         where_time_goes(usable),
     )
 

@@ -18,7 +18,7 @@ from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing
 from ironbench.analyse.rate import Rate, Ratios
 from ironbench.analyse.study import facts
-from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, work_name
+from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, machine_of, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -135,8 +135,8 @@ def leads(
         require_one_system(name, {work: side[work] for work in both}, archive)
     pairs = [(sides[0][work][0], sides[1][work][0]) for work in both]
     rows = [row for pair in pairs for row in differences([facts(one, archive) for one in pair])]
-    machines = [archive.machine(one.machine) for one in pairs[0]]
-    ratio, kind = _hertz(*machines) if pairs[0][0].machine != pairs[0][1].machine else (1.0, "")
+    machines = [archive.machine(machine_of(one)) for one in pairs[0]]
+    ratio, kind = _hertz(*machines) if machine_of(pairs[0][0]) != machine_of(pairs[0][1]) else (1.0, "")
     works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
     names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(

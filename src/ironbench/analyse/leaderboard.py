@@ -10,7 +10,16 @@ from ironbench import units, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.curve import CONFIRMATION, Peak, basis, curve, score_of
-from ironbench.analyse.subjects import Subject, by_work, cores_held, held_to, machine_cores, subjects, work_name
+from ironbench.analyse.subjects import (
+    Subject,
+    by_work,
+    cores_held,
+    held_to,
+    machine_cores,
+    machine_of,
+    subjects,
+    work_name,
+)
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import metric
 from ironbench.catalogue.prices import Sheet
@@ -172,7 +181,7 @@ def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
 
 def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: Sheet, licence: str) -> Place:
     record = peak.trials[0]
-    machine = archive.machine(record.machine)
+    machine = archive.machine(machine_of(record))
     cpu, held = machine.get("cpu", {}), held_to(record)
     cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
     other = {"clients": str(peak.clients), "rests on": basis(peak)}

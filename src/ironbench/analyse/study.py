@@ -21,7 +21,7 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.statements import Times, times
-from ironbench.analyse.subjects import Subject, by_work, counted_in, sessions, subjects, work_name
+from ironbench.analyse.subjects import Subject, by_work, counted_in, machine_of, sessions, subjects, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
 from ironbench.model.record import Record
@@ -357,7 +357,7 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
         timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
         budgets(bars),
         waits(bars, events),
-        balance(at_peak, archive.machine(reference.machine), archive.engine(reference.engine)) if at_peak else (),
+        balance(at_peak, archive.machine(machine_of(reference)), archive.engine(reference.engine)) if at_peak else (),
         little(timelines.typical(at_peak)) if at_peak else None,
         run_command(subject.records),
         (*doubts(subject.records), *filter(None, [shortfall(own)])),

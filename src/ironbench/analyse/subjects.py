@@ -184,6 +184,11 @@ def held_to(record: Record) -> tuple[int, ...]:
     return system.server_cpus or ()
 
 
+def machine_of(record: Record) -> str:
+    """Key of the machine that its work was done by: the server's where that is elsewhere."""
+    return record.server_machine or record.machine
+
+
 def machine_cores(machine: Mapping[str, Any]) -> int | None:
     """Physical cores by its fingerprint; None: unknown."""
     cores = (machine.get("cpu") or {}).get("cores")

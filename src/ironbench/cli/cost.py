@@ -70,7 +70,9 @@ def compared(
     records: dict[str, list[Record]] = {}
     for record in trials:
         records.setdefault(record.system.label, []).append(record)
-    machines = {key: store.machine(key) for key in dict.fromkeys(record.machine for record in trials)}
+    from ironbench.analyse.subjects import machine_of
+
+    machines = {key: store.machine(key) for key in dict.fromkeys(map(machine_of, trials))}
     if declared and selection:
         declared = _in_order(declared, list(records))
     found = costs(declared, sheet, Measured(records, machines, store), wanted, currency)

@@ -52,7 +52,7 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
     for record in records:
         _add(writer, store, record)
     shared = {
-        "machines": {record.machine for record in records},
+        "machines": {key for record in records for key in (record.machine, record.server_machine)},
         "engines": {record.engine for record in records},
         "scripts": {key for record in records for key in record.scripts.values()},
     }
