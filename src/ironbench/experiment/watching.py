@@ -70,12 +70,11 @@ class Watching:
             there = link.to(address.parse(self.server))
             machine = tree.fetched(there)
             place = engines.get(self.session.engine).administration.whereabouts(self.session, machine)
+            every = observe.sources(cast(Session, _There(self.session, place)), True, machine, self.load.clients)
+            self._begin(machine, place)
         except IronbenchError as error:
             self._warnings.append(Warning(UNSEEN, f"the server's machine could not be watched: {error}"))
             return [one for one in observe.sources(self.session, True, Tree(), self.load.clients) if one.kind != "file"]
-        self._begin(machine, place)
-        seen = cast(Session, _There(self.session, place))
-        every = observe.sources(seen, True, machine, self.load.clients)
         theirs = [one for one in every if one.kind == "file" and not one.target.startswith(_OF_READERS)]
         self._watch = Watch(there, theirs, self.load.duration_s)
         self._watch.begin()
