@@ -57,7 +57,7 @@ impl Outcome {
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let histograms = self.histograms.iter().map(|(name, h)| (name.clone(), h.to_bytes())).collect();
+        let histograms = self.histograms.iter().map(|(name, h)| (name.clone(), h.to_pairs())).collect();
         let packed = Packed {
             summary: self.summary.clone(),
             timeline: self.timeline.clone(),
@@ -73,7 +73,11 @@ impl Outcome {
     /// Input: these are not the bytes of an outcome.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let packed = Packed::decode(bytes)?;
-        let histograms = packed.histograms.iter().map(|(name, h)| Ok((name.clone(), Histogram::from_bytes(h)?)));
+        let histograms = packed.histograms.iter().map(|(name, pairs)| {
+            let mut histogram = Histogram::new();
+            histogram.add_pairs(pairs)?;
+            Ok((name.clone(), histogram))
+        });
         Ok(Self {
             summary: packed.summary,
             timeline: packed.timeline,
