@@ -215,3 +215,12 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_the_details_and_exit_1(tmp_
     assert "Traceback" in details and "in broken" in details
     for secret in ("pa55w0rd!", "S3cr3t"):
         assert secret not in details and secret not in message
+
+
+def test_a_command_starts_without_pydantic() -> None:
+    script = "import sys; sys.argv = ['ironbench', 'list', 'engines']\nfrom ironbench.start import main\n"
+    script += (
+        "try: main()\nfinally: print([name for name in sys.modules if name.startswith('pydantic')], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr.strip() == "[]", done.stderr

@@ -87,6 +87,7 @@ def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
     from ironbench import streams
     from ironbench.cli.mistakes import refuse_repeated, refuse_unprintable
+    from ironbench.cli.plain import without_pydantic
 
     streams.prepare()
     # To read all verbs takes longer than many an answer.
@@ -95,6 +96,7 @@ def main() -> None:
         refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
         command = typer.main.get_command(asked)
+        without_pydantic(command)
         # Not `asked(…)`: it turns Ctrl-C into an exit code of 130 without a word.
         with command.make_context("ironbench", sys.argv[1:]) as context:
             code = command.invoke(context) or 0
