@@ -11,6 +11,7 @@ __all__ = [
     "DriveResult",
     "Histogram",
     "Kernels",
+    "LdapConnection",
     "LiveDevice",
     "LoadProgress",
     "MysqlConnection",
@@ -258,6 +259,27 @@ class MysqlConnection:
     def parameter(self, name: str) -> str | None:
         """`server_version` as the server greets with it, such as `10.11.6-MariaDB`; None for all others."""
     connection_id: int
+    tls: bool
+    def close(self) -> None: ...
+
+@final
+class LdapConnection:
+    """A blocking connection to a directory server for everything outside the timed window."""
+
+    def __new__(cls, connection: bytes) -> LdapConnection:
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
+    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Runs one operation; of a search the entries: DN, then the attributes asked for by name, values by lines.
+
+        FailureError, with the result code as `number`."""
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        """Entries, and when the operation was submitted and the last of its answer taken, as `time.perf_counter`."""
+    def columns(self) -> list[str]:
+        """`dn` and the attributes of the last search."""
+    def changes(self) -> int:
+        """Entries that the last `query` changed or found."""
+    def copy_in(self, sql: str, data: bytes) -> int:
+        """Adds the entries of an LDIF, several at a time; `sql` is of no account."""
     tls: bool
     def close(self) -> None: ...
 

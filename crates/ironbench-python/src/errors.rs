@@ -13,7 +13,7 @@ pub fn raise(error: Error) -> PyErr {
         Kind::Input => InputError::new_err(arguments),
         Kind::Failure => FailureError::new_err(arguments),
     };
-    if error.sqlstate.is_empty() {
+    if error.sqlstate.is_empty() && error.number == 0 {
         return raised;
     }
     Python::attach(|py| {

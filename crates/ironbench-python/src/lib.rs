@@ -11,6 +11,7 @@ mod drive;
 mod errors;
 mod histogram;
 mod kernels;
+mod ldap;
 mod live;
 mod mysql;
 mod rows;
@@ -38,6 +39,8 @@ mod _core {
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]
     use crate::kernels::{Kernels, mandelbrot_png};
+    #[pymodule_export]
+    use crate::ldap::LdapConnection;
     #[pymodule_export]
     use crate::live::LiveDevice;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! pgbench scripts for Python: checked before anything is started, and rehearsed without a database.
 
 use ironbench_core::Error;
+use ironbench_core::drive::ldap::Operations;
 use pgbench_script::{Automatic, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
 use pyo3::prelude::*;
 
@@ -22,9 +23,15 @@ pub fn compile_scripts(
         "library" => program.check_library(),
         "mysql_prepared" => program.check_mysql_prepared(),
         "mysql_simple" => program.check_mysql_simple(),
+        "ldap" => {
+            Operations::of(&program, "").map_err(raise)?;
+            Ok(())
+        }
         _ => {
             let error = Error::input(format!("protocol \"{protocol}\""), "this is no protocol");
-            return Err(raise(error.hint("known: extended, library, mysql_prepared, mysql_simple, prepared, simple")));
+            return Err(raise(
+                error.hint("known: extended, ldap, library, mysql_prepared, mysql_simple, prepared, simple"),
+            ));
         }
     };
     checked.map_err(refuse)?;

@@ -49,6 +49,7 @@ impl Bystander {
             Some(Server::Mysql(connection)) => {
                 self.run::<mysql::Session>(orders, &mysql::Connector::new(connection)?, poll)
             }
+            Some(Server::Ldap(_)) => Err(Error::input("bystander", "a directory has no tables to watch")),
             None => Err(Error::input("bystander", "only a server has connections to open")),
         })
     }

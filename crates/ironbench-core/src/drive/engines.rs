@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
 use super::event_loop::EventLoop;
+use super::ldap::{LdapScript, Operations};
 use super::mysql::{MysqlScript, Statements as MysqlStatements};
 use super::null::NullScript;
 use super::opening;
@@ -18,9 +19,9 @@ use crate::wire::library::Library;
 use crate::wire::transport::epoll::{Epoll, Socket};
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
-use crate::wire::{Stream, mysql as mysql_wire, postgres as postgres_wire, sqlite};
+use crate::wire::{Stream, ldap as ldap_wire, mysql as mysql_wire, postgres as postgres_wire, sqlite};
 use crate::{Error, Result};
-use pgbench_script::Program;
+use pgbench_script::{Program, Seeds};
 
 pub type Poll<'a> = &'a mut dyn FnMut() -> bool;
 
@@ -48,6 +49,16 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             let script = |client, session: &mysql_wire::Connected| {
                 let cached = session.caches_columns();
                 MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed)
+            };
+            served(orders, *io, connect, script, poll)
+        }
+        Engine::Ldap { connection, io } => {
+            let operations = Operations::of(program, &connection.base)?;
+            let connector = ldap_wire::Connector::new(connection.clone())?;
+            let connect = || connector.connect_until(orders.control.stopped());
+            let (timed, letters) = (orders.plan.statements, Seeds::new(!orders.plan.seed, orders.clients(), true));
+            let script = |client, _: &ldap_wire::Connected| {
+                LdapScript::new(clients.client(client), &operations, letters.client(client), timed)
             };
             served(orders, *io, connect, script, poll)
         }
@@ -132,6 +143,16 @@ trait Opened: Send {
 }
 
 impl Opened for postgres_wire::Connected {
+    fn is_tls(&self) -> bool {
+        self.stream.is_tls()
+    }
+
+    fn stream(self) -> (Stream, Vec<u8>) {
+        (self.stream, self.unread)
+    }
+}
+
+impl Opened for ldap_wire::Connected {
     fn is_tls(&self) -> bool {
         self.stream.is_tls()
     }

@@ -7,6 +7,7 @@ pub mod engines;
 mod event_loop;
 pub mod jobs;
 mod kind;
+pub mod ldap;
 pub mod merge;
 mod mysql;
 mod null;
@@ -116,7 +117,7 @@ fn clients(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
 fn threads(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     match plan.engine {
         Engine::Sqlite { .. } | Engine::Called {} => clients(plan, jobs),
-        Engine::Postgres { .. } | Engine::Mysql { .. } | Engine::Null { .. } => plan.threads,
+        Engine::Postgres { .. } | Engine::Mysql { .. } | Engine::Ldap { .. } | Engine::Null { .. } => plan.threads,
     }
 }
 
@@ -178,11 +179,12 @@ fn compile(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<Program> {
     if let Some(jobs) = jobs {
         jobs.check(&program)?;
     }
-    match plan.engine {
+    match &plan.engine {
         Engine::Sqlite { .. } | Engine::Called {} => program.check_library()?,
         Engine::Postgres { protocol: Protocol::Simple, .. } => program.check_simple()?,
         Engine::Mysql { protocol: Protocol::Simple, .. } => program.check_mysql_simple()?,
         Engine::Mysql { .. } => program.check_mysql_prepared()?,
+        Engine::Ldap { connection, .. } => drop(ldap::Operations::of(&program, &connection.base)?),
         Engine::Postgres { .. } | Engine::Null { .. } => {}
     }
     Ok(program)

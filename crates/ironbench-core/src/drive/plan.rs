@@ -72,6 +72,11 @@ pub enum Engine {
         /// Run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
         pragmas: Vec<String>,
     },
+    /// A directory. Its commands are operations as `wire::ldap::operation` reads them.
+    Ldap {
+        connection: LdapConnection,
+        io: Io,
+    },
     /// Its connections are objects that the caller brings (`drive::called`): a driver in another language.
     Called {},
     /// Answers at once, or after `service_ns` without using CPU: measures the harness.
@@ -148,12 +153,50 @@ impl std::fmt::Debug for MysqlConnection {
     }
 }
 
-/// Where a server listens. The two have no field in common beyond those that both need, so either tells itself.
+/// Where a directory server listens.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LdapConnection {
+    /// Path of its Unix socket; None: `host` and `port`.
+    #[serde(default)]
+    pub socket: Option<String>,
+    pub host: String,
+    pub port: u16,
+    /// TLS from the first byte; else `tls` other than `disable` asks for StartTLS.
+    pub ldaps: bool,
+    /// The words of `sslmode`; a Unix socket goes without TLS.
+    pub tls: String,
+    /// PEM file of trusted roots; None: the machine's own.
+    #[serde(default)]
+    pub tls_ca: Option<String>,
+    /// What completes a DN that ends with a comma.
+    #[serde(default)]
+    pub base: String,
+    /// `simple`, `EXTERNAL`, `PLAIN` or `SCRAM-SHA-256`.
+    pub mechanism: String,
+    /// DN of a simple bind, name of a SASL mechanism; empty: nobody.
+    #[serde(default)]
+    pub user: String,
+    #[serde(default)]
+    pub password: Option<String>,
+}
+
+/// Never shows the password.
+impl std::fmt::Debug for LdapConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { socket, host, port, user, tls, mechanism, .. } = self;
+        let place = socket.clone().unwrap_or_else(|| format!("{host}:{port}"));
+        write!(f, "{mechanism} {user}@{place} tls={tls}")
+    }
+}
+
+/// Where a server listens. Each has a field that it needs and no other has, so it tells itself.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Server {
     Postgres(Connection),
     Mysql(MysqlConnection),
+    Ldap(LdapConnection),
 }
 
 impl Engine {
@@ -162,6 +205,7 @@ impl Engine {
         match self {
             Self::Postgres { connection, .. } => Some(Server::Postgres(connection.clone())),
             Self::Mysql { connection, .. } => Some(Server::Mysql(connection.clone())),
+            Self::Ldap { connection, .. } => Some(Server::Ldap(connection.clone())),
             Self::Sqlite { .. } | Self::Called {} | Self::Null { .. } => None,
         }
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::watch::{Reader, Trouble};
 use crate::Result;
-use crate::drive::plan::{Connection, MysqlConnection, Server};
-use crate::wire::{Rows, Session, Wish, mysql, postgres};
+use crate::drive::plan::{Connection, LdapConnection, MysqlConnection, Server};
+use crate::wire::{Rows, Session, Wish, ldap, mysql, postgres};
 
 /// What the observers' connection is called in `pg_stat_activity` and `session_connect_attrs`.
 pub const APPLICATION_NAME: &str = "ironbench observer";
@@ -25,6 +25,7 @@ pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
     match server {
         Server::Postgres(connection) => connect_postgres(connection, texts),
         Server::Mysql(connection) => connect_mysql(connection, texts),
+        Server::Ldap(connection) => connect_ldap(connection, texts),
     }
 }
 
@@ -44,6 +45,14 @@ fn connect_mysql(connection: &MysqlConnection, texts: &[&str]) -> Result<Opened>
     let connector = mysql::Connector::new(connection.clone())?.named(APPLICATION_NAME);
     let (give_up, wanted) = wish();
     let session: mysql::Session = Session::open(&connector, wanted)?;
+    Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
+}
+
+/// Texts are searches.
+fn connect_ldap(connection: &LdapConnection, texts: &[&str]) -> Result<Opened> {
+    let connector = ldap::Connector::new(connection.clone())?;
+    let (give_up, wanted) = wish();
+    let session: ldap::Session = Session::open(&connector, wanted)?;
     Ok(opened(session, texts.iter().map(|text| (*text).to_owned()).collect(), give_up))
 }
 

@@ -1,9 +1,10 @@
-//! How engines are talked to: `postgres`, `mysql` and `sqlite`; `library` is what those have in common that are called. What the wires of servers share: where a server listens
+//! How engines are talked to: `postgres`, `mysql`, `ldap` and `sqlite`; `library` is what those have in common that are called. What the wires of servers share: where a server listens
 //! (`address`), the blocking stream to it (`pipe`), `tls`, faults and rows; `transport` carries bytes of many clients.
 mod address;
 mod fault;
 mod interrupt;
 
+pub mod ldap;
 pub mod library;
 pub mod mysql;
 pub mod pipe;

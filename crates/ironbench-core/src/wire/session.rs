@@ -1,6 +1,6 @@
 //! What a blocking session of a server can do, whichever wire it speaks.
 
-use super::{Rows, mysql, postgres};
+use super::{Rows, ldap, mysql, postgres};
 use crate::Result;
 
 /// Asked now and then while something is waited for: whether to give up.
@@ -71,5 +71,27 @@ impl Session for mysql::Session {
         let mut copy = Self::copy_in(self, sql)?;
         copy.send(data)?;
         copy.finish()
+    }
+}
+
+impl Session for ldap::Session {
+    const NAME: &'static str = "directory server";
+    type Connector = ldap::Connector;
+
+    fn open(connector: &Self::Connector, wish: Wish) -> Result<Self> {
+        Self::open_unless(connector, wish)
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(Rows, u64)> {
+        self.run(sql)
+    }
+
+    fn count(&mut self, sql: &str) -> Result<u64> {
+        Self::count(self, sql)
+    }
+
+    /// Entries as LDIF, whatever the statement.
+    fn copy_in(&mut self, _sql: &str, data: &[u8]) -> Result<u64> {
+        Self::copy_in(self, data)
     }
 }

@@ -168,6 +168,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             sqlite::insert(path, pragmas, &plan.generator, &cut(&tables, 1, &plan.done), &plan.note, progress)?;
             1
         }
+        Engine::Ldap { .. } => return Err(Error::input("load plan", "a directory has no tables to fill")),
         Engine::Called {} => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
         Engine::Null { .. } => {
             let queue = Queue::new(cut(&tables, plan.connections, &plan.done));

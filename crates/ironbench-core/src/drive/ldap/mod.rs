@@ -1,0 +1,314 @@
+//! Scripts on a directory: a command is an operation, as `wire::ldap::operation` reads it.
+//!
+//! Every operation is a change by itself, so nothing is rolled back: after a result code that is no success the rest of the
+//! script is given up, the transaction counts as failed, and the client goes on with its next one. `busy` alone is worth
+//! another try. Operations of a pipeline are sent together, and their answers taken in any order.
+
+mod operations;
+
+pub use operations::Operations;
+
+use super::jobs::Next;
+use super::script::{Action, SCRIPT_ERROR, ScriptClient};
+use super::transaction::{Ending, Step, Transaction};
+use crate::measure::{Tally, clock};
+use crate::wire::ldap::ber::Malformed;
+use crate::wire::ldap::message::{self, Message, code, op};
+use crate::wire::ldap::operation::Operation;
+use crate::wire::transport::Mailbox;
+use operations::Gathered;
+use pgbench_script::{Gather, Random, Sql, Variables};
+
+/// Of the first request: beyond those of the bind.
+const FIRST_ID: i32 = 100;
+
+/// A request that has not been answered yet.
+struct Awaited<'p> {
+    id: i32,
+    operation: &'p Operation,
+    /// Number of its command in the script.
+    at: usize,
+    sent: u64,
+}
+
+/// Why the transaction is given up.
+struct Refused {
+    class: String,
+    retryable: bool,
+    cause: String,
+    at: usize,
+}
+
+pub struct LdapScript<'p> {
+    script: ScriptClient<'p>,
+    operations: &'p Operations,
+    /// For letters at random in values.
+    random: Random,
+    id: i32,
+    awaited: Vec<Awaited<'p>>,
+    in_pipeline: bool,
+    /// The search whose entries become variables.
+    gathers: Option<&'p Sql>,
+    /// Of the search that is being answered.
+    entries: u64,
+    refused: Option<Refused>,
+    timed: bool,
+}
+
+impl<'p> LdapScript<'p> {
+    pub fn new(script: ScriptClient<'p>, operations: &'p Operations, random: Random, timed: bool) -> Self {
+        Self {
+            script,
+            operations,
+            random,
+            id: FIRST_ID,
+            awaited: Vec::new(),
+            in_pipeline: false,
+            gathers: None,
+            entries: 0,
+            refused: None,
+            timed,
+        }
+    }
+
+    /// Runs the script up to the next message, sleep or end.
+    #[inline]
+    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        loop {
+            match self.script.advance() {
+                Action::Sql(sql) => {
+                    if let Err(step) = self.command(sql, mailbox, tally) {
+                        return step;
+                    }
+                    if !self.in_pipeline {
+                        return Step::Send;
+                    }
+                }
+                Action::End => return self.end(true, tally),
+                Action::Sleep(ns) => return Step::Sleep(ns),
+                Action::Fault(cause) => return self.fault(&cause, mailbox, tally),
+                Action::StartPipeline => self.in_pipeline = true,
+                Action::SyncPipeline if !self.awaited.is_empty() => return Step::Send,
+                Action::SyncPipeline => {}
+                Action::EndPipeline => {
+                    self.in_pipeline = false;
+                    if !self.awaited.is_empty() {
+                        return Step::Send;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Appends the request of a command.
+    #[inline]
+    fn command(&mut self, sql: &'p Sql, mailbox: &mut Mailbox, tally: &mut Tally) -> Result<(), Step> {
+        let operation = self.operations.get(sql);
+        let id = self.id;
+        self.id = id.checked_add(1).unwrap_or(FIRST_ID);
+        let before = mailbox.outbox.len();
+        let Self { script, random, .. } = self;
+        if let Err(slot) = operation.request(id, &script.variables, random, &mut mailbox.outbox) {
+            mailbox.outbox.truncate(before);
+            let cause = format!("the variable :{} has no value", self.script.program.symbols.name(slot));
+            return Err(self.fault(&cause, mailbox, tally));
+        }
+        self.gathers = if matches!(sql.gather, Gather::Discard) { None } else { Some(sql) };
+        self.entries = 0;
+        let sent = if self.timed { clock::now() } else { 0 };
+        self.awaited.push(Awaited { id, operation, at: self.script.at(), sent });
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
+        self.in_pipeline = false;
+        self.script.count_end(well, tally);
+        Step::Ended(Ending { kind: self.script.kind(), well })
+    }
+
+    /// A mistake of the script itself: never repeated. What a pipeline has not sent yet stays unsent.
+    #[cold]
+    fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let script = &self.script;
+        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
+        self.awaited.clear();
+        mailbox.outbox.clear();
+        self.end(false, tally)
+    }
+
+    /// All that was sent has been answered.
+    #[inline]
+    fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        if let Some(refused) = self.refused.take() {
+            return self.failed(&refused, mailbox, tally);
+        }
+        if let Some(Sql { gather: Gather::Gset { .. }, .. }) = self.gathers
+            && self.entries != 1
+        {
+            let cause = format!("\\gset wants one entry, the server gave {}", self.entries);
+            return self.fault(&cause, mailbox, tally);
+        }
+        self.go_on(mailbox, tally)
+    }
+
+    #[cold]
+    fn failed(&mut self, refused: &Refused, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        let repeat = refused.retryable && self.script.repeat(tally);
+        let script = &self.script;
+        let words = || script.words(refused.at, &refused.cause);
+        if repeat {
+            tally.error(&refused.class, words);
+            self.in_pipeline = false;
+            return self.go_on(mailbox, tally);
+        }
+        tally.failure(script.kind(), &refused.class, refused.retryable, words);
+        self.end(false, tally)
+    }
+
+    /// Takes all messages that are there.
+    #[inline]
+    fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Result<(), String> {
+        let received = mailbox.inbox.bytes();
+        let mut input = received;
+        while let Some(message) = message::next(&mut input).map_err(|malformed| malformed.to_string())? {
+            self.take(message, tally)?;
+        }
+        let read = received.len() - input.len();
+        mailbox.inbox.consume(read);
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, message: Message<'_>, tally: &mut Tally) -> Result<(), String> {
+        let told = |malformed: Malformed| malformed.to_string();
+        let Some(place) = self.awaited.iter().position(|awaited| awaited.id == message.id) else {
+            return Err(unasked(message));
+        };
+        match message.tag {
+            op::ENTRY => {
+                self.entries += 1;
+                match self.gathers {
+                    Some(sql) => gather(self.operations.gathered(sql), message.body, &mut self.script.variables),
+                    None => Ok(()),
+                }
+                .map_err(told)
+            }
+            op::REFERENCE => {
+                let at = self.awaited[place].at;
+                self.refused.get_or_insert_with(|| referred(at, &message::urls(message.body)));
+                Ok(())
+            }
+            op::INTERMEDIATE => Ok(()),
+            tag if tag == self.awaited[place].operation.verb.answer() => {
+                let code = message::code_of(message.body).map_err(told)?;
+                let awaited = self.awaited.swap_remove(place);
+                let well = awaited.operation.succeeded(code);
+                tally.commits += u64::from(well && awaited.operation.verb.writes());
+                if self.timed {
+                    tally.lap(self.script.command(awaited.at), clock::now() - awaited.sent, !well);
+                }
+                if !well {
+                    let refused = refused(awaited.at, message.body).map_err(told)?;
+                    self.refused.get_or_insert(refused);
+                }
+                Ok(())
+            }
+            _ => Err(told(Malformed::Nonsense)),
+        }
+    }
+}
+
+/// A message that answers no request of ours; with the number 0, the server's notice that it ends the session.
+#[cold]
+fn unasked(message: Message<'_>) -> String {
+    match message::done(message.body) {
+        Ok(done) if message.id == 0 => format!("the server ends the session: {done}"),
+        _ => "the server answered what nobody asked".to_owned(),
+    }
+}
+
+#[cold]
+fn refused(at: usize, body: &[u8]) -> Result<Refused, Malformed> {
+    let done = message::done(body)?;
+    let cause = match done.code {
+        code::REFERRAL => format!("{done} (referrals are not followed)"),
+        _ => done.to_string(),
+    };
+    Ok(Refused { class: message::name(done.code).to_owned(), retryable: done.code == code::BUSY, cause, at })
+}
+
+#[cold]
+fn referred(at: usize, urls: &str) -> Refused {
+    let cause = format!("the server refers to another one, and referrals are not followed: {urls}");
+    Refused { class: message::name(code::REFERRAL).to_owned(), retryable: false, cause, at }
+}
+
+/// Values of the entry become variables: of several values the first.
+fn gather(wanted: &[Gathered], body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
+    for one in wanted.iter().filter(|one| one.name != "dn") {
+        variables.set_text(one.slot, b"");
+    }
+    let mut last: &[u8] = b"";
+    let dn = message::entry(body, |name, value| {
+        if last == name {
+            return;
+        }
+        last = name;
+        if let Some(one) = wanted.iter().find(|one| one.name.as_bytes().eq_ignore_ascii_case(name)) {
+            variables.set_text(one.slot, value);
+        }
+    })?;
+    if let Some(one) = wanted.iter().find(|one| one.name == "dn") {
+        variables.set_text(one.slot, dn);
+    }
+    Ok(())
+}
+
+impl Transaction for LdapScript<'_> {
+    #[inline]
+    fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        self.script.begin();
+        self.go_on(mailbox, tally)
+    }
+
+    fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        self.go_on(mailbox, tally)
+    }
+
+    #[inline]
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if let Err(cause) = self.read(mailbox, tally) {
+            return Step::Broken(cause);
+        }
+        if self.awaited.is_empty() { self.answered(mailbox, tally) } else { Step::Receive }
+    }
+
+    fn line(&self) -> Option<usize> {
+        self.script.line()
+    }
+
+    fn claim(&mut self, now: u64) -> Next {
+        self.script.claim(now)
+    }
+
+    fn farewell(&mut self, mailbox: &mut Mailbox) {
+        mailbox.outbox.clear();
+        message::unbind(&mut mailbox.outbox);
+    }
+
+    fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
+        let mut input = mailbox.inbox.bytes();
+        while let Ok(Some(message)) = message::next(&mut input) {
+            if message.id == 0 {
+                return message::done(message.body).ok().map(|done| done.to_string());
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

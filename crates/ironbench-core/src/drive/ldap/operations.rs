@@ -1,0 +1,65 @@
+//! The operations of a program, compiled once for all clients.
+
+use crate::wire::ldap::operation::{Operation, Verb};
+use crate::{Error, Result};
+use pgbench_script::{Gather, Program, Script, Slot, Sql};
+
+/// Where a value of an entry goes.
+#[derive(Debug)]
+pub struct Gathered {
+    /// Of the attribute; `dn`: the entry's own name.
+    pub name: String,
+    pub slot: Slot,
+}
+
+#[derive(Debug)]
+pub struct Operations {
+    /// By `Sql::id`.
+    each: Vec<(Operation, Vec<Gathered>)>,
+}
+
+impl Operations {
+    /// `base`: what completes a DN that ends with a comma.
+    ///
+    /// # Errors
+    /// Input: a command is no operation, or asks for entries as variables where there are none.
+    pub fn of(program: &Program, base: &str) -> Result<Self> {
+        let each = program.sqls().map(|(script, sql)| one(program, script, sql, base)).collect::<Result<_>>()?;
+        Ok(Self { each })
+    }
+
+    #[inline]
+    pub fn get(&self, sql: &Sql) -> &Operation {
+        &self.each[sql.id].0
+    }
+
+    #[inline]
+    pub fn gathered(&self, sql: &Sql) -> &[Gathered] {
+        &self.each[sql.id].1
+    }
+}
+
+fn one(program: &Program, script: &Script, sql: &Sql, base: &str) -> Result<(Operation, Vec<Gathered>)> {
+    let wrong = |cause: String| Error::input(format!("{}:{}", script.name, sql.line), cause);
+    if sql.combined {
+        return Err(
+            wrong("operations cannot be joined by \\;".to_owned()).hint("write \\startpipeline and \\endpipeline")
+        );
+    }
+    let operation = Operation::compile(&sql.pieces, base).map_err(wrong)?;
+    let prefix = match &sql.gather {
+        Gather::Discard => return Ok((operation, Vec::new())),
+        Gather::Gset { prefix } | Gather::Aset { prefix } => prefix,
+    };
+    if operation.verb != Verb::Search {
+        return Err(wrong(format!("a {} gives no entries to keep", operation.verb.name())).hint("leave \\gset out"));
+    }
+    let name = |slot: Slot| program.symbols.name(slot).strip_prefix(prefix.as_str());
+    let gathered = (0..program.symbols.len())
+        .filter_map(|slot| name(slot).map(|name| Gathered { name: name.to_owned(), slot }))
+        .filter(|one| {
+            one.name == "dn" || operation.attributes.iter().any(|asked| asked.eq_ignore_ascii_case(&one.name))
+        });
+    let gathered = gathered.collect();
+    Ok((operation, gathered))
+}

@@ -1,0 +1,175 @@
+use super::*;
+use crate::drive::Control;
+use crate::drive::crew::Orders;
+use crate::drive::plan::{Engine, Plan, Schedule, ScriptSource, Stop};
+use crate::drive::script::Clients;
+use crate::wire::ldap::ber::{self, tag};
+use pgbench_script::{Program, Seeds, Source};
+use proptest::prelude::*;
+use std::sync::atomic::AtomicUsize;
+
+fn plan() -> Plan {
+    Plan {
+        engine: Engine::Null { service_ns: 0 },
+        scripts: Vec::<ScriptSource>::new(),
+        work: None,
+        jobs: None,
+        variables: Vec::new(),
+        clients: 1,
+        threads: 1,
+        client_cpus: Vec::new(),
+        seed: 1,
+        schedule: Schedule::Closed { think_time_s: 0.0 },
+        stop: Stop::Transactions(1),
+        warmup_s: 0.0,
+        max_tries: 2,
+        on_error: crate::drive::plan::OnError::Continue,
+        statements: false,
+        observers: Vec::new(),
+        part: None,
+    }
+}
+
+fn program(text: &str) -> Program {
+    Program::compile(&[Source { name: "s".into(), text: text.into(), weight: 1 }], &[]).unwrap()
+}
+
+/// Runs `text` against `answers`, each of which is what comes back for one step; the steps, and what was counted.
+fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
+    let (plan, control, program) = (plan(), Control::new(), program(text));
+    let shares = crate::drive::crew::shares(1, 1);
+    let at_work = AtomicUsize::new(1);
+    let orders = Orders { plan: &plan, jobs: None, kinds: 1, shares, control: &control, at_work };
+    let operations = Operations::of(&program, "").unwrap();
+    let clients = Clients::new(&program, &orders);
+    let random = Seeds::new(1, 1, true).client(0);
+    let mut client = LdapScript::new(clients.client(0), &operations, random, false);
+    let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
+    let mut steps = vec![client.begin(&mut mailbox, &mut tally)];
+    for answer in answers {
+        mailbox.inbox.append(answer);
+        steps.push(client.reply(&mut mailbox, &mut tally));
+    }
+    (steps, tally)
+}
+
+fn answer(id: i32, tag: u8, code: i32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ber::nested(&mut out, tag::SEQUENCE, |out| {
+        ber::integer(out, tag::INTEGER, id);
+        ber::nested(out, tag, |out| {
+            ber::integer(out, tag::ENUMERATED, code);
+            ber::octets(out, tag::OCTETS, b"");
+            ber::octets(out, tag::OCTETS, b"words");
+        });
+    });
+    out
+}
+
+fn entry(id: i32, dn: &str, attributes: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    ber::nested(&mut out, tag::SEQUENCE, |out| {
+        ber::integer(out, tag::INTEGER, id);
+        ber::nested(out, op::ENTRY, |out| {
+            ber::octets(out, tag::OCTETS, dn.as_bytes());
+            ber::nested(out, tag::SEQUENCE, |out| {
+                for (name, value) in attributes {
+                    ber::nested(out, tag::SEQUENCE, |out| {
+                        ber::octets(out, tag::OCTETS, name.as_bytes());
+                        ber::nested(out, tag::SET, |out| ber::octets(out, tag::OCTETS, value.as_bytes()));
+                    });
+                }
+            });
+        });
+    });
+    out
+}
+
+const WELL: Step = Step::Ended(Ending { kind: 0, well: true });
+const BADLY: Step = Step::Ended(Ending { kind: 0, well: false });
+
+#[test]
+fn the_entry_that_a_search_finds_gives_the_next_operation_its_name() {
+    let text = "search dc=x?CN?sub?(a=b)\n\\gset\nmodify :dn?replace a=:cn;";
+    let found = [entry(100, "cn=y", &[("cn", "z"), ("cn", "other")]), answer(100, op::SEARCHED, 0)].concat();
+    let (steps, tally) = run(text, &[found, answer(101, op::MODIFY + 1, 0)]);
+    assert_eq!(steps, [Step::Send, Step::Send, WELL]);
+    assert_eq!((tally.commits, tally.errors.len()), (1, 0));
+}
+
+#[test]
+fn a_search_for_one_entry_that_finds_none_fails() {
+    let (steps, tally) = run("search dc=x?cn?sub?(a=b)\n\\gset\ndelete :dn;", &[answer(100, op::SEARCHED, 0)]);
+    assert_eq!(steps, [Step::Send, BADLY]);
+    assert!(tally.failures[0].as_ref().unwrap().contains("wants one entry, the server gave 0"));
+}
+
+#[test]
+fn a_result_code_that_is_no_success_fails_the_transaction_and_is_counted_by_its_name() {
+    let (steps, tally) = run("delete dc=x;\ndelete dc=y;", &[answer(100, 0x6b, 32)]);
+    assert_eq!(steps, [Step::Send, BADLY]);
+    assert_eq!((tally.errors["noSuchObject"], tally.kinds[0].failed, tally.commits), (1, 1, 0));
+    assert!(tally.failures[0].as_ref().unwrap().contains("noSuchObject (32): words"));
+}
+
+#[test]
+fn a_busy_server_is_asked_again() {
+    let (steps, tally) = run("delete dc=x;", &[answer(100, 0x6b, 51), answer(101, 0x6b, 0)]);
+    assert_eq!(steps, [Step::Send, Step::Send, WELL]);
+    assert_eq!((tally.errors["busy"], tally.kinds[0].retries), (1, 1));
+}
+
+#[test]
+fn operations_of_a_pipeline_may_be_answered_in_any_order() {
+    let text = "\\startpipeline\ndelete dc=x;\ncompare dc=y?a=b;\n\\endpipeline";
+    let (steps, tally) = run(text, &[answer(101, op::COMPARE + 1, 5), answer(100, 0x6b, 0)]);
+    assert_eq!(steps, [Step::Send, Step::Receive, WELL]);
+    assert_eq!(tally.commits, 1);
+}
+
+#[test]
+fn a_reference_to_another_server_is_a_failure_and_not_followed() {
+    let mut reference = Vec::new();
+    ber::nested(&mut reference, tag::SEQUENCE, |out| {
+        ber::integer(out, tag::INTEGER, 100);
+        ber::nested(out, op::REFERENCE, |out| ber::octets(out, tag::OCTETS, b"ldap://other/"));
+    });
+    let (steps, tally) = run("search dc=x;", &[[reference, answer(100, op::SEARCHED, 0)].concat()]);
+    assert_eq!(steps, [Step::Send, BADLY]);
+    assert!(tally.messages["referral"].contains("ldap://other/"));
+}
+
+#[test]
+fn a_notice_that_the_session_ends_breaks_the_connection_with_the_servers_words() {
+    let (steps, _) = run("delete dc=x;", &[answer(0, op::EXTENDED_ANSWER, 52)]);
+    assert!(matches!(&steps[1], Step::Broken(cause) if cause.contains("unavailable (52): words")), "{steps:?}");
+    let (steps, _) = run("delete dc=x;", &[answer(7, 0x6b, 0)]);
+    assert!(matches!(&steps[1], Step::Broken(cause) if cause.contains("nobody asked")), "{steps:?}");
+}
+
+#[test]
+fn a_command_that_is_no_operation_is_refused_with_its_place() {
+    let refused = |text| Operations::of(&program(text), "").unwrap_err().to_string();
+    assert!(refused("\\set a 1\nselect 1;").starts_with("s:2: \"select\" is no operation"));
+    assert!(refused("delete dc=x\n\\gset").contains("gives no entries"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_server_sends_a_client_ends_or_breaks(
+        at in 0usize..80, byte: u8, bytes in prop::collection::vec(any::<u8>(), 0..30), size in 1usize..40
+    ) {
+        let mut stream = [entry(100, "cn=y", &[("cn", "z")]), answer(100, op::SEARCHED, 0)].concat();
+        let length = stream.len();
+        stream[at % length] = byte;
+        stream.extend(bytes);
+        let pieces: Vec<_> = stream.chunks(size).map(<[u8]>::to_vec).collect();
+        // Nothing is asked of a client that has ended or broken.
+        for count in 0..=pieces.len() {
+            let (steps, _) = run("search dc=x?cn?sub?(a=b)\n\\aset\nsearch dc=x;", &pieces[..count]);
+            if !matches!(steps.last().unwrap(), Step::Receive | Step::Send) {
+                break;
+            }
+        }
+    }
+}

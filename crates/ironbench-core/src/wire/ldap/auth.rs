@@ -1,0 +1,202 @@
+//! Telling the server who we are: a simple bind, or SASL by EXTERNAL, PLAIN (RFC 4616) or SCRAM-SHA-256 (RFC 5802, 7677).
+
+use std::num::NonZeroU32;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{digest, hmac, pbkdf2};
+
+use super::ber::{self, Malformed, tag};
+use super::channel::Channel;
+use super::fault::Fault;
+use super::message::{self, code, done, op};
+use crate::drive::plan::LdapConnection;
+use crate::{Error, Result};
+
+/// Rounds beyond which a server only wants to keep us busy.
+const MOST_ROUNDS: u32 = 10_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mechanism {
+    Anonymous,
+    Simple,
+    External,
+    Plain,
+    Scram,
+}
+
+impl Mechanism {
+    pub fn of(connection: &LdapConnection) -> Result<Self> {
+        match connection.mechanism.as_str() {
+            "simple" if connection.user.is_empty() => Ok(Self::Anonymous),
+            "simple" => Ok(Self::Simple),
+            "EXTERNAL" => Ok(Self::External),
+            "PLAIN" => Ok(Self::Plain),
+            SCRAM => Ok(Self::Scram),
+            other => Err(Error::input(format!("mechanism {other}"), "there is no such way to bind")
+                .hint("known: simple, EXTERNAL, PLAIN, SCRAM-SHA-256")),
+        }
+    }
+}
+
+const SCRAM: &str = "SCRAM-SHA-256";
+
+pub(super) fn authenticate(
+    channel: &mut Channel,
+    connection: &LdapConnection,
+    mechanism: Mechanism,
+) -> std::result::Result<(), Fault> {
+    let user = connection.user.as_bytes();
+    let password = connection.password.as_deref().unwrap_or_default().as_bytes();
+    match mechanism {
+        Mechanism::Anonymous => Ok(()),
+        Mechanism::Simple => {
+            // RFC 4513, 5.1.2: an empty password would pass as nobody, and look like success.
+            if password.is_empty() {
+                return Err(Error::input(format!("user {}", connection.user), "no password was given for it")
+                    .hint("give it in the DSN or in LDAP_PASSWORD, or leave the user out")
+                    .into());
+            }
+            bound(&bind(channel, user, |out| ber::octets(out, 0x80, password))?)
+        }
+        Mechanism::External => bound(&sasl(channel, "EXTERNAL", Some(b""))?),
+        Mechanism::Plain => {
+            let message = [b"\0", user, b"\0", password].concat();
+            bound(&sasl(channel, "PLAIN", Some(&message))?)
+        }
+        Mechanism::Scram => scram(channel, &connection.user, password),
+    }
+}
+
+fn bind(
+    channel: &mut Channel,
+    dn: &[u8],
+    credentials: impl FnOnce(&mut Vec<u8>),
+) -> std::result::Result<Vec<u8>, Fault> {
+    let mut value = vec![tag::INTEGER, 1, 3];
+    ber::octets(&mut value, tag::OCTETS, dn);
+    credentials(&mut value);
+    let id = channel.next_id();
+    message::request(&mut channel.output, id, op::BIND, &value);
+    channel.ask(op::BOUND)
+}
+
+fn sasl(channel: &mut Channel, mechanism: &str, credentials: Option<&[u8]>) -> std::result::Result<Vec<u8>, Fault> {
+    bind(channel, b"", |out| {
+        ber::nested(out, 0xa3, |out| {
+            ber::octets(out, tag::OCTETS, mechanism.as_bytes());
+            if let Some(credentials) = credentials {
+                ber::octets(out, tag::OCTETS, credentials);
+            }
+        });
+    })
+}
+
+fn bound(body: &[u8]) -> std::result::Result<(), Fault> {
+    let done = done(body)?;
+    if done.code == code::SUCCESS { Ok(()) } else { Err(Fault::Server(Box::new(done))) }
+}
+
+fn scram(channel: &mut Channel, user: &str, password: &[u8]) -> std::result::Result<(), Fault> {
+    let mut nonce = [0; 18];
+    let no_random = |_| Error::failure("SCRAM", "the system gives no random numbers");
+    SystemRandom::new().fill(&mut nonce).map_err(no_random)?;
+    let nonce = BASE64.encode(nonce);
+    let exchange = Scram::new(user, password, &nonce);
+    let body = sasl(channel, SCRAM, Some(exchange.first().as_bytes()))?;
+    let done = done(&body)?;
+    if done.code != code::SASL_BIND_IN_PROGRESS {
+        return Err(Fault::Server(Box::new(done)));
+    }
+    let challenge = message::sasl_credentials(&body)?;
+    let (last, signature) = exchange.answer(&challenge)?;
+    let mut body = sasl(channel, SCRAM, Some(last.as_bytes()))?;
+    let said = message::sasl_credentials(&body)?;
+    let proven = format!("v={}", BASE64.encode(signature));
+    let code = message::code_of(&body)?;
+    if !matches!(code, code::SUCCESS | code::SASL_BIND_IN_PROGRESS) {
+        return bound(&body);
+    }
+    // A server that skips its half of SCRAM does not know the password and may be anybody.
+    if said.split(|byte| *byte == b',').next() != Some(proven.as_bytes()) {
+        return Err(unproven().into());
+    }
+    if code == code::SASL_BIND_IN_PROGRESS {
+        body = sasl(channel, SCRAM, Some(b""))?;
+    }
+    bound(&body)
+}
+
+struct Scram<'a> {
+    user: String,
+    password: &'a [u8],
+    nonce: &'a str,
+}
+
+impl<'a> Scram<'a> {
+    fn new(user: &str, password: &'a [u8], nonce: &'a str) -> Self {
+        Self { user: user.replace('=', "=3D").replace(',', "=2C"), password, nonce }
+    }
+
+    fn bare(&self) -> String {
+        format!("n={},r={}", self.user, self.nonce)
+    }
+
+    /// Without channel binding.
+    fn first(&self) -> String {
+        format!("n,,{}", self.bare())
+    }
+
+    /// The last message, and what the server will prove its knowledge by.
+    fn answer(&self, challenge: &[u8]) -> std::result::Result<(String, Vec<u8>), Fault> {
+        let challenge = std::str::from_utf8(challenge).map_err(|_| Malformed::Nonsense)?;
+        let field = |name: &str| challenge.split(',').find_map(|field| field.strip_prefix(name));
+        let nonce = field("r=").filter(|nonce| nonce.starts_with(self.nonce)).ok_or(Malformed::Nonsense)?;
+        let salt = field("s=").and_then(|text| BASE64.decode(text).ok()).ok_or(Malformed::Nonsense)?;
+        let rounds = field("i=").and_then(|text| text.parse().ok()).filter(|rounds| *rounds <= MOST_ROUNDS);
+        let rounds = rounds.and_then(NonZeroU32::new).ok_or(Malformed::Nonsense)?;
+        let mut salted = [0; digest::SHA256_OUTPUT_LEN];
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, self.password, &mut salted);
+        let sign = |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);
+        let client_key = sign(&salted, b"Client Key");
+        let stored_key = digest::digest(&digest::SHA256, client_key.as_ref());
+        let last = format!("c=biws,r={nonce}");
+        let all = format!("{},{challenge},{last}", self.bare());
+        let signature = sign(stored_key.as_ref(), all.as_bytes());
+        let proof: Vec<u8> = client_key.as_ref().iter().zip(signature.as_ref()).map(|(a, b)| a ^ b).collect();
+        let server_key = sign(&salted, b"Server Key");
+        let server = sign(server_key.as_ref(), all.as_bytes()).as_ref().to_vec();
+        Ok((format!("{last},p={}", BASE64.encode(proof)), server))
+    }
+}
+
+fn unproven() -> Error {
+    Error::failure("SCRAM authentication", "the server did not prove that it knows the password")
+        .hint("this may not be the server it seems to be")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7677, section 3.
+    #[test]
+    fn scram_gives_the_proof_of_the_standards_example() {
+        let exchange = Scram::new("user", b"pencil", "rOprNGfwEbeRWgbNEkqO");
+        assert_eq!(exchange.first(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
+        let challenge = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+        let Ok((last, server)) = exchange.answer(challenge) else { panic!("refused") };
+        assert!(last.ends_with("p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="), "{last}");
+        assert_eq!(BASE64.encode(server), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+    }
+
+    #[test]
+    fn a_challenge_that_is_not_ours_is_refused() {
+        let exchange = Scram::new("user", b"pencil", "ours");
+        for challenge in
+            ["r=theirs,s=AAAA,i=4096", "r=oursmore,s=AAAA,i=0", "r=oursmore,i=4096", "r=oursmore,s=AAAA,i=99999999"]
+        {
+            assert!(exchange.answer(challenge.as_bytes()).is_err(), "{challenge}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Basic encoding rules as LDAP restricts them (RFC 4511, 5.1): definite lengths, tags of one byte.
+
+/// Tags of the universal class.
+pub mod tag {
+    pub const BOOLEAN: u8 = 0x01;
+    pub const INTEGER: u8 = 0x02;
+    pub const OCTETS: u8 = 0x04;
+    pub const ENUMERATED: u8 = 0x0a;
+    pub const SEQUENCE: u8 = 0x30;
+    pub const SET: u8 = 0x31;
+}
+
+/// The largest message that is taken. What a server announces costs nothing before it arrives.
+pub const MOST: usize = 1 << 26;
+
+/// How a message can be of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    #[error("the server sent something that is no message of LDAP")]
+    Nonsense,
+    #[error("the server announced a message of more than {MOST} bytes")]
+    TooLong,
+}
+
+/// Begins an element of unknown length; [`close`] ends it.
+#[inline]
+pub fn open(out: &mut Vec<u8>, tag: u8) -> usize {
+    out.push(tag);
+    out.push(0);
+    out.len()
+}
+
+/// Ends the element whose content begins at `start`. Contents of 128 bytes and more are moved for their longer length.
+#[inline]
+pub fn close(out: &mut Vec<u8>, start: usize) {
+    let length = out.len() - start;
+    if length < 0x80 {
+        out[start - 1] = length as u8;
+        return;
+    }
+    let bytes = (length as u32).to_be_bytes();
+    let leading = (length as u32).leading_zeros() as usize / 8;
+    let more = &bytes[leading..];
+    out[start - 1] = 0x80 | more.len() as u8;
+    out.resize(out.len() + more.len(), 0);
+    out.copy_within(start..start + length, start + more.len());
+    out[start..start + more.len()].copy_from_slice(more);
+}
+
+#[inline]
+pub fn nested(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = open(out, tag);
+    body(out);
+    close(out, start);
+}
+
+#[inline]
+pub fn octets(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
+    nested(out, tag, |out| out.extend_from_slice(value));
+}
+
+/// As few bytes as two's complement takes.
+#[inline]
+pub fn integer(out: &mut Vec<u8>, tag: u8, value: i32) {
+    let bytes = value.to_be_bytes();
+    let sign = (value >> 31) as u8;
+    let useless = |pair: &[u8]| pair[0] == sign && (pair[1] ^ sign) & 0x80 == 0;
+    let skip = bytes.windows(2).take_while(|pair| useless(pair)).count();
+    out.push(tag);
+    out.push((4 - skip) as u8);
+    out.extend_from_slice(&bytes[skip..]);
+}
+
+pub fn boolean(out: &mut Vec<u8>, value: bool) {
+    out.extend_from_slice(&[tag::BOOLEAN, 1, if value { 0xff } else { 0 }]);
+}
+
+/// Where the content of the element at the start of `bytes` begins, and how long it is. `None`: more must arrive.
+#[inline]
+pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
+    let Some(&first) = bytes.get(1) else { return Ok(None) };
+    if first < 0x80 {
+        return Ok(Some((2, usize::from(first))));
+    }
+    let count = usize::from(first & 0x7f);
+    // 0x80 would be an indefinite length, which LDAP forbids.
+    if count == 0 {
+        return Err(Malformed::Nonsense);
+    }
+    if count > 8 {
+        return Err(Malformed::TooLong);
+    }
+    let Some(bytes) = bytes.get(2..2 + count) else { return Ok(None) };
+    let length = bytes.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
+    match usize::try_from(length) {
+        Ok(length) if length <= MOST => Ok(Some((2 + count, length))),
+        _ => Err(Malformed::TooLong),
+    }
+}
+
+/// Reads elements one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The tag of the next element, if there is one.
+    pub fn peek(&self) -> Option<u8> {
+        self.0.first().copied()
+    }
+
+    /// The next element, whatever its tag.
+    #[inline]
+    pub fn element(&mut self) -> Result<(u8, &'a [u8]), Malformed> {
+        let (start, length) = head(self.0)?.ok_or(Malformed::Nonsense)?;
+        let body = self.0.get(start..start + length).ok_or(Malformed::Nonsense)?;
+        let tag = self.0[0];
+        self.0 = &self.0[start + length..];
+        Ok((tag, body))
+    }
+
+    #[inline]
+    pub fn expect(&mut self, tag: u8) -> Result<&'a [u8], Malformed> {
+        match self.element()? {
+            (found, body) if found == tag => Ok(body),
+            _ => Err(Malformed::Nonsense),
+        }
+    }
+
+    /// An integer or enumerated value.
+    #[inline]
+    pub fn number(&mut self, tag: u8) -> Result<i32, Malformed> {
+        let body = self.expect(tag)?;
+        if body.is_empty() || body.len() > 4 {
+            return Err(Malformed::Nonsense);
+        }
+        let sign = if body[0] & 0x80 == 0 { 0 } else { -1 };
+        Ok(body.iter().fold(sign, |sum, &byte| sum << 8 | i32::from(byte)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_element_comes_back_as_it_was_written(inner in prop::collection::vec(any::<u8>(), 0..70_000), number: i32) {
+            let mut out = b"before".to_vec();
+            nested(&mut out, tag::SEQUENCE, |out| {
+                integer(out, tag::INTEGER, number);
+                octets(out, tag::OCTETS, &inner);
+            });
+            let mut reader = Reader(&out[6..]);
+            let mut body = Reader(reader.expect(tag::SEQUENCE).unwrap());
+            prop_assert!(reader.is_empty());
+            prop_assert_eq!(body.number(tag::INTEGER).unwrap(), number);
+            prop_assert_eq!(body.expect(tag::OCTETS).unwrap(), &inner[..]);
+            prop_assert!(body.is_empty());
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let mut reader = Reader(&bytes);
+            while !reader.is_empty() && reader.element().is_ok() {}
+            let _ = Reader(&bytes).number(tag::INTEGER);
+        }
+    }
+
+    #[test]
+    fn numbers_take_as_few_bytes_as_they_need() {
+        let written = |value| {
+            let mut out = Vec::new();
+            integer(&mut out, tag::INTEGER, value);
+            out.split_off(2)
+        };
+        assert_eq!(written(0), [0]);
+        assert_eq!(written(127), [127]);
+        assert_eq!(written(128), [0, 128]);
+        assert_eq!(written(-1), [0xff]);
+        assert_eq!(written(i32::MAX), [0x7f, 0xff, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn an_announced_length_beyond_the_most_is_refused_before_it_arrives() {
+        assert_eq!(head(&[0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]), Err(Malformed::TooLong));
+        assert_eq!(head(&[0x30, 0x80]), Err(Malformed::Nonsense));
+        assert_eq!(head(&[0x30, 0x82, 1]), Ok(None));
+    }
+}

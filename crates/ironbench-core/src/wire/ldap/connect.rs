@@ -1,0 +1,141 @@
+//! Getting a session: resolve, connect, TLS, bind.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustls::ClientConfig;
+
+use super::{
+    auth::{self, Mechanism},
+    channel::Channel,
+    fault::{Fault, cannot_connect, server_at},
+    message::code,
+};
+use crate::wire::{
+    address::{Address, Endpoint},
+    interrupt::{self, Interrupt, Wish},
+    pipe::{Pipe, Stream},
+    tls::{self, Mode, Wanted, Words},
+};
+use crate::{Error, Result, drive::plan::LdapConnection};
+
+/// For connecting, TLS and bind together, per address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An idle session that has been bound.
+#[derive(Debug)]
+pub struct Connected {
+    pub stream: Stream,
+    /// Bytes from the server that came behind its last answer; nearly always empty.
+    pub unread: Vec<u8>,
+}
+
+/// Makes connections to one server as one user.
+#[derive(Debug, Clone)]
+pub struct Connector {
+    connection: Arc<LdapConnection>,
+    address: Address,
+    mechanism: Mechanism,
+    mode: Mode,
+    /// None: without TLS.
+    config: Option<Arc<ClientConfig>>,
+}
+
+pub(super) fn wanted(connection: &LdapConnection) -> Wanted<'_> {
+    let words = Words { mode: "tls", roots: "tls_ca" };
+    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), words }
+}
+
+impl Connector {
+    /// Checks `connection` and reads the trusted certificates.
+    pub fn new(connection: LdapConnection) -> Result<Self> {
+        let address = match &connection.socket {
+            Some(path) => Address::Unix(PathBuf::from(path)),
+            None => Address::Tcp { host: connection.host.clone(), port: connection.port },
+        };
+        let asked = Mode::of(&wanted(&connection))?;
+        // On a Unix socket nobody is between the two ends.
+        let mode = if address.is_unix() { Mode::Disable } else { asked };
+        let config =
+            if mode == Mode::Disable { None } else { Some(tls::client_config(&wanted(&connection), mode, None)?) };
+        let mechanism = Mechanism::of(&connection)?;
+        Ok(Self { connection: Arc::new(connection), address, mechanism, mode, config })
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What completes a DN that ends with a comma.
+    pub fn base(&self) -> &str {
+        &self.connection.base
+    }
+
+    /// Connects, waiting at most 10 s for each address of the host.
+    ///
+    /// # Errors
+    /// Input: what the DSN says is not accepted (password, user, certificate, TLS). Failure: the server is not there, full,
+    /// or not ready.
+    pub fn connect(&self) -> Result<Connected> {
+        self.connect_unless(None)
+    }
+
+    /// Like `connect`, and ends in a failure soon after `stop` turned true.
+    pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected> {
+        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
+        self.connect_unless(Some(&wish))
+    }
+
+    /// Like `connect`, and ends in a failure soon after `wish` turned true.
+    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected> {
+        let told = |fault| cannot_connect(fault, &self.connection, &self.address);
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in self.address.resolve()? {
+            match self.enter(&endpoint, wish) {
+                Ok(connected) => return Ok(connected),
+                Err(fault) if fault.is_interrupt() => return Err(told(fault)),
+                // Only an address that cannot be reached is worth trying another one.
+                Err(fault @ Fault::Io(_)) => last = fault,
+                Err(fault) => return Err(told(fault)),
+            }
+        }
+        Err(told(last))
+    }
+
+    fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let mut interrupt = wish.map(|wish| Interrupt::new(wish.clone(), None));
+        let socket = endpoint.open(deadline, interrupt.as_mut())?;
+        let mut channel = Channel::new(Pipe::new(socket, Some(deadline)));
+        channel.interrupt = interrupt;
+        if let Some(config) = &self.config {
+            self.secure(&mut channel, config)?;
+        }
+        auth::authenticate(&mut channel, &self.connection, self.mechanism)?;
+        Ok(Connected { unread: channel.unread().to_vec(), stream: channel.into_pipe().into_stream() })
+    }
+
+    /// TLS from the first byte (`ldaps`), or after asking for it.
+    fn secure(&self, channel: &mut Channel, config: &Arc<ClientConfig>) -> std::result::Result<(), Fault> {
+        if !self.connection.ldaps {
+            let done = channel.ask_for_tls()?;
+            if done.code != code::SUCCESS {
+                if self.mode == Mode::Prefer {
+                    return Ok(());
+                }
+                let cause = format!("it gives no TLS, and tls={} asks for it: {done}", self.connection.tls);
+                return Err(Error::input(server_at(&self.address), cause)
+                    .hint("give the server a certificate, or use tls=disable")
+                    .into());
+            }
+        }
+        Ok(channel.start_tls(tls::client(config, &self.connection.host)?)?)
+    }
+}

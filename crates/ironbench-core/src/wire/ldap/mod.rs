@@ -1,0 +1,16 @@
+//! LDAP version 3 (RFC 4511): basic encoding rules (`ber`), messages (`message`), operations as people write them
+//! (`operation`, `filter`), getting in (`connect`, `auth`), and a blocking session for everything outside the timed window
+//! (`session`, `ldif`).
+mod auth;
+pub mod ber;
+mod channel;
+pub mod connect;
+mod fault;
+pub mod filter;
+mod ldif;
+pub mod message;
+pub mod operation;
+pub mod session;
+
+pub use connect::{Connected, Connector};
+pub use session::Session;

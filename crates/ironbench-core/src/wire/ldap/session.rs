@@ -1,0 +1,268 @@
+//! A blocking session: everything that talks to a directory outside the timed window. Its statements are operations as
+//! `operation` reads them.
+
+use pgbench_script::Piece;
+
+use super::{
+    ber::Malformed,
+    channel::Channel,
+    connect::{Connected, Connector},
+    fault::{Fault, number, server_at},
+    ldif::Entries,
+    message::{self, Done, code, op},
+    operation::{Operation, Verb},
+};
+use crate::wire::{
+    address::Address,
+    interrupt::{Interrupt, wish},
+    pipe::Pipe,
+    rows::Rows,
+    words::shortened,
+};
+use crate::{Error, Result};
+
+/// Adds under way at the same time in a bulk load.
+const UNDER_WAY: usize = 32;
+/// Requests are sent in pieces of at least this.
+const PIECE: usize = 32 << 10;
+/// Between the values of one attribute in a row.
+const SEPARATOR: u8 = b'\n';
+
+pub struct Session {
+    channel: Channel,
+    address: Address,
+    base: String,
+    /// Set when the connection is of no use any more.
+    lost: bool,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session {{ {} }}", self.address)
+    }
+}
+
+impl Session {
+    /// Connects; for the errors see [`Connector::connect`]. `wanted` is asked while connecting and while waiting.
+    pub fn open_unless(connector: &Connector, wanted: Box<dyn FnMut() -> bool + Send>) -> Result<Self> {
+        let wish = wish(wanted);
+        let connected = connector.connect_unless(Some(&wish))?;
+        let mut session = Self::new(connected, connector);
+        session.channel.interrupt = Some(Interrupt::new(wish, None));
+        Ok(session)
+    }
+
+    pub fn new(connected: Connected, connector: &Connector) -> Self {
+        let Connected { stream, unread } = connected;
+        let mut channel = Channel::new(Pipe::resume(stream, unread));
+        // Beyond those of the bind.
+        for _ in 0..16 {
+            channel.next_id();
+        }
+        Self { channel, address: connector.address().clone(), base: connector.base().to_owned(), lost: false }
+    }
+
+    pub fn is_tls(&self) -> bool {
+        self.channel.tls.is_some()
+    }
+
+    /// Runs one operation: the entries of a search, with the DN first and then the attributes asked for by name; and how
+    /// many entries it found or changed.
+    ///
+    /// # Errors
+    /// Input: this is no operation. Failure: the server refused it (with its result code as the number), or is gone.
+    pub fn run(&mut self, line: &str) -> Result<(Rows, u64)> {
+        let operation = self.send(line)?;
+        let mut columns = vec!["dn".to_owned()];
+        columns.extend(operation.attributes.iter().cloned());
+        self.collect(line, &operation, Rows::new(columns))
+    }
+
+    /// Like `run`; the entries are counted and let go.
+    pub fn count(&mut self, line: &str) -> Result<u64> {
+        let operation = self.send(line)?;
+        Ok(self.collect(line, &operation, Rows::counted(1))?.0.len() as u64)
+    }
+
+    fn send(&mut self, line: &str) -> Result<Operation> {
+        if self.lost {
+            return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
+        }
+        let wrong = |cause: String| Error::input(subject(line), cause);
+        let operation = Operation::compile(&[Piece::Text(line.to_owned())], &self.base).map_err(wrong)?;
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.rearm();
+        }
+        let id = self.channel.next_id();
+        operation.plain(id, &mut self.channel.output).map_err(wrong)?;
+        self.channel.flush().map_err(|error| self.lose(error.into(), line))?;
+        Ok(operation)
+    }
+
+    fn collect(&mut self, line: &str, operation: &Operation, mut rows: Rows) -> Result<(Rows, u64)> {
+        loop {
+            match self.answer(operation, &mut rows) {
+                Ok(None) => {}
+                Ok(Some(done)) if operation.succeeded(done.code) => {
+                    let changed = if operation.verb.writes() { 1 } else { rows.len() as u64 };
+                    // What a comparison found is its row.
+                    if operation.verb == Verb::Compare {
+                        let mut found = Rows::new(vec!["found".to_owned()]);
+                        let word: &[u8] = if done.code == code::COMPARE_TRUE { b"true" } else { b"false" };
+                        let _ = found.push::<Malformed>(std::iter::once(Ok(Some(word))));
+                        return Ok((found, 0));
+                    }
+                    return Ok((rows, changed));
+                }
+                Ok(Some(done)) => return Err(refused(&done, line)),
+                Err(fault) => return Err(self.lose(fault, line)),
+            }
+        }
+    }
+
+    /// Takes one message; `Some`: the operation is over.
+    fn answer(&mut self, operation: &Operation, rows: &mut Rows) -> std::result::Result<Option<Done>, Fault> {
+        let message = self.channel.next()?;
+        if message.id != self.channel.id() {
+            return Err(Malformed::Nonsense.into());
+        }
+        match message.tag {
+            op::ENTRY => {
+                let mut found: Vec<Option<Vec<u8>>> = vec![None; operation.attributes.len()];
+                let dn = message::entry(&message.body, |name, value| {
+                    let asked = |wanted: &String| wanted.as_bytes().eq_ignore_ascii_case(name);
+                    if let Some(place) = operation.attributes.iter().position(asked) {
+                        let values = found[place].get_or_insert_default();
+                        if !values.is_empty() {
+                            values.push(SEPARATOR);
+                        }
+                        values.extend_from_slice(value);
+                    }
+                })?;
+                let values = std::iter::once(Some(dn)).chain(found.iter().map(Option::as_deref));
+                // A row that is only counted has as many values as there are.
+                rows.push::<Malformed>(values.map(Ok))?;
+                Ok(None)
+            }
+            op::REFERENCE | op::INTERMEDIATE => Ok(None),
+            tag if tag == operation.verb.answer() => Ok(Some(message::done(&message.body)?)),
+            _ => Err(Malformed::Nonsense.into()),
+        }
+    }
+
+    /// Adds the entries of an LDIF, several at a time; how many.
+    ///
+    /// # Errors
+    /// Input: this is no LDIF. Failure: the server refused an entry; those before it are there.
+    pub fn copy_in(&mut self, data: &[u8]) -> Result<u64> {
+        let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "it is not UTF-8"))?;
+        let mut under_way = std::collections::VecDeque::new();
+        let mut added = 0;
+        let mut wrong = None;
+        for entry in Entries::new(text) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(cause) => {
+                    wrong = Some(Error::input("LDIF", cause));
+                    break;
+                }
+            };
+            let id = self.channel.next_id();
+            entry.request(id, &mut self.channel.output);
+            under_way.push_back((id, String::from_utf8_lossy(&entry.dn).into_owned()));
+            if self.channel.output.len() >= PIECE || under_way.len() >= UNDER_WAY {
+                self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
+            }
+            while under_way.len() >= UNDER_WAY && wrong.is_none() {
+                wrong = self.added(&mut under_way)?;
+                added += u64::from(wrong.is_none());
+            }
+            if wrong.is_some() {
+                break;
+            }
+        }
+        self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
+        while !under_way.is_empty() {
+            let next = self.added(&mut under_way)?;
+            added += u64::from(next.is_none());
+            wrong = wrong.or(next);
+        }
+        wrong.map_or(Ok(added), Err)
+    }
+
+    /// Waits for the end of one of the adds; why it was refused, if it was.
+    fn added(&mut self, under_way: &mut std::collections::VecDeque<(i32, String)>) -> Result<Option<Error>> {
+        let lost = |session: &mut Self, fault| session.lose(fault, "adding entries");
+        let message = self.channel.next().map_err(|fault| lost(self, fault))?;
+        let place = under_way.iter().position(|(id, _)| *id == message.id);
+        let (Some(place), true) = (place, message.tag == op::ADD + 1) else {
+            return Err(lost(self, Malformed::Nonsense.into()));
+        };
+        let (_, dn) = under_way.remove(place).expect("found just now");
+        let done = message::done(&message.body).map_err(|malformed| lost(self, malformed.into()))?;
+        Ok((done.code != code::SUCCESS).then(|| refused(&done, &format!("add {dn}"))))
+    }
+
+    /// Puts the end of the connection into words; the session is of no use any more.
+    fn lose(&mut self, fault: Fault, line: &str) -> Error {
+        self.lost = true;
+        let statement = shown(line);
+        let cause = match fault {
+            fault if fault.is_interrupt() => format!("interrupted in the middle of: {statement}"),
+            Fault::Server(done) => format!("it ended the connection: {done}; the operation was: {statement}"),
+            Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
+            fault => format!("{} in the middle of: {statement}", fault.into_io()),
+        };
+        Error::failure(server_at(&self.address), cause)
+            .hint("the server's log says why; it may have crashed or been stopped")
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.lost {
+            message::unbind(&mut self.channel.output);
+            self.channel.interrupt = None;
+            self.channel.deadline = Some(std::time::Instant::now() + std::time::Duration::from_millis(100));
+            let _ = self.channel.flush();
+        }
+    }
+}
+
+/// The subject of an error about an operation.
+fn subject(line: &str) -> String {
+    format!("operation {}", shown(line))
+}
+
+/// An operation in one short line, without the password that a bind or an entry has.
+pub fn shown(line: &str) -> String {
+    let line = line.trim_start();
+    let is_bind = line.get(..4).is_some_and(|verb| verb.eq_ignore_ascii_case("bind"));
+    match line.split_once('?') {
+        Some((before, _)) if is_bind => format!("{}?…", shortened(before)),
+        _ => shortened(line),
+    }
+}
+
+fn refused(done: &Done, line: &str) -> Error {
+    let hint = match done.code {
+        code::CONFIDENTIALITY_REQUIRED => "ask for TLS (tls=require, or ldaps://)",
+        code::REFERRAL => "name the server that has the entries: ironbench does not follow referrals",
+        50 => "bind as a user who may do that",
+        80 => "the server's log says more; its map may be full (maxsize)",
+        _ => "",
+    };
+    Error { number: number(done), ..Error::failure(subject(line), done.to_string()).hint(hint) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_in_a_message_shows_no_password() {
+        assert_eq!(shown(" Bind cn=a?secret"), "Bind cn=a?…");
+        assert_eq!(shown("add cn=a?userPassword=secret"), "add cn=a?userPassword…");
+        assert_eq!(shown("delete cn=a"), "delete cn=a");
+    }
+}

@@ -1,0 +1,51 @@
+//! Directories for Python: everything outside the timed window, and operations that are timed one by one.
+
+use ironbench_core::wire::ldap::{Connector, Session};
+use pyo3::{prelude::*, types::PyTuple};
+
+use crate::session::{Shared, described};
+
+/// A blocking session of a directory server.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct LdapConnection {
+    session: Shared<Session>,
+    #[pyo3(get)]
+    tls: bool,
+}
+
+#[pymethods]
+impl LdapConnection {
+    #[new]
+    fn new(py: Python<'_>, connection: &[u8]) -> PyResult<Self> {
+        let connection = described(connection)?;
+        let session = Shared::open(py, |wish| {
+            Connector::new(connection).and_then(|connector| Session::open_unless(&connector, wish))
+        })?;
+        let tls = session.look(py, Session::is_tls).expect("opened just now");
+        Ok(Self { session, tls })
+    }
+
+    fn query<'py>(&self, py: Python<'py>, sql: &str) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.session.query(py, sql)
+    }
+
+    fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
+        self.session.measure(py, sql)
+    }
+
+    fn columns(&self, py: Python<'_>) -> Vec<String> {
+        self.session.columns(py)
+    }
+
+    fn changes(&self, py: Python<'_>) -> u64 {
+        self.session.changes(py)
+    }
+
+    fn copy_in(&self, py: Python<'_>, sql: &str, data: &[u8]) -> PyResult<u64> {
+        self.session.copy_in(py, sql, data)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.session.close(py);
+    }
+}
