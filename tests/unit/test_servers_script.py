@@ -35,6 +35,8 @@ def ran(programs: Path) -> subprocess.CompletedProcess[str]:
 
 def test_nothing_is_done_where_the_server_is_there(programs: Path) -> None:
     stub(programs, "mariadbd", "exit 0")
+    stub(programs, "slapd", "exit 0")
+    stub(programs, "ldapsearch", "exit 0")
     stub(programs, "sshd", "exit 0")
     assert ran(programs).stdout + ran(programs).stderr == ""
 

@@ -23,6 +23,7 @@ from ironbench.model.system import System
 ABILITIES: Mapping[str, str] = {
     "scripts": "the drive loop runs pgbench scripts on it",
     "data": "it keeps tables, and a workload's rows can be loaded into them",
+    "directory": "it keeps a tree of entries, reached by the operations of LDAP",
     "queries": "it answers statements of any length over connections of their own",
     "bare machine": "there is no database between a workload and the machine",
     "in client": "it is a library that works in the threads that call it",

@@ -58,6 +58,8 @@ class ServerSession(ABC, Generic[_A, _L]):
     title: ClassVar[str]
     broken: ClassVar[tuple[str, ...]]
     """SQLSTATE classes after which the connection may be gone; "": no answer at all."""
+    lives: ClassVar[str] = "SELECT 1"
+    """A statement that any living server answers."""
 
     def __init__(self, address: _A, secrets: Secrets, own: Own | None = None) -> None:
         """Connects. InputError for a wrong password or name, FailureError when nobody answers."""
@@ -128,7 +130,7 @@ class ServerSession(ABC, Generic[_A, _L]):
         if self._own is not None and not self._own.running.alive():
             return False
         try:
-            self.query("SELECT 1")
+            self.query(self.lives)
         except IronbenchError as error:
             return error.sqlstate[:2] not in self.broken  # who refuses a statement lives
         return True
@@ -226,7 +228,7 @@ class ServerSession(ABC, Generic[_A, _L]):
 
     def _answers(self) -> bool:
         try:
-            return self._connection is not None and bool(self._connection.query("SELECT 1"))
+            return self._connection is not None and bool(self._connection.query(self.lives))
         except IronbenchError:
             return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironbench import engines, workloads
 from ironbench.engines.administration import TABLES
-from ironbench.load import pieces, rows
+from ironbench.load import entries, pieces, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import TABLE, Marker
 from ironbench.load.space import enough_memory, enough_space
@@ -36,6 +36,8 @@ def brought(session: Session, dataset: Dataset, connections: int, printer: Print
     Complete tables are dropped on a server of our own only: on somebody's server loading them may have taken hours, or
     somebody else may have made them again under the same names.
     """
+    if dataset.entries is not None:
+        return entries.brought(session, dataset, printer, own_server)
     marker = Marker(session, dataset.name)
     refuse_occupied(session, (*dataset.tables, TABLE, pieces.TABLE))
     tables_there = present(session, dataset.tables)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from ironbench import engines, units, workloads
-from ironbench.load import prepare, rows
+from ironbench.load import entries, prepare, rows
 from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.load.source import Snapshot
 from ironbench.load.tables import present
@@ -107,7 +107,10 @@ def untouched(session: Session, system: System, load: Load, choice: Choice, prin
 
 
 def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:
-    rows.drop(session, present(session, dataset.tables))
+    if dataset.entries is not None:
+        entries.drop(session, dataset)
+    else:
+        rows.drop(session, present(session, dataset.tables))
     prepare.brought(session, dataset, rows.connections(session), printer, own_server)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 Row = tuple[str | None, ...]
@@ -114,6 +114,24 @@ class Restarted(Protocol):
     def restarted(self, restart: Callable[[], None]) -> None:
         """Lets go of the server, calls `restart`, and connects when the server answers again. FailureError: it does
         not."""
+        ...
+
+
+@runtime_checkable
+class Directory(Protocol):
+    """A session whose engine keeps entries (ability `directory`); its statements are operations of LDAP."""
+
+    @property
+    def base(self) -> str:
+        """DN below which our entries are; it completes a DN that ends with a comma."""
+        ...
+
+    def fill(self, pieces: Iterable[bytes]) -> None:
+        """Loads an LDIF: on a server of ours in place of all entries, elsewhere it is added. FailureError."""
+        ...
+
+    def count(self, search: str) -> int:
+        """How many entries a search finds. FailureError."""
         ...
 
 

@@ -10,10 +10,12 @@ import os
 import queue
 import signal
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from ironbench.errors import FailureError
 
@@ -123,6 +125,43 @@ def streamed(
         raise
 
 
+def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[bytes]) -> str:
+    """Runs a program to its end on what it reads; what it said. FailureError: it cannot be run, or fails.
+
+    Whatever making the next piece raises ends the program.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(
+                [*tied(), *words],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                cwd="/",
+                process_group=0,
+            )
+        except OSError as error:
+            cause = f"cannot be run: {error.strerror or error}"
+            raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
+        assert process.stdin is not None
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
+                for piece in pieces:
+                    process.stdin.write(piece)
+                process.stdin.close()
+            status = process.wait()
+        except BaseException:
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+            raise
+        said.seek(0)
+        text = said.read().decode(errors="replace")
+    if status != 0:
+        raise FailureError(words[0], f"ended with {status}: {last_words(text)}")
+    return text
+
+
 _IDLE_S = 1.0
 
 
@@ -133,7 +172,7 @@ def _read_lines(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | N
     lines.put(None)
 
 
-def _signal_group(process: subprocess.Popen[str], what: signal.Signals) -> None:
+def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, what)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,9 @@ class Option:
         return f"{ranges.in_words(self.lowest)} to {ranges.in_words(self.highest)} is possible"
 
 
+Pieces = Callable[[str], Iterable[bytes]]
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """The tables a workload runs on, and how they come to be. Several workloads may share one."""
@@ -98,6 +101,8 @@ class Dataset:
     """A query that is true as long as tables that we loaded still hold what no transaction of the workload changes."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a message calls it, e.g. {"scale": "4"}."""
+    entries: Pieces | None = None
+    """Of a directory: base DN → pieces of an LDIF of whole entries, of which the first holds all others."""
     large: bool = False
     """Whether a process of its own makes the rows, whose memory is gone before anything is measured; and whether a load
     that was interrupted goes on where it stopped."""

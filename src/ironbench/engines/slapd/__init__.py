@@ -1,0 +1,1 @@
+"""OpenLDAP's directory server."""

@@ -1,0 +1,216 @@
+"""How a directory server comes to be, step by step."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets as random
+import signal
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+from ironbench.engines import ideal as memory
+from ironbench.engines import server
+from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.given import refuse_configuring
+from ironbench.engines.identity import Identity
+from ironbench.engines.server import Launch, Make
+from ironbench.engines.server_session import Own
+from ironbench.engines.slapd import dsn, installation, settings
+from ironbench.engines.slapd import home as homes
+from ironbench.engines.slapd.home import Home
+from ironbench.engines.slapd.installation import TITLE, Installation, complaint
+from ironbench.engines.slapd.session import SlapdSession
+from ironbench.errors import InputError, written
+from ironbench.machine.copies import Copied
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Layout, System
+from ironbench.process import place
+
+_MAKE = Make("slapd", TITLE, settings.SOCKET, complaint, stop=signal.SIGTERM, kill=signal.SIGKILL)
+_NEVER_IDEAL = {
+    "log": "its data are their own log: back-mdb copies pages before it changes them (slapd-mdb(5))",
+    "temp": "it writes no temporary files",
+    "data": "it has no cache of its own that could grow beyond the data",
+}
+
+
+class SlapdEngine(Engine):
+    name = "slapd"
+    traits = Traits(
+        doc="OpenLDAP's slapd that is installed here, its data in back-mdb; a running directory by `--dsn ldap://…`",
+        abilities=frozenset({"directory", "power cut"}),
+        protocols=("ldap",),
+        costs=Costs(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
+        schemes=dsn.SCHEMES,
+        knobs=(
+            Knob("dbnosync", ("off", "on"), "On, a power cut may lose the last changes."),
+            Knob("envflags", ("", "writemap"), "With writemap changes go into the map, and no copy of a page is made."),
+        ),
+        # One change at a time: LMDB has a single writer.
+        writers=1,
+    )
+
+    def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """Everything that can be known before anything is started. InputError."""
+        if system.dsn is not None:
+            refuse_configuring(system)
+            address, secrets = dsn.parse(system.dsn)
+            return replace(system, dsn=address.text()), secrets
+        for role in ("temp", "log"):
+            if getattr(system.layout, role) is not None:
+                cause = f"{TITLE} keeps no {role} beside its data"
+                raise InputError(written(f"layout.{role}"), cause, "leave it out")
+        if system.memory_bytes is not None:
+            cause = f"{TITLE} has no cache of its own: its data are cached by the system"
+            raise InputError(written("system.memory"), cause, f"limit both by {written('limits.memory_total')}")
+        memory.refuse(system, _NEVER_IDEAL)
+        programs = installation.find(system.settings.get("bin"))
+        settings.validate(system)
+        home = homes.of(system.layout, programs)
+        homes.validate(home, programs)
+        return replace(system, layout=Layout(str(home.place), devices=system.layout.devices)), Secrets()
+
+    def in_use(self, system: System) -> InputError | None:
+        return None if system.dsn is not None else homes.in_use(self._home(system))
+
+    def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
+        if system.dsn is not None:
+            session = SlapdSession(dsn.parse(system.dsn, {})[0], secrets)
+            try:
+                return {"version": str(session.known()["version"])}
+            finally:
+                session.stop()
+        programs = installation.find(system.settings.get("bin"))
+        return {
+            "version": programs.version,
+            "program": hashlib.sha256(programs.server.read_bytes()).hexdigest()[:16],
+        }
+
+    def start(self, system: System, secrets: Secrets, clients: int) -> SlapdSession:
+        """A server of the validated system; or a session with the running one."""
+        server.raise_file_limit()
+        if system.dsn is not None:
+            return SlapdSession(dsn.parse(system.dsn, {})[0], secrets)
+        programs = installation.find(system.settings.get("bin"))
+        home = homes.of(system.layout, programs)
+        lock = place.lock(place.claim(str(home.place), "data"))
+        try:
+            return _Start(system, programs, home).session(lock)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def basis(self, system: System) -> str:
+        if system.dsn is not None:
+            return ""
+        programs = installation.find(system.settings.get("bin"))
+        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
+        return " ".join([self.name, programs.version, *shape])
+
+    def plain(self, system: System, folder: Path) -> System:
+        kept = {name: value for name, value in system.settings.items() if name == "bin"}
+        return System(self.name, system.label, kept | settings.shaping(system.settings), Layout(str(folder)))
+
+    def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
+        home = self._home(system)
+        lock = place.lock(home.place)
+        try:
+            return homes.take(home, folder, keep=keep)
+        finally:
+            os.close(lock)
+
+    def restore(self, system: System, folder: Path) -> Copied:
+        home = self._home(system)
+        lock = place.lock(place.claim(str(home.place), "data"))
+        try:
+            return homes.put_back(home, folder)
+        finally:
+            os.close(lock)
+
+    def _home(self, system: System) -> Home:
+        return homes.of(system.layout, installation.find(system.settings.get("bin")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A server of ours that is to be started, as often as it must be."""
+
+    system: System
+    installation: Installation
+    home: Home
+
+    def session(self, lock: int) -> SlapdSession:
+        password = random.token_hex(16)
+        own = self._own(lock, password)
+        try:
+            path = f"{own.running.socket_directory}/{settings.SOCKET}"
+            address = dsn.Address(settings.ROOT, settings.BASE, socket=path)
+            return SlapdSession(address, Secrets(password=password), own, self._fill)
+        except BaseException:
+            own.running.stop()
+            raise
+
+    def _own(self, lock: int, password: str) -> Own:
+        start = partial(self._running, lock, password)
+        running = start()
+        cpus = self.system.server_cpus
+        facts = {"installation": str(self.installation.server), "cpus": None if cpus is None else list(cpus)}
+        directories = {"data": str(self.home.files)}
+        return Own(running, start, directories, facts, partial(os.close, lock), partial(self._retaken, password))
+
+    def _retaken(self, password: str) -> Own:
+        """As at the start: whatever the directory has been through meanwhile."""
+        lock = place.lock(place.claim(str(self.home.place), "data"))
+        try:
+            return self._own(lock, password)
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def _running(self, lock: int, password: str) -> server.Running:
+        effective = settings.effective(self.system)
+        homes.prepare(self.home, self.installation, effective)
+        # A private socket has a path of its own each time, which is a word of the command: so it begins in a shell.
+        listen = " ".join(effective[name] for name in settings.LISTEN if name in effective)
+        home, program = self.home, self.installation.server
+        words = ("sh", "-c", f'cd "$1" && exec "$2" -d none -f "$3" -h "$(cat "$4") {listen}"', "sh")
+        addresses, waiting = home.place / "addresses", list[str]()
+
+        def configure(sockets: str) -> None:
+            homes.write_private(home.options, settings.as_file(effective, self.installation, home.files, password))
+            path = f"{sockets}/{settings.SOCKET}"
+            addresses.write_text(f"ldapi://{quote(path, safe='')}")
+            waiting.append(path)
+
+        launch = Launch(
+            _MAKE,
+            home.place,
+            home.messages,
+            (*words, str(home.files), str(program), str(home.options), str(addresses)),
+            homes.environment(),
+            Identity("own user"),
+            configure,
+            lambda _: _answers(waiting[-1]),
+            lock,
+            self.system.server_cpus,
+            self.system.memory_total_bytes,
+            (home.files,),
+        )
+        return server.start(launch)
+
+    def _fill(self, pieces: Iterable[bytes]) -> None:
+        homes.fill(self.home, self.installation, settings.effective(self.system), pieces)
+
+
+def _answers(path: str) -> bool:
+    """Whether somebody listens: its messages say that it starts before it does."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(path) == 0
+
+
+ENGINE = SlapdEngine()

@@ -1,0 +1,79 @@
+"""What a directory is: version, settings, durability, counters (cn=config; cn=Monitor)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ironbench.errors import IronbenchError
+from ironbench.model.session import Row
+
+Query = Callable[[str], list[Row]]
+_SERVER = (
+    *("olcThreads", "olcToolThreads", "olcListenerThreads", "olcSizeLimit", "olcTimeLimit", "olcIdleTimeout"),
+    *("olcConnMaxPending", "olcConnMaxPendingAuth", "olcConcurrency", "olcSecurity", "olcRequires", "olcDisallows"),
+)
+_DATABASE = (
+    *("olcDbDirectory", "olcDbMaxSize", "olcDbIndex", "olcDbCheckpoint", "olcDbNoSync", "olcDbEnvFlags"),
+    *("olcDbMaxReaders", "olcDbIDLexp", "olcDbRtxnSize", "olcLastMod", "olcReadOnly"),
+)
+_INCIDENTAL = ("olcDbDirectory",)
+_OPERATIONS = ("Bind", "Unbind", "Search", "Compare", "Modify", "Modrdn", "Add", "Delete", "Abandon", "Extended")
+OPERATIONS = "search cn=Operations,cn=Monitor?monitorOpCompleted?one"
+
+
+def read(query: Query) -> dict[str, Any]:
+    """JSON-able, without secrets. What the server does not show to us is missing."""
+    settings = {name: value for name, value in _shown(query).items() if name not in _INCIDENTAL}
+    version = _version(query)
+    nosync = settings.get("olcDbNoSync", "") == "TRUE" or "nosync" in settings.get("olcDbEnvFlags", "")
+    return {
+        "engine": "slapd",
+        "version": version.rpartition("slapd ")[2].partition(" (")[0] or version,
+        "version_text": version,
+        "settings": settings,
+        "durability": {"commits": "flushed later" if nosync else "flushed before they are answered"}
+        if settings
+        else {},
+    }
+
+
+def _version(query: Query) -> str:
+    for search, column in (("search cn=Monitor?monitoredInfo?base", 1), ("search ?vendorVersion", 1)):
+        try:
+            rows = query(search)
+        except IronbenchError:
+            continue
+        if rows and rows[0][column]:
+            return " ".join(str(rows[0][column]).replace("@(#)", "").replace("$", "").split())
+    return ""
+
+
+def _shown(query: Query) -> dict[str, str]:
+    searches = (
+        (f"search cn=config?{','.join(_SERVER)}?base", _SERVER),
+        (f"search cn=config?{','.join(_DATABASE)}?sub?(olcDbDirectory=*)", _DATABASE),
+    )
+    found: dict[str, str] = {}
+    for search, names in searches:
+        try:
+            rows = query(search)
+        except IronbenchError:
+            continue
+        if rows:
+            found |= {name: value for name, value in zip(names, rows[0][1:], strict=True) if value is not None}
+    return found
+
+
+def counters(query: Query) -> dict[str, int]:
+    """Operations that the server has completed, by name; empty where it does not show them."""
+    try:
+        rows = query(OPERATIONS)
+    except IronbenchError:
+        return {}
+    known = {f"cn={name.lower()},": name.lower() for name in _OPERATIONS}
+    return {
+        known[start]: int(completed)
+        for dn, completed in rows
+        if completed is not None and (start := f"{str(dn).partition(',')[0].lower()},") in known
+    }

@@ -1,0 +1,189 @@
+"""The files of one directory: made once, filled offline, copied while the server is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench.engines.slapd import settings as server_settings
+from ironbench.engines.slapd.installation import Installation
+from ironbench.engines.slapd.settings import BASE
+from ironbench.errors import FailureError, InputError, written
+from ironbench.machine import copies, space
+from ironbench.machine.copies import Copied
+from ironbench.model.system import Layout
+from ironbench.process import place, processes, programs
+
+NOTE = "ironbench.json"
+"""In the directory of the data: which version made it, which snapshot it came from."""
+FILES = "files"
+"""Name of the data in a snapshot's folder."""
+_LOCK = "lock.mdb"
+"""Of those who have the map open; made anew by the first (lmdb.h)."""
+SUFFIX = f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: example\n\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    place: Path
+    """The directory that is ours: the database in `files`, the server's messages in `server.log`."""
+
+    @property
+    def files(self) -> Path:
+        return self.place / FILES
+
+    @property
+    def messages(self) -> Path:
+        return self.place / "server.log"
+
+    @property
+    def options(self) -> Path:
+        return self.place / "slapd.conf"
+
+
+def of(layout: Layout, installation: Installation) -> Home:
+    return Home(Path(layout.data or str(place.default("slapd", installation.major))))
+
+
+def validate(home: Home, installation: Installation) -> None:
+    """InputError when the directory cannot be used. Changes nothing."""
+    place.check(str(home.place), "data")
+    made_by = note(home.files).get("version", "")
+    if made_by and made_by != installation.major:
+        raise InputError(
+            f"data directory {home.place}",
+            f"OpenLDAP {made_by} made it, and this is OpenLDAP {installation.version}",
+            "name another directory, or remove it to start anew",
+        )
+
+
+def prepare(home: Home, installation: Installation, settings: Mapping[str, str]) -> None:
+    """Makes the files where they are missing: a directory with its suffix alone. FailureError."""
+    refuse_running(home)
+    if not home.files.is_dir():
+        fill(home, installation, settings, ())
+
+
+def fill(home: Home, installation: Installation, settings: Mapping[str, str], pieces: Iterable[bytes]) -> None:
+    """Loads the suffix and what the pieces of an LDIF hold into a new database; then it takes the place of the old one.
+
+    FailureError, and the old one stays.
+    """
+    aside = home.place / "files.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700)
+    options = home.place / "load.conf"
+    try:
+        write_private(options, server_settings.as_file(settings, installation, aside, "none"))
+        words = [str(installation.loader), "-q", "-f", str(options), "-b", BASE]
+        programs.fed(words, environment(), _after(SUFFIX, pieces))
+        write_note(aside, {"version": installation.major})
+        shutil.rmtree(home.files, ignore_errors=True)
+        aside.rename(home.files)
+    except FailureError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise FailureError(f"data directory {home.place}", f"its entries cannot be loaded: {error.cause}") from error
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    finally:
+        options.unlink(missing_ok=True)
+
+
+def _after(first: bytes, pieces: Iterable[bytes]) -> Iterable[bytes]:
+    yield first
+    yield from pieces
+
+
+def environment() -> dict[str, str]:
+    """What the server's programs see of our environment: nothing that chooses another server."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LDAP", "SLAPD"))}
+    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+
+
+def write_private(path: Path, text: str) -> None:
+    """It holds the password of this start."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+def note(files: Path) -> dict[str, Any]:
+    """What is known of a database; empty where there is none of ours."""
+    try:
+        known = json.loads((files / NOTE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_note(files: Path, known: Mapping[str, Any]) -> None:
+    aside = files / f"{NOTE}.new"
+    aside.write_text(json.dumps(known) + "\n")
+    aside.replace(files / NOTE)
+
+
+def refuse_running(home: Home) -> None:
+    """InputError while a server runs on the files."""
+    if (error := in_use(home)) is not None:
+        raise error
+
+
+def in_use(home: Home) -> InputError | None:
+    """A server of ours works in the directory of its data."""
+    running = processes.working_in(home.files)
+    if not running:
+        return None
+    return InputError(
+        f"data directory {home.place}",
+        f"a server already runs on it (process {running[0]})",
+        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
+        f"or name another directory with {written('layout.data')}",
+    )
+
+
+def take(home: Home, folder: Path, *, keep: bool) -> Copied:
+    """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: links."""
+    refuse_running(home)
+    aside = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700, parents=True)
+    try:
+        done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
+        write_note(aside / FILES, {"version": note(home.files).get("version", "")})
+        copies.put(aside, folder)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return done
+
+
+def put_back(home: Home, folder: Path) -> Copied:
+    """Replaces a stopped server's files by the copy in `folder`. InputError: no room. FailureError.
+
+    Files that no snapshot made are kept aside as `files.kept-N`.
+    """
+    refuse_running(home)
+    if home.files.exists():
+        if "snapshot" in note(home.files):
+            shutil.rmtree(home.files)
+        else:
+            taken = [int(path.name.rsplit("-", 1)[1]) for path in home.place.glob("files.kept-*")]
+            home.files.rename(home.place / f"files.kept-{max(taken, default=0) + 1}")
+    aside = home.place / "files.new"
+    shutil.rmtree(aside, ignore_errors=True)
+    space.require(home.place, copies.size(folder), "the copy of the data")
+    done = copies.tree(folder / FILES, aside)
+    write_note(aside, note(folder / FILES) | {"snapshot": folder.name})
+    copies.put(aside, home.files)
+    copies.evict(folder)
+    return done
+
+
+def _skipped(name: str) -> bool:
+    return name in (NOTE, f"{NOTE}.new", _LOCK)

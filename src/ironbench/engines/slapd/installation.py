@@ -1,0 +1,89 @@
+"""Where the programs of OpenLDAP are and what they are."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import InputError, written
+from ironbench.paths import expanded
+from ironbench.process.programs import last_words, run_program
+
+TITLE = "OpenLDAP"
+OLDEST = (2, 4)
+_SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
+"""Of Debian; of others and of the project itself, below their prefix."""
+_MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
+_SAID = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
+"""Time and thread before a message."""
+_USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown", "@(#)", "\t")
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One set of OpenLDAP's programs."""
+
+    server: Path
+    loader: Path
+    """`slapadd`: the same program by another name."""
+    schemas: Path
+    modules: Path | None
+    """None: what is needed is built in."""
+    version: str
+    """e.g. `2.5.13+dfsg-5`."""
+    major: str
+    """e.g. `2.5`."""
+
+
+def find(directory: str | None = None) -> Installation:
+    """The installation whose server lies in `directory`, or is on PATH. InputError, FailureError."""
+    if directory is not None:
+        folder = expanded(directory).absolute()
+        subject, places = written("system.set", f"bin={directory}"), str(folder)
+        hint = "name the directory that holds slapd and slapadd"
+    else:
+        subject, places = TITLE, f"{_path()}:/usr/sbin:/usr/local/libexec"
+        hint = f"`apt install slapd`, or name its directory: {written('system.set', 'bin=/usr/sbin')}"
+    server = shutil.which("slapd", path=places)
+    if server is None:
+        where = "on PATH" if directory is None else f"in {directory}"
+        raise InputError(subject, f"there is no slapd {where}", hint)
+    return _installation(Path(server), subject)
+
+
+def _path() -> str:
+    import os
+
+    return os.environ.get("PATH", os.defpath)
+
+
+@functools.cache
+def _installation(server: Path, subject: str) -> Installation:
+    words = run_program([str(server), "-VV"])
+    found = re.search(r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)", words.stderr + words.stdout)
+    if found is None:
+        cause = f"it is no {TITLE}: {last_words(words.stderr + words.stdout)}"
+        raise InputError(subject, cause, f"start it yourself and name it in {written('system.dsn')}")
+    if (int(found[2]), int(found[3])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        cause = f"{TITLE} {found[1]} is older than {oldest}, the oldest that ironbench starts"
+        raise InputError(subject, cause, "name a newer one")
+    base = server.parent.parent
+    schemas = [*(base / place.lstrip("/") for place in _SCHEMAS), *map(Path, _SCHEMAS)]
+    schema = next((place for place in schemas if (place / "core.schema").is_file()), None)
+    loader = next((place for place in (server.with_name("slapadd"), base / "sbin" / "slapadd") if place.exists()), None)
+    if schema is None or loader is None:
+        missing = "core.schema" if schema is None else "slapadd"
+        raise InputError(subject, f"{missing} is not beside {server}", "install the whole server")
+    modules = next((base / place for place in _MODULES if list((base / place).glob("back_mdb*.so*"))), None)
+    return Installation(server, loader, schema, modules, found[1], f"{found[2]}.{found[3]}")
+
+
+def complaint(text: str) -> str:
+    """What a server died of: its last messages that are not the usual ones."""
+    lines = [_SAID.sub("", line) for line in text.splitlines()]
+    telling = [line for line in lines if line.strip() and not any(word in line for word in _USUAL)]
+    return last_words("\n".join(telling)) if telling else ""

@@ -1,0 +1,113 @@
+"""A live directory: ours, or one that was running already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ironbench.engines.server_session import Own, Place, ServerSession
+from ironbench.engines.slapd import facts
+from ironbench.engines.slapd.dsn import Address
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Row
+
+if TYPE_CHECKING:
+    from ironbench._core import LdapConnection
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryLine:
+    """A connection of its own (`model.session.Line`)."""
+
+    connection: LdapConnection
+
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        return self.connection.measure(sql)
+
+    def query(self, sql: str) -> list[Row]:
+        return self.connection.query(sql)
+
+    def columns(self) -> list[str]:
+        return self.connection.columns()
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return self.connection.copy_in(sql, data)
+
+    def cancel(self) -> None:
+        """An operation of a directory ends with its connection."""
+        self.connection.close()
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class SlapdSession(ServerSession[Address, DirectoryLine]):
+    engine = "slapd"
+    title = "OpenLDAP"
+    broken = ("",)
+    lives = "search ?1.1"
+
+    def __init__(
+        self,
+        address: Address,
+        secrets: Secrets,
+        own: Own | None = None,
+        fill: Callable[[Iterable[bytes]], None] | None = None,
+    ) -> None:
+        """`fill`: loads a stopped server of ours anew."""
+        self._fill = fill
+        super().__init__(address, secrets, own)
+
+    def connect(self) -> DirectoryLine:
+        from ironbench import _core
+
+        return DirectoryLine(_core.LdapConnection(json.dumps(self._address.connection(self._secrets)).encode()))
+
+    def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
+        return {"kind": "ldap", "connection": self._address.connection(self._secrets), "io": io}
+
+    @property
+    def base(self) -> str:
+        return self._address.base
+
+    def known(self) -> dict[str, Any]:
+        return facts.read(self.query)
+
+    def counters(self) -> dict[str, int]:
+        return facts.counters(self.query)
+
+    def found(self) -> Place:
+        return Place()
+
+    def moved(self, socket_directory: str) -> Address:
+        return replace(self._address, socket=f"{socket_directory}/ldapi")
+
+    @property
+    def role(self) -> str:
+        return self._address.user
+
+    def fill(self, pieces: Iterable[bytes]) -> None:
+        """Entries of an LDIF in place of all there were on a server of ours; elsewhere they are added. FailureError."""
+        if self._own is None or self._fill is None:
+            for piece in pieces:
+                self.copy_in("", piece)
+            return
+        with self._lock:
+            self._drop()
+            self._own.running.stop()
+            try:
+                self._fill(pieces)
+            finally:
+                self._own = replace(self._own, running=self._own.again())
+                self._address = self.moved(self._own.running.socket_directory)
+            self._connection = self.connect()
+
+    def count(self, search: str) -> int:
+        """How many entries a search finds. FailureError."""
+        line = self.line()
+        try:
+            return line.measure(search)[0]
+        finally:
+            line.close()

@@ -1,0 +1,112 @@
+"""The server's configuration: what ironbench chooses, and the directives that the user may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ironbench.engines.slapd.installation import Installation
+from ironbench.errors import InputError, nearest, written
+from ironbench.model.system import System
+
+BASE = "dc=example,dc=com"
+"""The suffix of a directory of ours."""
+ROOT = f"cn=ironbench,{BASE}"
+"""Its own user: its password is another one at each start."""
+SOCKET = "ldapi"
+_GIB = 1 << 30
+DEFAULTS = {"maxsize": str(64 * _GIB), "threads": "16", "sizelimit": "unlimited"}
+"""`maxsize` is room in the address space, not on the device; 10 MiB by itself (slapd-mdb(5))."""
+SERVER = (
+    *("threads", "tool-threads", "listener-threads", "sizelimit", "timelimit", "idletimeout", "writetimeout"),
+    *("conn_max_pending", "conn_max_pending_auth", "concurrency", "sockbuf_max_incoming", "sockbuf_max_incoming_auth"),
+    *("security", "require", "disallow", "allow", "localSSF", "loglevel", "password-hash"),
+    *("TLSCertificateFile", "TLSCertificateKeyFile", "TLSCACertificateFile", "TLSProtocolMin", "TLSCipherSuite"),
+)
+"""Directives of slapd.conf(5) that hold for the whole server,"""
+DATABASE = (
+    *("maxsize", "checkpoint", "dbnosync", "envflags", "idlexp", "maxreaders", "rtxnsize", "searchstack", "multival"),
+    *("lastmod", "readonly"),
+)
+"""and those of its database (slapd-mdb(5))."""
+SHAPING = ("idlexp", "multival")
+"""Those that shape what a load writes; indexes do so, too."""
+INDEXES = {"objectClass": "eq", "uid": "eq", "cn": "eq,sub", "sn": "eq,sub", "mail": "eq,sub", "employeeNumber": "eq"}
+INDEX = "index:"
+"""Before the attribute of an index: `index:description=eq`; `none` leaves one out."""
+OURS = {
+    "directory": "the layout says where the data are",
+    "suffix": "ironbench names its own entries",
+    "rootdn": "ironbench connects as its own user",
+    "rootpw": "ironbench connects as its own user",
+    "pidfile": "ironbench watches the server itself",
+    "access": "users may write, everybody may read",
+}
+LISTEN = ("listen", "listen_tls")
+"""Further addresses, such as ldap://127.0.0.1:3890; ironbench itself uses a private socket."""
+_PEOPLE = f"ou=directory,{BASE}"
+"""Below which names of a SASL bind are looked for."""
+_ADDRESS = re.compile(r"ldaps?://[\w.\[\]:-]+")
+_KINDS = re.compile(r"(pres|eq|sub|approx|none)(,(pres|eq|sub|approx))*")
+
+
+def validate(system: System) -> None:
+    """InputError for what cannot be set."""
+    for name, value in system.settings.items():
+        subject = written("system.set", f"{name}={value}")
+        if name in OURS:
+            raise InputError(subject, "is not to be set", OURS[name])
+        if name in LISTEN and not _ADDRESS.fullmatch(value):
+            raise InputError(subject, "is no address to listen at", "write for example listen=ldap://127.0.0.1:3890")
+        if name.startswith(INDEX) and not _KINDS.fullmatch(value):
+            raise InputError(subject, "is no list of indexes", "write for example index:description=eq,sub, or none")
+        if name in ("bin", *LISTEN) or name.startswith(INDEX):
+            continue
+        if name not in (*SERVER, *DATABASE):
+            known = [*SERVER, *DATABASE, "bin", *LISTEN, f"{INDEX}cn"]
+            raise InputError(subject, f"{name} is no setting of slapd that ironbench knows", nearest(name, known))
+        if "\n" in value:
+            raise InputError(subject, "holds the end of a line", "write one directive")
+
+
+def shaping(settings: Mapping[str, str]) -> dict[str, str]:
+    """What the files depend on."""
+    return {name: value for name, value in settings.items() if name in SHAPING or name.startswith(INDEX)}
+
+
+def effective(system: System) -> dict[str, str]:
+    """All that the file says, without what is ironbench's own business."""
+    indexes = {f"{INDEX}{name}": kinds for name, kinds in INDEXES.items()}
+    return DEFAULTS | indexes | dict(system.settings)
+
+
+def as_file(settings: Mapping[str, str], installation: Installation, files: Path, password: str) -> str:
+    """slapd.conf(5): first what holds for all, then the databases."""
+    schemas = [f'include "{installation.schemas / name}.schema"' for name in ("core", "cosine", "inetorgperson")]
+    modules = []
+    if installation.modules is not None:
+        there = [name for name in ("back_mdb", "back_monitor") if list(installation.modules.glob(f"{name}*.so*"))]
+        modules = [f'modulepath "{installation.modules}"', *(f"moduleload {name}" for name in there)]
+    lines = [
+        *schemas,
+        *modules,
+        *(f"{name} {settings[name]}" for name in SERVER if name in settings),
+        "sasl-secprops none",
+        f'authz-regexp "uid=([^,]+),cn=[^,]+,cn=auth" "uid=$1,{_PEOPLE}"',
+        "access to * by users write by * read",
+        "database config",
+        f'rootdn "{ROOT}"',
+        "database monitor",
+        f'rootdn "{ROOT}"',
+        "database mdb",
+        f'suffix "{BASE}"',
+        f'rootdn "{ROOT}"',
+        f"rootpw {password}",
+        f'directory "{files}"',
+        *(f"{name} {settings[name]}" for name in DATABASE if name in settings),
+    ]
+    for name, kinds in settings.items():
+        if name.startswith(INDEX) and kinds != "none":
+            lines.append(f"index {name.removeprefix(INDEX)} {kinds}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,108 @@
+"""The data of a workload in a directory: entries below one that bears ironbench's mark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ironbench import units
+from ironbench.errors import FailureError, InputError, written
+from ironbench.load.loaded import Loaded
+from ironbench.model.session import Directory, Session
+from ironbench.printer import Printer
+from ironbench.words import counted, grouped
+from ironbench.workloads import Dataset
+
+_MARK = "ironbench: "
+"""Begins the description of the entry that holds all others."""
+_BEGUN = "begun "
+"""A load that was interrupted is never taken for a complete one."""
+
+
+@dataclass(slots=True)
+class _Passed:
+    """What has gone through it."""
+
+    bytes: int = 0
+
+
+def brought(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
+    """Reuses the entries when they are complete and of the same key, else loads them. InputError: others' entries."""
+    assert isinstance(session, Directory) and dataset.entries is not None
+    mark = _mark(session, dataset)
+    if mark == dataset.key:
+        printer.say(f"data: {dataset.key}, used again")
+        return Loaded(rows=dataset.rows, data_bytes=dataset.bytes, reused=True, key=dataset.key)
+    if mark is not None and not own_server and not mark.startswith(_BEGUN):
+        cause = f"holds {mark}, and {dataset.key} is wanted" if mark else "exists, and was not loaded by ironbench"
+        raise InputError(
+            f"entry {_top(dataset)}{session.base}", cause, f"name another base DN in {written('system.dsn')}"
+        )
+    if mark is not None and not own_server:
+        drop(session, dataset)
+    passed = _Passed()
+    begin = time.perf_counter()
+    with printer.bar(f"load {dataset.key}") as show:
+
+        def seen() -> Iterator[bytes]:
+            assert dataset.entries is not None
+            for number, piece in enumerate(dataset.entries(session.base)):
+                passed.bytes += len(piece)
+                yield piece
+                if number == 0 and not own_server:
+                    _set_mark(session, dataset, _BEGUN + dataset.key)
+                show(min(0.99, passed.bytes / max(1, dataset.bytes)), units.stored(passed.bytes))
+
+        session.fill(seen())
+    elapsed_s = time.perf_counter() - begin
+    _set_mark(session, dataset, dataset.key)
+    now = datetime.now(UTC).strftime("%H:%M:%S")
+    rate = grouped(dataset.rows / elapsed_s)
+    printer.say(
+        f"data: {dataset.key}, {counted(dataset.rows, 'entry', 'entries')} at {rate} entries/s, "
+        f"{units.span(elapsed_s)} in all, {now} UTC"
+    )
+    return Loaded(dataset.rows, passed.bytes, elapsed_s, {"rows": elapsed_s}, dataset.bytes, 1, key=dataset.key)
+
+
+def drop(session: Session, dataset: Dataset) -> None:
+    """Removes the entries that ironbench loaded, from the leaves up. FailureError."""
+    mark = _mark(session, dataset)
+    if mark is None:
+        return
+    if not mark:
+        raise FailureError(f"entry {_top(dataset)}", "was not loaded by ironbench, and stays")
+    found = [dn or "" for dn, *_ in session.query(f"search {_top(dataset)}?1.1?sub")]
+    for dn in sorted(found, key=lambda dn: dn.count(","), reverse=True):
+        session.query(f"delete {_escaped(dn)}")
+
+
+def _top(dataset: Dataset) -> str:
+    """RDN of the entry that holds all others; the base completes it."""
+    return f"{dataset.name},"
+
+
+def _mark(session: Session, dataset: Dataset) -> str | None:
+    """The key of the data; "" where others made the entry, None where there is none."""
+    try:
+        rows = session.query(f"search {_top(dataset)}?description?base")
+    except FailureError as error:
+        if getattr(error, "number", 0) == _NO_SUCH_OBJECT:
+            return None
+        raise
+    marks = [line for line in (rows[0][1] or "").splitlines() if line.startswith(_MARK)] if rows else []
+    return marks[0].removeprefix(_MARK) if marks else ""
+
+
+_NO_SUCH_OBJECT = 32
+
+
+def _set_mark(session: Session, dataset: Dataset, key: str) -> None:
+    session.query(f"modify {_top(dataset)}?replace description={_escaped(_MARK + key)}")
+
+
+def _escaped(text: str) -> str:
+    """As an operation takes it, which has `?` between its parts."""
+    return text.replace("%", "%25").replace("?", "%3F").replace("[", "%5B")
