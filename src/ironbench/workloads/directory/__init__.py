@@ -1,0 +1,144 @@
+"""`directory`: jobs on a directory of people. Its guide: docs/guide/directory.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.errors import FailureError, InputError, written
+from ironbench.model.record import Check
+from ironbench.model.session import Directory as DirectorySession
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, System
+from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
+from ironbench.workloads.directory import entries, jobs
+from ironbench.workloads.directory.template import PASSWORD
+
+WRITES = ("add", "delete", "modify", "modrdn")
+"""Operations that change something, as servers count them."""
+READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    entries: int | None
+    """None: the server does not let us count them."""
+    writes: int | None
+    """That the server has completed since it started; None: it does not say."""
+
+
+class Directory(Workload):
+    name = "directory"
+    doc = "A directory of people: searches, modifies, binds, logins and mixes of them, by LDAP."
+    needs = ("directory",)
+    options = (
+        Option("job", "search", "what a transaction is", choices=jobs.JOBS),
+        Option("entries", "100000", "people in the directory, about 2 KB each", lowest=1, highest=100_000_000),
+        Option("id", "", "numbers of the people: [1-1000] at random, [1:1000] in turn; empty: all at random"),
+        Option("id2", "", "the same of the second population"),
+        Option("share", "100", "percent of the first population", lowest=0, highest=100),
+        Option("scope", "sub", "of job search", choices=("base", "one", "sub")),
+        Option("dn", "", "where searches begin, without the base DN but with a comma at its end; empty: above all"),
+        Option("filter", "", "of job search, with {id} or ranges as of `id`; empty: one person by its uid"),
+        Option("filters", "", "a file of filters, FILTER or FILTER@WEIGHT on a line, for search and multi-search"),
+        Option("attributes", "", "that a search asks for, joined by commas; empty: all; 1.1: none"),
+        Option("limit", "0", "most entries that a search wants; 0: all", lowest=0, highest=1_000_000),
+        Option("attribute", "description", "that job modify replaces"),
+        Option("values", "1", "of it", lowest=1, highest=1000),
+        Option("length", "80", "letters of each value, at random", lowest=1, highest=1_000_000),
+        Option("weights", jobs.WEIGHTS, "of the operations of job mixed"),
+        Option("template", "", "a file that says what entries look like; empty: people"),
+        Option("ldif", "", "a file with entries of your own below the base DN, in place of people"),
+    )
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        valid = super().validated(options)
+        jobs.scripts(valid)
+        return valid
+
+    def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
+        return jobs.scripts(choice.options)
+
+    def variables(self, options: Mapping[str, str]) -> dict[str, str]:
+        """The password of entries of one's own comes from the environment: it must not reach a record."""
+        password = os.environ.get("LDAP_ENTRY_PASSWORD", "") or PASSWORD
+        return {"turn": "0", "added": "0", "deleted": "0", "password": password}
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        return options["job"] not in READING
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        most = min(int(choice.options["entries"]), jobs.STRIDE)
+        if choice.options["job"] == "modify-dn" and load.clients > most:
+            cause = f"each client renames entries of its own, and there are {most}"
+            raise InputError(written("load.clients", load.clients), cause, "use fewer clients, or more entries")
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return entries.dataset(options)
+
+    def before(self, session: Session, options: Mapping[str, str]) -> State:
+        assert isinstance(session, DirectorySession)
+        _clear(session)
+        return State(_count(session), _writes(session))
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        """No entry is lost, what was written is what the server counts, and what jobs have added is taken away."""
+        assert isinstance(session, DirectorySession)
+        writes = _writes(session)
+        _clear(session)
+        if options["job"] == "modify-dn":
+            _rename_back(session)
+        now = _count(session)
+        kept = () if now is None else (checked("entries", before.entries, now),)
+        return (*kept, *self._written(session, options), *_counted(before.writes, writes, summary))
+
+    def _written(self, session: DirectorySession, options: Mapping[str, str]) -> tuple[Check, ...]:
+        """Every person still has the attribute that job modify replaces, where a template gives it to all."""
+        if options["job"] not in ("modify", "login") or options["ldif"] or options["template"]:
+            return ()
+        name = options["attribute"] if options["job"] == "modify" else "description"
+        try:
+            having = session.count(f"search {entries.TOP}?1.1?one?(&(objectClass=person)({jobs.plain(name)}=*))")
+        except FailureError:
+            return ()
+        return (checked(f"people with {name}", int(options["entries"]), having),)
+
+
+def _writes(session: Session) -> int | None:
+    counted = session.counters()
+    return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
+
+
+def _counted(before: int | None, now: int | None, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The server may count what was under way at the end, too. After a power cut it begins at zero."""
+    if before is None or now is None or summary.get("power_cut"):
+        return ()
+    ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+    grown = now - before
+    return (checked("our changes = the server's", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),)
+
+
+def _count(session: DirectorySession) -> int | None:
+    try:
+        return session.count(f"search {entries.TOP}?1.1?sub")
+    except FailureError:
+        return None  # a server of others may limit what it shows
+
+
+def _clear(session: Any) -> None:
+    """Takes away what clients have added and not deleted."""
+    for dn, *_ in session.query(f"search {entries.WORK}?1.1?one"):
+        session.query(f"delete {jobs.plain(dn)}")
+
+
+def _rename_back(session: Any) -> None:
+    """What a client was about to name as before when the trial ended."""
+    for dn, uid in session.query(f"search {entries.TOP}?uid?one?(uid=moved.*)"):
+        session.query(f"rename {jobs.plain(dn)}?uid=user.{uid.removeprefix('moved.')}")
+
+
+WORKLOAD = Directory()

@@ -1,0 +1,97 @@
+"""The entries that the jobs work on: people below one entry, and a place for those that the jobs add."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from ironbench.catalogue.typed import text_of
+from ironbench.errors import InputError
+from ironbench.workloads.base import Dataset
+from ironbench.workloads.directory import template
+
+VERSION = 1
+"""Raised whenever the same options would give other entries."""
+NAME = "ou=directory"
+TOP = f"{NAME},"
+"""Holds all others; the base DN completes it."""
+WORK = f"ou=work,{TOP}"
+"""Holds what jobs add, and take away again."""
+ENTRY_BYTES = 2_000
+"""With its indexes, in back-mdb."""
+_PIECE = 200
+_LARGEST = 1 << 20
+_LARGEST_LDIF = 1 << 32
+
+
+def dataset(options: Mapping[str, str]) -> Dataset:
+    count = int(options["entries"])
+    own, ldif = options["template"], options["ldif"]
+    text = _text(own) if own else template.DEFAULT
+    if ldif:
+        digest, count = _digest(Path(ldif))
+        key, rows = f"directory ldif={digest}", count
+    else:
+        shape = "" if not own else f" template={hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        key, rows = f"directory version={VERSION} entries={count}{shape}", count
+    made = template.read(text, own or "template")
+    return Dataset(
+        name=NAME,
+        key=key,
+        tables=(),
+        schema=("core", "cosine", "inetorgperson"),
+        generator={},
+        keys=(),
+        references=(),
+        rows=rows,
+        bytes=rows * ENTRY_BYTES,
+        facts={"entries": str(rows)},
+        entries=partial(_own, ldif) if ldif else partial(_made, made, count),
+    )
+
+
+def _head(base: str) -> str:
+    unit = "objectClass: organizationalUnit"
+    return f"dn: {TOP}{base}\n{unit}\nou: directory\n\ndn: {WORK}{base}\n{unit}\nou: work\n\n"
+
+
+def _made(made: template.Template, count: int, base: str) -> Iterator[bytes]:
+    yield _head(base).encode()
+    parent = f"{TOP}{base}"
+    for first in range(1, count + 1, _PIECE):
+        yield "".join([made.entry(n, parent) for n in range(first, min(first + _PIECE, count + 1))]).encode()
+
+
+def _own(ldif: str, base: str) -> Iterator[bytes]:
+    """The user's entries, whole ones in each piece. Their DNs are below the base."""
+    yield _head(base).encode()
+    entries: list[bytes] = []
+    with Path(ldif).open("rb") as file:
+        for line in file:
+            entries.append(line)
+            if not line.strip() and len(entries) >= 20 * _PIECE:
+                yield b"".join(entries)
+                entries = []
+    yield b"".join(entries) + b"\n"
+
+
+def _digest(path: Path) -> tuple[str, int]:
+    """Of the contents, and how many entries there are. InputError: it cannot be read."""
+    seen, count, begins = hashlib.sha256(), 0, True
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                seen.update(line)
+                count += begins and line.lower().startswith(b"dn:")
+                begins = not line.strip() or (begins and line.startswith((b"#", b"version:")))
+    except OSError as error:
+        raise InputError(str(path), error.strerror or str(error), "name a file with entries (LDIF)") from None
+    if count == 0:
+        raise InputError(str(path), "holds no entry", "write LDIF: dn: …, then attributes, then an empty line")
+    return seen.hexdigest()[:16], count
+
+
+def _text(path: str) -> str:
+    return text_of(Path(path), path, "name a text file with a template", _LARGEST)

@@ -1,0 +1,217 @@
+"""What the jobs do, as scripts whose commands are operations (docs/guide/directory.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ironbench.catalogue.typed import text_of
+from ironbench.errors import InputError, nearest, written
+from ironbench.workloads.base import ScriptSource
+from ironbench.workloads.directory.entries import TOP, WORK
+
+JOBS = (
+    *("search", "modify", "bind", "auth", "compare", "add-delete", "modify-dn", "mixed", "multi-search", "login"),
+    "prime",
+)
+MIXED = ("search", "modify", "bind", "compare", "add", "delete", "modify-dn")
+WEIGHTS = "search=70,modify=10,bind=10,compare=6,add=2,delete=1,modify-dn=1"
+STRIDE = 10_000
+"""Most clients: each renames entries of its own."""
+_PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")
+_PERSON = f"uid=user.:id,{TOP}"
+_OWN = f"uid=ironbench.:client_id.:{{number}},{WORK}"
+_CUTS = re.compile(r"[%?;:'\"\\$\n]|--|/\*")
+"""What the script language or an operation would take for something else."""
+_NEW = (
+    f"add {_OWN}?objectClass=top?objectClass=person?objectClass=organizationalPerson?objectClass=inetOrgPerson"
+    "?sn=Ironbench?cn=Ironbench :{number}?uid=ironbench.:client_id.:{number}?description=[a-z]{{80}};"
+)
+_LOGIN = ("cn,mail", "telephoneNumber,mobile", "employeeNumber", "street,l,st", "description", "initials,sn", "mail")
+"""What is asked for, search by search, between finding a person and letting it in."""
+
+
+def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
+    job = options["job"]
+    if job == "mixed":
+        texts = _mixed(options)
+        return [ScriptSource(name, texts[name], weight) for name, weight in weights(options).items() if weight]
+    if options["filters"] and job in ("search", "multi-search"):
+        return list(_from_file(options))
+    if job == "multi-search":
+        return list(_searches(options))
+    return [ScriptSource(job, _TEXTS[job](options))]
+
+
+def weights(options: Mapping[str, str]) -> dict[str, int]:
+    """Of the operations of `mixed`. InputError."""
+    found = dict.fromkeys(MIXED, 0)
+    for pair in options["weights"].split(","):
+        name, _, weight = pair.partition("=")
+        subject = written("workload.with", f"weights={options['weights']}")
+        if name not in found:
+            raise InputError(subject, f"{name!r} is no operation of job mixed", nearest(name, list(MIXED)))
+        if not weight.isdigit() or int(weight) > 1000:
+            raise InputError(subject, f"{pair!r} has no weight from 0 to 1000", "write for example search=70")
+        found[name] = int(weight)
+    if not any(found.values()):
+        raise InputError(written("workload.with", f"weights={options['weights']}"), "all are 0", "give one a weight")
+    return found
+
+
+def _chosen(options: Mapping[str, str]) -> str:
+    """Which person: `:id` of one of two populations."""
+    first = _drawn("id", options["id"] or f"[1-{options['entries']}]", "id")
+    if int(options["share"]) == 100:
+        return first
+    second = _drawn("id", options["id2"] or f"[1-{options['entries']}]", "id2")
+    return f"\\set who random(1, 100)\n\\if :who <= {options['share']}\n{first}\\else\n{second}\\endif\n"
+
+
+def _drawn(variable: str, pattern: str, option: str) -> str:
+    found = _PATTERN.fullmatch(pattern)
+    if found is None or int(found[1]) > int(found[3]):
+        raise InputError(
+            written("workload.with", f"{option}={pattern}"),
+            "is no range of numbers",
+            "write [1-10000] for numbers at random, [1:10000] for one after the other",
+        )
+    return _set(variable, int(found[1]), int(found[3]), found[2] == ":")
+
+
+def _set(variable: str, least: int, most: int, in_turn: bool) -> str:
+    if not in_turn:
+        return f"\\set {variable} random({least}, {most})\n"
+    count = most - least + 1
+    # Clients begin far apart, so that together they are through sooner.
+    apart = max(1, round(count * 0.6180339887))
+    return f"\\set turn :turn + 1\n\\set {variable} {least} + mod(:client_id * {apart} + :turn - 1, {count})\n"
+
+
+def plain(text: str) -> str:
+    """A text of the user's as a part of an operation."""
+    return _CUTS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
+
+
+def _patterned(text: str) -> tuple[str, str]:
+    """Its ranges of numbers and its `{id}` as variables: what sets them, and the text."""
+    sets, out, at = "", "", 0
+    for number, found in enumerate(_PATTERN.finditer(text), 1):
+        if re.match(r"\w", text[found.end() :]):
+            cause = f"{found[0]} stands before a letter or digit"
+            raise InputError(f"filter {text}", cause, "let another character follow")
+        sets += _set(f"value{number}", int(found[1]), int(found[3]), found[2] == ":")
+        out += plain(text[at : found.start()]) + f":value{number}"
+        at = found.end()
+    return sets, (out + plain(text[at:])).replace("{id}", ":id")
+
+
+def _search(options: Mapping[str, str], text: str = "") -> str:
+    """A search by a filter of the user's, or for one person."""
+    attributes, scope, limit = plain(options["attributes"]), options["scope"], options["limit"]
+    limits = "" if limit == "0" else f"?sizelimit={limit}"
+    text = text or options["filter"]
+    if text:
+        sets, shown = _patterned(text)
+        return f"{_chosen(options)}{sets}search {_base(options)}?{attributes}?{scope}?{shown}{limits};\n"
+    if scope == "base":
+        return f"{_chosen(options)}search {_PERSON}?{attributes}?base?{limits};\n"
+    return f"{_chosen(options)}search {_base(options)}?{attributes}?{scope}?(uid=user.:id){limits};\n"
+
+
+def _base(options: Mapping[str, str]) -> str:
+    return plain(options["dn"]) or TOP
+
+
+def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
+    """A script for each line `FILTER` or `FILTER@WEIGHT`. InputError."""
+    path = options["filters"]
+    rows = text_of(Path(path), path, "name a text file with a filter on each line", 1 << 20).splitlines()
+    kept = [row.strip() for row in rows if row.strip() and not row.startswith("#")]
+    if not kept:
+        raise InputError(path, "holds no filter", "write one on each line, such as (uid=user.[1-10000])")
+    for number, row in enumerate(kept, 1):
+        text, at, weight = row.rpartition("@")
+        counted = bool(at) and text.endswith(")") and weight.isdigit()
+        yield ScriptSource(
+            f"search {number}", _search(options, text if counted else row), int(weight) if counted else 1
+        )
+
+
+def _searches(options: Mapping[str, str]) -> Iterator[ScriptSource]:
+    six = ("uid=user.{id}", "employeeNumber={id}", "mail=user.{id}@example.com", "&(sn=Linde)(employeeNumber={id})")
+    some = ("|(uid=user.{id})(employeeNumber={id})", "&(objectClass=person)(uid=user.{id})")
+    for number, text in enumerate((*six, *some), 1):
+        yield ScriptSource(f"search {number}", _search(options, f"({text})"))
+
+
+def _modify(options: Mapping[str, str]) -> str:
+    name, length = plain(options["attribute"]), options["length"]
+    first, *more = [f"{name}=[a-z]{{{length}}}" for _ in range(int(options["values"]))]
+    others = "".join(f"?add {value}" for value in more)
+    return f"{_chosen(options)}modify {_PERSON}?replace {first}{others};\n"
+
+
+def _bind(options: Mapping[str, str]) -> str:
+    return f"{_chosen(options)}bind {_PERSON}?:password;\n"
+
+
+def _found(options: Mapping[str, str]) -> str:
+    return f"{_chosen(options)}search {_base(options)}?1.1?sub?(uid=user.:id)\n\\gset\n"
+
+
+def _auth(options: Mapping[str, str]) -> str:
+    return f"{_found(options)}bind :dn?:password;\n"
+
+
+def _compare(options: Mapping[str, str]) -> str:
+    return f"{_chosen(options)}compare {_PERSON}?employeeNumber=:id;\n"
+
+
+def _add_delete(options: Mapping[str, str]) -> str:
+    return f"\\set added :added + 1\n{_NEW.format(number='added')}\ndelete {_OWN.format(number='added')};\n"
+
+
+def _modify_dn(options: Mapping[str, str]) -> str:
+    """There and back; an entry is one client's alone."""
+    stride = min(int(options["entries"]), STRIDE)
+    whole = int(options["entries"]) // stride
+    return (
+        f"\\set id random(0, {whole - 1}) * {stride} + mod(:client_id, {stride}) + 1\n"
+        f"rename {_PERSON}?uid=moved.:id;\nrename uid=moved.:id,{TOP}?uid=user.:id;\n"
+    )
+
+
+def _login(options: Mapping[str, str]) -> str:
+    asked = "".join(f"search :dn?{attributes}?base;\n" for attributes in _LOGIN)
+    return f"{_found(options)}{asked}bind :dn?:password;\nmodify :dn?replace description=[a-z]{{80}};\n"
+
+
+def _prime(options: Mapping[str, str]) -> str:
+    return f"{_set('id', 1, int(options['entries']), in_turn=True)}search {_base(options)}??sub?(uid=user.:id);\n"
+
+
+def _mixed(options: Mapping[str, str]) -> dict[str, str]:
+    """Deletes and renames are of entries that the client itself has added; where none is left, it adds one first."""
+    first = f"\\set added :added + 1\n{_NEW.format(number='added')}\n"
+    some = f"\\if :added <= :deleted\n{first}\\endif\n"
+    own, moved = _OWN.format(number="added"), f"moved.:client_id.:added,{WORK}"
+    delete = f"{some}\\set deleted :deleted + 1\ndelete {_OWN.format(number='deleted')};\n"
+    back = f"rename uid={moved}?uid=ironbench.:client_id.:added;\n"
+    rename = f"{some}rename {own}?uid=moved.:client_id.:added;\n{back}"
+    plain_jobs = {name: _TEXTS[name](options) for name in ("search", "modify", "bind", "compare")}
+    return plain_jobs | {"add": first, "delete": delete, "modify-dn": rename}
+
+
+_TEXTS = {
+    "search": _search,
+    "modify": _modify,
+    "bind": _bind,
+    "auth": _auth,
+    "compare": _compare,
+    "add-delete": _add_delete,
+    "modify-dn": _modify_dn,
+    "login": _login,
+    "prime": _prime,
+}
