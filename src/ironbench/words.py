@@ -32,6 +32,12 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+def some(words: Sequence[str], most: int = 3, of: int | None = None) -> str:
+    """The first of them, and how many more there are: `a, b, c and 4 more`; `of`: how many there are in all."""
+    rest = (of or len(words)) - min(len(words), most)
+    return ", ".join(words[:most]) + (f" and {grouped(rest)} more" if rest > 0 else "")
+
+
 def roughly_times(factor: float) -> str:
     """`6.4 ×`, `120 ×`: a bound, of which two digits are enough."""
     return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"

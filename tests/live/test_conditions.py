@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from factories import require_installed
 
 from ironbench import engines, load, observe, workloads
 from ironbench.drive import before, caches
+from ironbench.drive.before import Chill
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import FailureError, InputError
 from ironbench.model.driven import Driven
@@ -57,14 +58,14 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self.session.stop()
 
-    def drive(self, quiet_s: float | None = None) -> Driven:
+    def drive(self, quiet_s: float | None = None, chill: Chill = caches.chill) -> Driven:
         return drive(
             self.plan,
             self.session,
             self.trial,
             lambda: observe.sources(self.session),
             self.printer,
-            Surroundings(quiet_s=quiet_s),
+            Surroundings(quiet_s=quiet_s, chill=chill),
         )
 
 
@@ -221,11 +222,10 @@ def test_an_unquiet_machine_is_waited_for_no_longer_than_the_trial_takes(place: 
     assert asked == [pytest.approx(0.6)]
 
 
-def test_a_trial_that_cannot_be_prepared_failed_and_says_why(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+def test_a_trial_that_cannot_be_prepared_failed_and_says_why(place: Path) -> None:
+    def broken(_: Session) -> Mapping[str, str]:
         raise FailureError("cache", "the tables are gone")
 
-    monkeypatch.setattr(caches, "chill", broken)
     with Bench(place / "d", Load(duration_s=0.5, cache="cold"), "select-only") as bench:
-        assert "the tables are gone" in bench.drive().failure
+        assert "the tables are gone" in bench.drive(chill=broken).failure
         assert bench.session.alive()

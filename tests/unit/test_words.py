@@ -7,7 +7,7 @@ import pytest
 
 from ironbench import units
 from ironbench.report.numbers import between, percent, quantity
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, grouped, in_percent, some
 
 SOURCE = Path(__file__).parents[2]
 
@@ -47,3 +47,16 @@ def test_no_message_leaves_the_plural_to_its_reader(suffix: str) -> None:
     for room in ("src", "crates"):
         for path in (SOURCE / room).rglob(f"*.{suffix}"):
             assert not re.search(nouns, path.read_text()), path
+
+
+@pytest.mark.parametrize(
+    ("words", "of", "said"),
+    [
+        ("a", None, "a"),
+        ("abc", None, "a, b, c"),
+        ("abcd", None, "a, b, c and 1 more"),
+        ("abc", 1203, "a, b, c and 1\u202f200 more"),
+    ],
+)
+def test_a_long_list_of_names_ends_in_how_many_more(words: str, of: int | None, said: str) -> None:
+    assert some(list(words), of=of) == said

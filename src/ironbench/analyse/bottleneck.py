@@ -32,7 +32,7 @@ from ironbench.model.observer import (
 )
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import wilson
-from ironbench.words import counted, in_percent, roughly_times
+from ironbench.words import counted, in_percent, roughly_times, some
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     "the server's CPU": (CPU, RUN_QUEUE),
@@ -321,7 +321,7 @@ def _client(records: Sequence[Record]) -> str:
 def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[str, ...]:
     warnings = []
     if lost:
-        names = ", ".join(record.id for record in lost)
+        names = some([record.id for record in lost])
         warnings.append(f"{counted(len(lost), 'trial')} left out, whose wait for a core was not counted: {names}")
     if not all(_counted(record) for record in records):
         warnings.append("run queue and CPU cannot be distinguished: the server's processes are out of sight")

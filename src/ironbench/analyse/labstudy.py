@@ -34,6 +34,7 @@ from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.record import progress
 from ironbench.record.progress import by_place
+from ironbench.words import some
 
 MOST_WATERFALLS = 4
 """Of more comparisons only the first are shared out among the parts of a transaction's time."""
@@ -238,9 +239,7 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:
         # One note covers the suspect trials of all comparisons.
         for text in (text for text in effect.finding.warnings if " suspect" not in text):
             by_text.setdefault(text, []).append(effect.contrast.name)
-    return tuple(
-        text if len(names) == len(effects) else f"{', '.join(names)}: {text}" for text, names in by_text.items()
-    )
+    return tuple(text if len(names) == len(effects) else f"{some(names)}: {text}" for text, names in by_text.items())
 
 
 def _of_times(cells: Sequence[Measured]) -> tuple[str, ...]:
@@ -248,7 +247,7 @@ def _of_times(cells: Sequence[Measured]) -> tuple[str, ...]:
     for cell in cells:
         for text in cell.time.warnings if cell.time else ():
             by_text.setdefault(text, []).append(cell.name)
-    return tuple(text if len(names) == len(cells) else f"{', '.join(names)}: {text}" for text, names in by_text.items())
+    return tuple(text if len(names) == len(cells) else f"{some(names)}: {text}" for text, names in by_text.items())
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:

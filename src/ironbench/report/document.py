@@ -21,7 +21,7 @@ from ironbench.report.section import Answer, Section
 from ironbench.report.sections import scalability, sections
 from ironbench.report.sections.curves import failed, with_failed
 from ironbench.units import rate
-from ironbench.words import THIN, counted
+from ironbench.words import THIN, counted, some
 
 _MOST_CARDS = 4
 """Most comparisons with a card each; the chart has all."""
@@ -243,7 +243,7 @@ def cautions(study: Study) -> list[str]:
 
 
 def _who(names: list[str], everyone: int, all_words: str) -> str:
-    return all_words if len(names) == everyone > 1 else ", ".join(names)
+    return all_words if len(names) == everyone > 1 else some(names)
 
 
 def commands(study: Study) -> list[Command]:

@@ -56,7 +56,7 @@ def legend() -> dict[str, Any]:
     """Vega's legends, for pictures; pages have their own, which wrap."""
     return {
         "orient": "top", "title": None, "labelColor": "@ink", "labelFontSize": 13, "symbolSize": 90, "offset": 8,
-        "labelLimit": 260, "symbolStrokeWidth": 2, "columnPadding": 18, "columns": 4,
+        "symbolStrokeWidth": 2, "columnPadding": 18, "columns": 4,
         "symbolOpacity": 1,
     }  # fmt: skip
 

@@ -155,7 +155,8 @@ def _fit_legend(encoding: dict[str, Any], width: int) -> None:
         # Of a measured value the domain is two numbers, and the legend a scale.
         if labels and encoding[channel].get("type") == "nominal":
             columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
-            encoding[channel] = {**encoding[channel], "legend": {"columns": columns}}
+            limit = width // columns - _ENTRY  # of a label, in pixels; beyond it Vega cuts
+            encoding[channel] = {**encoding[channel], "legend": {"columns": columns, "labelLimit": limit}}
     if "strokeDash" in encoding:
         encoding["strokeDash"] = {**encoding["strokeDash"], "legend": None}
 

@@ -9,14 +9,7 @@ from ironbench.engines.mariadb.probes import probe
 from ironbench.model.diagnosis import note, ok, warning
 from ironbench.model.session import Row
 from ironbench.units import stored
-
-_SHOWN = 5
-
-
-def _named(names: Sequence[str]) -> str:
-    rest = len(names) - min(len(names), _SHOWN)
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest else "")
-
+from ironbench.words import some
 
 _FOREIGN = """
     select table_name, engine from information_schema.tables
@@ -31,7 +24,7 @@ def engines(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("all tables are InnoDB's")
     return warning(
-        _named([f"{name} ({engine})" for name, engine in rows]),
+        some([f"{name} ({engine})" for name, engine in rows]),
         "Such a table is locked as a whole by a change, and its changes are neither undone nor safe after a crash.",
         f"ALTER TABLE `{rows[0][0]}` ENGINE = InnoDB",
     )
@@ -52,7 +45,7 @@ def keyless(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("none")
     return note(
-        _named([f"{name} ({stored(float(size or 0))})" for name, size in rows]),
+        some([f"{name} ({stored(float(size or 0))})" for name, size in rows]),
         "InnoDB numbers their rows by a counter that all such tables share; replicas search them row by row.",
         f"ALTER TABLE `{rows[0][0]}` ADD PRIMARY KEY (…)",
     )
@@ -71,7 +64,7 @@ def bloat(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("none above 100 MB")
     return warning(
-        _named(
+        some(
             [f"{name} ({stored(float(free or 0))} free, {stored(float(used or 0))} used)" for name, free, used in rows]
         ),
         "Space that deletes left; scans of what is left touch more pages than they need.",
@@ -97,7 +90,7 @@ def duplicate(rows: Sequence[Row], server: Server) -> Readings:
     table, names, _ = rows[0]
     last = str(names).rpartition(" = ")[2]
     return warning(
-        _named([f"{name}: {both} ({columns})" for name, both, columns in rows]),
+        some([f"{name}: {both} ({columns})" for name, both, columns in rows]),
         "Every change writes both; one would do.",
         f"ALTER TABLE `{table}` DROP INDEX `{last}`",
     )

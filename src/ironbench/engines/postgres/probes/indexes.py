@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from ironbench.engines.examination import Readings, Server
 from ironbench.engines.postgres.probes import probe, since
-from ironbench.engines.postgres.probes.tables import named
 from ironbench.model.diagnosis import note, ok, warning
 from ironbench.model.session import Row
 from ironbench.units import span, stored
-from ironbench.words import counted, grouped
+from ironbench.words import counted, grouped, some
 
 _WEEK_S = 7 * 86400.0
 
@@ -31,7 +30,7 @@ def unused(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("none")
     over_s = float(rows[0][2] or 0)
-    seen = f"{named([f'{name} ({stored(float(size or 0))})' for name, size, _ in rows])}: not read in {span(over_s)}"
+    seen = f"{some([f'{name} ({stored(float(size or 0))})' for name, size, _ in rows])}: not read in {span(over_s)}"
     meaning = "Every insert, and most updates, write them; they take cache, log and vacuum's time."
     remedy = f"when no replica reads it either: DROP INDEX CONCURRENTLY {rows[0][0]}"
     if over_s < _WEEK_S:
@@ -57,7 +56,7 @@ def missing(rows: Sequence[Row], server: Server) -> Readings:
         for name, scans, read, size in rows
     ]
     return warning(
-        named(tables),
+        some(tables),
         "Statements read the whole table; where they want few of its rows, an index would spare nearly all of that.",
         "find the statements (pg_stat_statements) and their plans (EXPLAIN); whether an index pays, a lab with and "
         "without it says",
@@ -78,7 +77,7 @@ def invalid(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("none")
     return warning(
-        named([f"{name} of {table}" for name, table, _ in rows]),
+        some([f"{name} of {table}" for name, table, _ in rows]),
         "They are written with every change and never read.",
         f"REINDEX INDEX CONCURRENTLY {rows[0][0]}; or DROP INDEX CONCURRENTLY {rows[0][0]}",
     )
@@ -104,7 +103,7 @@ def duplicate(rows: Sequence[Row], server: Server) -> Readings:
         return ok("none")
     size = sum(float(more or 0) for _, more, _ in rows)
     return warning(
-        f"{named([str(names) for names, _, _ in rows])}; {stored(size)} too much",
+        f"{some([str(names) for names, _, _ in rows])}; {stored(size)} too much",
         "Every change writes both; one would do.",
         f"DROP INDEX CONCURRENTLY {rows[0][2]} (of a constraint: ALTER TABLE … DROP CONSTRAINT)",
     )
@@ -132,7 +131,7 @@ def foreign_keys(rows: Sequence[Row], server: Server) -> Readings:
     child, parent, size, _, columns = rows[0]
     names = [f"{one[0]} ({one[4]}) → {one[1]}" for one in rows]
     return warning(
-        named(names),
+        some(names),
         f"Each deleted row of {parent} makes the server look through {stored(float(size or 0))} of {child}; "
         f"{counted(len(rows), 'key')} in all.",
         f"CREATE INDEX CONCURRENTLY ON {child} ({columns})",

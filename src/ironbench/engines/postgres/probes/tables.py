@@ -9,17 +9,10 @@ from ironbench.engines.postgres.probes import probe
 from ironbench.model.diagnosis import ok, severe, warning
 from ironbench.model.session import Row
 from ironbench.units import stored
-from ironbench.words import grouped, in_percent
+from ironbench.words import grouped, in_percent, some
 
-_SHOWN = 5
 _AGE_SEVERE = 1_500_000_000
 """Of about 2.1e9 transactions, after which the server takes no more of them."""
-
-
-def named(names: Sequence[str], of: int | None = None) -> str:
-    """The first of them, and how many more there are."""
-    rest = (of or len(names)) - min(len(names), _SHOWN)
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 _DEAD = """
@@ -36,9 +29,7 @@ def dead(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("few")
     return warning(
-        named(
-            [f"{name} ({grouped(int(gone or 0))} dead, {grouped(int(live or 0))} live)" for name, gone, live in rows]
-        ),
+        some([f"{name} ({grouped(int(gone or 0))} dead, {grouped(int(live or 0))} live)" for name, gone, live in rows]),
         "Scans read them, and the next vacuum comes in the midst of a trial. Where they stay after a vacuum, an old "
         "transaction, a prepared one or a replication slot holds them.",
         f"VACUUM (VERBOSE, ANALYZE) {rows[0][0]}; for good: ALTER TABLE … SET (autovacuum_vacuum_scale_factor = 0.02)",
@@ -77,7 +68,7 @@ def bloat(rows: Sequence[Row], server: Server) -> Readings:
         for name, size, least in rows
     ]
     return warning(
-        named(tables),
+        some(tables),
         "Scans and caches hold empty space. This is an estimate by the statistics of columns; the extension "
         "pgstattuple counts.",
         f"VACUUM FULL {rows[0][0]} (locks it), or pg_repack; first see why vacuum did not keep up",
@@ -110,7 +101,7 @@ def excepted(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("none")
     return warning(
-        named([str(name) for (name,) in rows]),
+        some([str(name) for (name,) in rows]),
         "Their dead rows stay and their statistics grow old until somebody vacuums them.",
         f"ALTER TABLE {rows[0][0]} RESET (autovacuum_enabled)",
     )
