@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from raw_server import free_port
-from workload_trial import silent
-
 from ironbench import engines, workloads
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.load.prepare import brought
 from ironbench.model.system import Layout, System
+from tests.live.raw_server import free_port
+from tests.live.workload_trial import silent
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 BASE = "dc=example,dc=com"

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from raw_server import RawServer
-
 from ironbench import _core, workloads
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.mariadb.session import MariadbSession
@@ -18,6 +16,7 @@ from ironbench.load.prepare import brought
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
 from ironbench.printer import Printer
+from tests.live.raw_server import RawServer
 
 
 class Served:
