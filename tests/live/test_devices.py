@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,25 @@ def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
     told = user("cleanup")
     assert (told.code, nothing_left(user.home), user.nothing_runs()) == (0, True, True), told.stderr
     assert "device" in told.stderr
+
+
+@pytest.mark.skipif("btrfs" not in HERE, reason="mkfs.btrfs is not installed")
+def test_btrfs_is_made_although_another_device_has_died_and_is_not_yet_unmounted(user: User) -> None:
+    with user.begun("device", "mount", "free", str(user.home / "dead")) as dying:
+        dying.wait_for("Ctrl-C unmounts it")
+        (entry,) = entries(user)
+        os.kill(dying.process.pid, signal.SIGSTOP)  # so that it unmounts late
+        os.kill(entry["server"]["pid"], signal.SIGKILL)
+        late = threading.Timer(3.0, os.kill, (dying.process.pid, signal.SIGCONT))
+        late.start()
+        told = user(
+            "device", "mount", "free", str(user.home / "d"), "--fs", "btrfs", "--capacity", "400MiB", "--detach"
+        )
+        late.join()
+        dying.end()
+    assert told.code == 0, told.stderr
+    assert user("device", "unmount", str(user.home / "d")).code == 0
+    assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
 
 
 def test_a_mount_point_that_is_not_empty_is_refused(user: User) -> None:

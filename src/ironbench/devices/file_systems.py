@@ -6,13 +6,17 @@ Only the standard library: the process of an emulated device runs this without s
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.process.programs import output
 
 DEFAULT = "ext4"
+_UNCHECKED = "cannot check mount status"
+_UNCHECKED_PATIENCE_S = 15.0
+_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,21 @@ def smallest_bytes(text: str) -> int:
 def make(text: str, block: str) -> None:
     """FailureError."""
     kind = KINDS[text.partition(":")[0]]
-    output([kind.program, *kind.make, block], timeout_s=None)
+    deadline = time.monotonic() + _UNCHECKED_PATIENCE_S
+    while True:
+        try:
+            output([kind.program, *kind.make, block], timeout_s=None)
+            return
+        except FailureError as error:
+            # mkfs.btrfs asks for the file behind every mounted loop device, and gives up where one does not answer
+            # (check_mounted_where in btrfs-progs): the file of another emulated device whose process has just died.
+            # Whoever waits for that device unmounts it in a moment.
+            if _UNCHECKED not in error.cause:
+                raise
+            if time.monotonic() > deadline:
+                hint = "a mounted loop device has lost its file: `ironbench cleanup` removes what ironbench left"
+                raise FailureError(error.subject, error.cause, hint) from error
+            time.sleep(_AGAIN_S)
 
 
 def mount(text: str, block: str, point: Path, *, flushes: bool = True) -> None:
