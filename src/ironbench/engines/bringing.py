@@ -79,6 +79,9 @@ class DatabaseCopies:
     def close(self) -> None:
         """Ends the connection."""
 
+    def reconnect(self) -> None:
+        """Connects anew where the server has been restarted since. FailureError: nobody answers."""
+
     def kept(self, key: str) -> Copy | None:
         """The complete database of these data that an earlier run has left."""
         raise NotImplementedError

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ironbench import units
 from ironbench.engines.administration import DENIED
 from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
@@ -20,6 +21,9 @@ _T = TypeVar("_T")
 _A = TypeVar("_A")
 _L = TypeVar("_L", bound=Line)
 _AGAIN_S = 0.1
+DOWN_PATIENCE_S = 120.0
+"""So long nobody may listen where a restart has succeeded: what restarts a service waits for it (pg_ctl, systemd's
+notify). A server that replays its log may take longer, and says so."""
 _DYING_S = 1.0
 """A dying server closes its connections before its process is gone: so long its end is waited for."""
 
@@ -158,16 +162,23 @@ class ServerSession(ABC, Generic[_A, _L]):
             self._connection = self._patiently()
         self._local = self.found()
 
+    def reconnect(self) -> None:
+        """Replaces a connection that a restart of the server has ended. FailureError: nobody answers."""
+        if not self.alive():
+            self.query(self.lives)
+
     def _patiently(self) -> _L:
         """FailureError: no answer in time."""
-        deadline = time.monotonic() + READY_PATIENCE_S
+        began = time.monotonic()
         while True:
             try:
                 return self.connect()
             except FailureError as error:
-                if time.monotonic() > deadline:
-                    cause = f"it did not answer within {READY_PATIENCE_S:.0f} s of its restart: {error.cause}"
-                    raise FailureError(self.title, cause) from None
+                patience_s = READY_PATIENCE_S if error.sqlstate else DOWN_PATIENCE_S
+                if time.monotonic() > began + patience_s:
+                    cause = f"it did not answer within {units.span(patience_s)} of its restart: {error.cause}"
+                    hint = f"start it by hand, and look at its log; {written('system.restart')} said that all was well"
+                    raise FailureError(self.title, cause, hint) from None
             time.sleep(_AGAIN_S)
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:

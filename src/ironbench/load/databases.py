@@ -107,6 +107,7 @@ class TrialDatabases:
 
     def _drop(self, dsn: str) -> None:
         if dsn in self._current:
+            self._servers[dsn].reconnect()  # a trial may have restarted the server (system.control)
             self._servers[dsn].drop(self._current[dsn])
             del self._current[dsn]
 

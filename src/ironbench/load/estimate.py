@@ -23,6 +23,8 @@ REHEARSING_S = 2.0
 """Until the hit rate is steady: two rehearsals of a short trial, as a rule."""
 MOUNT_S = 4.0
 """An emulated device: process, file system, calibration, and all of it taken away."""
+PIN_S = 0.5
+"""To hold a server to CPUs over ssh and let it go again: a process there for each of its threads."""
 RECORD_BYTES = 300_000
 """Of one trial: record, timeline, histograms, observed series."""
 
@@ -127,7 +129,7 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     """Of a pilot also what it measures, which no budget chooses; it has no warm-up.
 
-    A server that is not ours is not started, and given a copy of the user's own data alone.
+    A server that is not ours is given a copy of the user's own data alone, and restarted where that is allowed.
     """
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
@@ -135,7 +137,15 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
     own = setup.choice.data is not None and setup.choice.data.brought
     copying = data_bytes / COPY_BYTES_PER_S if own or not setup.system.dsn else 0.0
-    return driven + warming + (0.0 if setup.system.dsn else engine) + copying
+    return driven + warming + (_changing(setup) if setup.system.dsn else engine) + copying
+
+
+def _changing(setup: Setup) -> float:
+    """A running server of the user's: its restart, and its CPUs."""
+    if not setup.system.control:
+        return 0.0
+    restart = _costs(setup).start_stop_s if setup.cell.load.cache == "cold" else 0.0
+    return restart + (PIN_S if setup.system.server_cpus else 0.0)
 
 
 def _costs(setup: Setup) -> Costs:

@@ -88,6 +88,9 @@ class MariadbCopies(DatabaseCopies):
     def close(self) -> None:
         self._session.stop()
 
+    def reconnect(self) -> None:
+        self._session.reconnect()
+
     def kept(self, key: str) -> Copy | None:
         found = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
         if found:

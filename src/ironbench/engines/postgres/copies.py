@@ -64,6 +64,9 @@ class PostgresCopies(DatabaseCopies):
     def close(self) -> None:
         self._session.stop()
 
+    def reconnect(self) -> None:
+        self._session.reconnect()
+
     def kept(self, key: str) -> Copy | None:
         found = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
         return found[0] if found else None
