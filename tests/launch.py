@@ -8,6 +8,7 @@ when it starts the program is held by tests/unit/test_environment.py.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import pkgutil
 import selectors
@@ -174,6 +175,7 @@ def serve(line: int) -> None:
     """The template's side: returns in each fork, as the process of a command, and ends when the tests hang up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the tests to hear
     _import_everything()
+    gc.freeze()  # a fork that collects garbage would copy every page of what was imported
     tests = Channel(socket.socket(fileno=line))
     while (frame := tests.receive()) is not None:
         message = frame[0]
@@ -187,6 +189,7 @@ def serve(line: int) -> None:
             tests.send(child)
             continue
         tests.close()
+        atexit.register(gc.unfreeze)  # the end collects what a fresh interpreter's would
         _become(message, files)
         return
     os._exit(0)
