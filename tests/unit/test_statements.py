@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pytest
-from factories import Shelf, example
+from factories import Shelf, SortedHistogram, example
 from labfactory import lab, trials
 
 from ironbench.analyse.labstudy import lab_study
@@ -82,6 +82,25 @@ def test_every_format_of_a_labs_report_shows_times_and_ratios(found: Study, form
 def test_a_lab_without_such_times_says_nothing_of_them() -> None:
     text = formats.get("md")([study({})]).decode()
     assert "statement" not in text.lower().replace("report_per_statement", "")
+
+
+def test_percentiles_are_of_all_answers_and_of_none_where_some_are_unknown() -> None:
+    plan = lab({"index": ("with", "without")}, blocks=2)
+    records = [
+        replace(one, statements=commands(1e-3)) for one in trials(plan, {"index=with": 1e3, "index=without": 1e3})
+    ]
+    answers = {one.histogram: SortedHistogram([1e-3] * 75 + [2e-3] * 25) for one in commands(1e-3)}
+    for kept, seen in ((answers, 2e-3), ({}, None)):
+        (first, _) = lab_study(plan, records, Kept(records, answers=kept)).timed
+        assert first.statements[1] is not None and first.statements[1].percentiles.get("p95_s") == seen
+
+
+@dataclass
+class Kept(Shelf):
+    answers: Mapping[str, SortedHistogram] = field(default_factory=dict)
+
+    def histograms(self, id: str) -> dict[str, SortedHistogram]:
+        return super().histograms(id) | dict(self.answers)
 
 
 def test_runs_show_the_times_at_their_peaks() -> None:

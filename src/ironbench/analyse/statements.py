@@ -6,10 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.queries import QueryRatio, paired_ratios, unpaired_ratios
-from ironbench.model.record import Record, Statement
+from ironbench.analyse.summarise import merged
+from ironbench.model import sample
+from ironbench.model.record import PERCENTILES, Record, Statement
 
 _SHOWN = 20
 """Most statements, those that took most time in all."""
@@ -30,6 +33,8 @@ class Timed:
     """Of them errors."""
     mean_s: float
     stdev_s: float
+    percentiles: Mapping[str, float]
+    """`p50_s` and so on, of all answers together; those that there are answers enough for."""
     ratio: QueryRatio | None
     """Its mean over that in the first system or cell; None there, and where the first does not have it."""
 
@@ -54,7 +59,7 @@ def times(
     timed = {name: trials for name, trials in timed.items() if any(own for _, own in trials)}
     if not timed:
         return ()
-    baseline = next(iter(timed.values()))
+    baseline, records = next(iter(timed.values())), dict(groups)
     pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
     keys = _shown(pooled.values())
     compared = paired_ratios if in_blocks else unpaired_ratios
@@ -62,7 +67,10 @@ def times(
     for name, trials in timed.items():
         own = () if trials is baseline else compared(_means(trials), _means(baseline))
         ratios = {one.query: one for one in own}
-        statements = (_timed(pooled[name][key], ratios.get(key)) if key in pooled[name] else None for key in keys)
+        answers = _answers(records[name], archive, [one for key in keys for one in pooled[name].get(key, ())])
+        statements = (
+            _timed(pooled[name][key], ratios.get(key), answers) if key in pooled[name] else None for key in keys
+        )
         found.append(Times(name, tuple(statements)))
     return tuple(found)
 
@@ -108,7 +116,22 @@ def _shown(pooled: Iterable[Mapping[str, Sequence[Statement]]]) -> list[str]:
     return [key for key in spent if key in most]
 
 
-def _timed(own: Sequence[Statement], ratio: QueryRatio | None) -> Timed:
+def _answers(records: Sequence[Record], archive: Archive, shown: Sequence[Statement]) -> dict[str, Any]:
+    """Histogram by name, of all trials together."""
+    return merged(records, sorted({one.histogram for one in shown}), archive)
+
+
+def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
+    """Of several trials only histograms tell: no percentile is made of percentiles."""
+    whole = answers.get(own[0].histogram)
+    if whole is not None and whole.count == sum(one.count for one in own):
+        return sample.quantiles(whole, PERCENTILES)
+    if len(own) > 1:
+        return {}
+    return {name: value for name in PERCENTILES if (value := getattr(own[0], name)) is not None}
+
+
+def _timed(own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[str, Any]) -> Timed:
     count = sum(one.count for one in own) or 1
     mean_s = math.fsum(one.count * one.mean_s for one in own) / count
     squares = math.fsum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in own)
@@ -120,6 +143,7 @@ def _timed(own: Sequence[Statement], ratio: QueryRatio | None) -> Timed:
         sum(one.failed for one in own),
         mean_s,
         math.sqrt(squares / count),
+        _percentiles(own, answers),
         ratio,
     )
 

@@ -98,6 +98,20 @@ class Statement:
     mean_s: float
     stdev_s: float
     """Standard deviation."""
+    p50_s: float | None = None
+    """Median. None: too few answers for this percentile, or a record of before."""
+    p95_s: float | None = None
+    p99_s: float | None = None
+
+    @property
+    def histogram(self) -> str:
+        """Name of the histogram of its times, in the evidence of the record."""
+        return ANSWERS.format(self.script, self.command)
+
+
+ANSWERS = "answer_time{{statement={}:{}}}"
+PERCENTILES = {"p50_s": 0.50, "p95_s": 0.95, "p99_s": 0.99}
+"""Field of a statement → share of the answers that were faster."""
 
 
 @dataclass(frozen=True, slots=True)

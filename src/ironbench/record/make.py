@@ -97,7 +97,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     )
     series = (*observation.series, *driven.series)
     files = dict(driven.files)
-    if timed := driven.summary.get("statements"):
+    if timed := measures.timed(driven):
         files[TIMED] = written(timed)
     if prepared.output:
         files["commands.log"] = prepared.output.encode()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ironbench.catalogue import PER_UNIT, base_name
 from ironbench.model import sample
 from ironbench.model.driven import Driven
-from ironbench.model.record import Statement
+from ironbench.model.record import ANSWERS, PERCENTILES, Statement
 from ironbench.record.redact import redacted_sql
 from ironbench.workloads.base import SCRIPT_FIGURES
 
@@ -71,9 +71,18 @@ MOST_STATEMENTS = 12
 _MOST_TEXT = 48
 
 
+def timed(driven: Driven) -> list[dict[str, Any]]:
+    """The core's rows of SQL commands, each with those percentiles that it has answers enough for."""
+    rows = []
+    for row in driven.summary.get("statements", []):
+        answers = driven.histograms.get(ANSWERS.format(row["script"], row["command"]))
+        rows.append({**row, **(sample.quantiles(answers, PERCENTILES) if answers is not None else {})})
+    return rows
+
+
 def statements(driven: Driven) -> tuple[Statement, ...]:
     """Times of SQL commands in the order written; empty without `--report-per-statement`."""
-    rows = driven.summary.get("statements", [])
+    rows = timed(driven)
     longest = sorted(rows, key=lambda row: -row["count"] * row["mean_s"])[:MOST_STATEMENTS]
     return tuple(
         Statement(
@@ -85,6 +94,7 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
             row["failed"],
             float(f"{row['mean_s']:.4g}"),
             float(f"{row['stdev_s']:.4g}"),
+            **{name: _short(row[name]) for name in PERCENTILES if name in row},
         )
         for row in rows
         if row in longest

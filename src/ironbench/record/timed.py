@@ -17,7 +17,7 @@ _LONGEST = 100_000
 
 
 def written(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Rows as the core counts them, without passwords."""
+    """Rows as `measures.timed` has them, without passwords."""
     clean = [{**row, "text": redacted_sql(row["text"])} for row in rows]
     return msgspec.json.format(msgspec.json.encode(clean), indent=1)
 
@@ -30,4 +30,6 @@ def read(data: bytes) -> tuple[Statement, ...]:
     for one in found:
         if one.count < 0 or one.failed < 0 or not math.isfinite(one.mean_s + one.stdev_s) or one.mean_s < 0:
             raise ValueError(f"has impossible times of {one.script}, line {one.line}")
+        if any(time is not None and not 0 <= time < math.inf for time in (one.p50_s, one.p95_s, one.p99_s)):
+            raise ValueError(f"has impossible percentiles of {one.script}, line {one.line}")
     return found

@@ -107,6 +107,13 @@ fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Dela
             }
         }
     }
+    let places = kinds.iter().flat_map(|kind| kind.places.iter().map(move |place| (kind, place)));
+    for (number, (kind, place)) in places.enumerate() {
+        for answers in haul.recordings.iter().filter_map(|one| one.answers.get(number)).filter(|one| one.count() > 0) {
+            let name = format!("answer_time{{statement={}:{}}}", kind.name, place.command);
+            all.entry(name).or_default().merge(answers);
+        }
+    }
     (all, delays)
 }
 

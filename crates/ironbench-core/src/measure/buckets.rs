@@ -12,7 +12,7 @@ const HALF: usize = 1 << HALF_BITS;
 const LENGTH: usize = place(LONGEST_NS) + 1;
 
 /// 270 KB of address space; memory only for what was recorded.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Buckets {
     counts: Vec<u64>,
     /// No count above it.

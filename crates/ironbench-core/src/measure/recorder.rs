@@ -82,6 +82,7 @@ pub struct Recorder<'a> {
     second_failed: u64,
     lateness: Buckets,
     lag: Buckets,
+    answers: Vec<Histogram>,
     timeline: Vec<Bucket>,
     sent: usize,
     counted: Counts,
@@ -104,6 +105,8 @@ pub struct Recording {
     pub response: Vec<Histogram>,
     /// Empty in a closed loop.
     pub service: Vec<Histogram>,
+    /// Times of answers by command of the program; empty unless statements are timed.
+    pub answers: Vec<Histogram>,
     /// How much of the measured transactions' time lies before the window.
     pub carried_ns: u64,
     pub lateness: Histogram,
@@ -135,6 +138,7 @@ impl<'a> Recorder<'a> {
             second_failed: 0,
             lateness: Buckets::default(),
             lag: Buckets::default(),
+            answers: Vec::new(),
             timeline: Vec::new(),
             sent: 0,
             counted: Counts::default(),
@@ -253,6 +257,7 @@ impl<'a> Recorder<'a> {
             total: self.tally,
             response: self.response.iter_mut().map(Buckets::take).collect(),
             service: self.service.iter_mut().map(Buckets::take).collect(),
+            answers: self.answers,
             carried_ns: self.carried_ns,
             lateness: self.lateness.take(),
             lag: self.lag.take(),
@@ -265,6 +270,7 @@ impl<'a> Recorder<'a> {
         self.phase = Phase::Open;
         self.show();
         self.at_start = self.tally.clone();
+        self.tally.keep_answers();
         self.cpu_at_start = Cpu::of_thread();
         self.boundary = self.window.end.min(self.bucket_end());
     }
@@ -273,6 +279,7 @@ impl<'a> Recorder<'a> {
     fn at_end(&mut self) {
         self.phase = Phase::Closed;
         self.boundary = NEVER;
+        self.answers = self.tally.take_answers();
         self.at_start = self.tally.since(&self.at_start);
     }
 

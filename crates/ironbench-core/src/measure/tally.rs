@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Histogram;
+use super::buckets::Buckets;
 use super::clock::SECOND;
 
 /// Counts of one kind of transaction (for scripts: one script).
@@ -56,6 +58,8 @@ pub struct Tally {
     pub lasting: Option<String>,
     /// By command of the program; empty unless statements are timed.
     pub laps: Vec<Lap>,
+    /// The same times one by one, while the window is open.
+    answers: Option<Vec<Buckets>>,
 }
 
 /// How long the answers to one command took.
@@ -136,6 +140,22 @@ impl Tally {
         lap.failed += u64::from(failed);
         lap.sum_ns += ns;
         lap.squares += ns as f64 * ns as f64;
+        if let Some(answers) = &mut self.answers {
+            if command >= answers.len() {
+                answers.resize_with(command + 1, Buckets::default);
+            }
+            answers[command].record(ns);
+        }
+    }
+
+    /// From now on times of answers are kept one by one.
+    pub fn keep_answers(&mut self) {
+        self.answers = Some(Vec::new());
+    }
+
+    /// What was kept, by command; none is kept from now on.
+    pub fn take_answers(&mut self) -> Vec<Histogram> {
+        self.answers.take().unwrap_or_default().iter_mut().map(Buckets::take).collect()
     }
 
     pub fn total(&self) -> Counts {
@@ -179,6 +199,7 @@ impl Tally {
             failures: self.failures.clone(),
             lasting: self.lasting.clone(),
             laps: self.laps.iter().enumerate().map(lap).collect(),
+            answers: None,
             commits: self.commits - earlier.commits,
             messages: messages.map(|(class, message)| (class.clone(), message.clone())).collect(),
             errors,
@@ -213,9 +234,13 @@ mod tests {
         let mut tally = Tally::new(1);
         tally.lap(2, 1_000_000_000, true);
         let before = tally.clone();
+        tally.keep_answers();
         for ns in [1_000, 3_000] {
             tally.lap(2, ns, false);
         }
+        let answers: Vec<_> = tally.take_answers().iter().map(Histogram::count).collect();
+        assert_eq!(answers, [0, 0, 2]);
+        assert!(tally.take_answers().is_empty());
         let lap = tally.since(&before).laps[2];
         assert_eq!((lap.count, lap.failed, lap.sum_ns), (2, 0, 4_000));
         assert!((lap.mean_s() - 2e-6).abs() < 1e-12);

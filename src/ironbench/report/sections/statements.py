@@ -20,7 +20,11 @@ _SIDE_BY_SIDE = 4
 """Most cells whose times stand side by side."""
 _NAMED = 3
 """In a sentence; the table has all."""
-_LEAD = "From sending a command to its answer; the time between commands is not in it."
+_HEADS = {"p50_s": "median", "p95_s": "95th percentile", "p99_s": "99th percentile"}
+_LEAD = (
+    "From sending a command to its answer; the time between commands is not in it. "
+    "Percentiles are those of the answers of all trials together."
+)
 _NO_VERDICT = "Ratios have 95 % intervals one by one and carry no verdict: of many some leave out 1 by chance."
 
 
@@ -56,7 +60,22 @@ def side_by_side(subjects: tuple[Times, ...]) -> Iterator[tuple[str, Table]]:
         known = next(one for one in own if one is not None)
         means = ("–" if one is None else _with_ratio(one) for one in own)
         rows.append((_title(known), *means))
-    yield "Mean time of an answer", Table(("statement", *(one.name for one in subjects)), tuple(rows))
+    head = ("statement", *(one.name for one in subjects))
+    yield "Mean time of an answer", Table(head, tuple(rows))
+    slow = [
+        (
+            _title(next(one for one in own if one is not None)),
+            *("–" if one is None else _percentile(one, "p99_s") for one in own),
+        )
+        for own in zip(*(one.statements for one in subjects), strict=True)
+        if any(one is not None and "p99_s" in one.percentiles for one in own)
+    ]
+    if slow:
+        yield "99th percentile of the times of answers", Table(head, tuple(slow))
+
+
+def _percentile(one: Timed, name: str) -> str:
+    return quantity(one.percentiles[name], "s") if name in one.percentiles else "–"
 
 
 def _with_ratio(one: Timed) -> str:
@@ -69,13 +88,20 @@ def _ratio(one: QueryRatio) -> str:
 
 def _table(subject: Times) -> Table:
     compared = any(one is not None and one.ratio is not None for one in subject.statements)
+    shown = [name for name in _HEADS if any(one is not None and name in one.percentiles for one in subject.statements)]
     rows = []
     for one in subject.statements:
         if one is not None:
-            spread = (quantity(one.mean_s, "s"), quantity(one.stdev_s, "s"))
+            spread = (
+                quantity(one.mean_s, "s"),
+                quantity(one.stdev_s, "s"),
+                *(_percentile(one, name) for name in shown),
+            )
             ratio = (_ratio(one.ratio) if one.ratio else "–",) if compared else ()
             rows.append((_title(one), *spread, *ratio, grouped(one.count), grouped(one.failed)))
-    head = ("statement", "mean", "standard deviation", *(("ratio",) if compared else ()), "answers", "failed")
+    percentiles = (_HEADS[name] for name in shown)
+    ratio_head = ("ratio",) if compared else ()
+    head = ("statement", "mean", "standard deviation", *percentiles, *ratio_head, "answers", "failed")
     return Table(head, tuple(rows))
 
 
