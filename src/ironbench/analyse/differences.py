@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ironbench.analyse.archive import Archive
 from ironbench.model.plan import SEED_GIVEN
 from ironbench.model.record import Record
 from ironbench.model.system import Load, System
@@ -51,6 +52,13 @@ def facts_of(record: Record) -> dict[str, str]:
     somebody chose: every other run draws its own."""
     seed = {SEED: str(record.cell.load.seed)} if SEED_GIVEN in record.conditions else {}
     return {**chosen(record.system, record.cell.load), **seed, **flattened("software", record.software)}
+
+
+def facts(record: Record, archive: Archive) -> dict[str, str]:
+    """Everything known of a record's system, flat."""
+    machine = flattened("machine", archive.machine(record.machine))
+    engine = flattened("engine", archive.engine(record.engine))
+    return {**facts_of(record), **machine, **engine}
 
 
 def chosen(system: System, load: Load) -> dict[str, str]:

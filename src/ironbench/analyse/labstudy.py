@@ -13,7 +13,7 @@ from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.comparability import disturbances, doubts, left_out
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.device_io import read_costs, role_latencies
-from ironbench.analyse.differences import chosen, completed, differences, shared
+from ironbench.analyse.differences import chosen, completed, differences, facts, shared
 from ironbench.analyse.factors import contrasts, interactions, levels
 from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import growths
@@ -24,7 +24,7 @@ from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.shares import Waterfall, waterfall
 from ironbench.analyse.statements import times
-from ironbench.analyse.study import Effect, Measured, Round, Study, facts, script_texts
+from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
 from ironbench.analyse.subjects import counted_in, machine_of, work_name
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise

@@ -15,9 +15,8 @@ from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.comparability import causes
 from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
-from ironbench.analyse.differences import NOT_SET, Difference, differences, differing
+from ironbench.analyse.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.analyse.rate import Rate, Ratios
-from ironbench.analyse.study import facts
 from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, machine_of, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status

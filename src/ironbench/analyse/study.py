@@ -13,7 +13,7 @@ from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.compare import Standing, standing
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
-from ironbench.analyse.differences import Difference, differences, facts_of, flattened, shared
+from ironbench.analyse.differences import Difference, differences, facts, shared
 from ironbench.analyse.inside import OtherPlan, Use, other_plans, uses
 from ironbench.analyse.queries import Against, Queries, against, queries
 from ironbench.analyse.rate import clients_asked, of_one_system
@@ -276,13 +276,6 @@ def studies(
 ) -> tuple[Study, ...]:
     """One study for each work among `records`. `derived`: workload → sentence that must stand wherever it is shown."""
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
-
-
-def facts(record: Record, archive: Archive) -> dict[str, str]:
-    """Everything known of a record's system, flat."""
-    machine = flattened("machine", archive.machine(record.machine))
-    engine = flattened("engine", archive.engine(record.engine))
-    return {**facts_of(record), **machine, **engine}
 
 
 def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, str]) -> Study:

@@ -34,8 +34,8 @@ def compare(
     from ironbench.analyse import compare as analysis
     from ironbench.analyse.archive import Archives
     from ironbench.analyse.comparability import other_work
+    from ironbench.analyse.differences import facts
     from ironbench.analyse.lead import require_one_system
-    from ironbench.analyse.study import facts
     from ironbench.analyse.subjects import Subject, work_name
     from ironbench.cli.selection import both, findings, usable
     from ironbench.errors import InputError

@@ -6,20 +6,25 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ironbench.analyse.study import Effect, Study, studies
-from ironbench.cli.verdict import study_of
 from ironbench.errors import InputError, nearest
 from ironbench.model.lab import Factor
 from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
-from ironbench.report import formats
-from ironbench.report.derived import sentences
+
+if TYPE_CHECKING:
+    # Studies import numpy, a tenth of a second that names of records need not wait for.
+    from ironbench.analyse.study import Effect, Study
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
     """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
+    from ironbench.analyse.study import studies
+    from ironbench.report import formats
+    from ironbench.report.derived import sentences
+
     store = Store(Path(results))
     labs = labs_of(selection, store)
     if labs:
@@ -53,6 +58,8 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
         raise InputError(other, "cannot be reported together with a lab", "make a report of each")
+    from ironbench.cli.verdict import study_of
+
     return [study_of(LabDirectory(Path(word))) for word in labs]
 
 
