@@ -22,6 +22,7 @@ VERBS = {
     "show": "Show a record, workload, engine, metric or observer.",
     "compare": "Compare A and B: the ratio of every metric, the spread of repeats, what differs.",
     "report": "Write a report of the selected records: charts, tables, configuration, what differs.",
+    "gate": "Stop a change that is slower: exit 4 unless blocks show that nothing is slower than allowed.",
     "lead": "Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks.",
     "leaderboard": "Rank published results, and own ones by themselves: never together.",
     "cost": "Say what systems cost, what they do for it, and which is the cheapest that meets a target.",

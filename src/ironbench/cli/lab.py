@@ -71,12 +71,18 @@ def run(
     results: RESULTS = "",
     trace: TRACE = "",
     json: JSON = False,
+    gate: Annotated[
+        bool,
+        typer.Option("--gate", help="End as `ironbench gate` does: exit 4 unless nothing is slower than the margin."),
+    ] = False,
 ) -> int:
     """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
-    return measured(Path(file), budget, results, trace, json)
+    return measured(Path(file), budget, results, trace, json, gate=gate)
 
 
-def measured(file: Path, budget: str, results: str, trace: str, json: bool, design: str = "") -> int:
+def measured(
+    file: Path, budget: str, results: str, trace: str, json: bool, design: str = "", gate: bool = False
+) -> int:
     """`design`: as in `labfile.read`."""
     from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.record import labs
@@ -91,7 +97,8 @@ def measured(file: Path, budget: str, results: str, trace: str, json: bool, desi
     with directory.locked(), _resumable(directory, printer):
         directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = loop.conduct(secrets, directory, printer, traces=traces)
-    return _told(directory, records, json, printer)
+    code = _told(directory, records, json and not gate, printer)
+    return _gated(directory, code, json) if gate else code
 
 
 @app.command("resume")
@@ -229,6 +236,17 @@ def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printe
     if code == verdict.INTERRUPTED:
         printer.say(_goes_on(directory, records))
     return code
+
+
+def _gated(directory: LabDirectory, code: int, json: bool) -> int:
+    """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected."""
+    from ironbench.cli import verdict
+    from ironbench.cli.gate import shown
+    from ironbench.cli.gate import whole as gate
+
+    if code not in (0, verdict.SUSPECT):
+        return code
+    return shown(gate(directory), (), json)
 
 
 @contextmanager

@@ -58,6 +58,15 @@ def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> byt
     return data
 
 
+def charts_svg(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
+    """The same as a vector picture."""
+    import vl_convert
+
+    rows = [_row([chart]) for chart in charts]
+    text: str = vl_convert.vegalite_to_svg(_picture([_titled(title, notes, rows)]), format_locale=_LOCALE)
+    return text.encode()
+
+
 def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     # A control character in a text ends the process inside the library that draws.
     whole = {

@@ -1,0 +1,126 @@
+"""Whether a change may pass: each comparison of a lab against the slowdown that is allowed.
+
+*slower*: the finding is slower, and its ratio is beyond the margin. *not slower*: the slow end of its interval lies
+within the margin, or it is equivalent within it, so that these blocks exclude such a slowdown (a test of
+non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2). Anything else is *cannot tell*: absence of proof passes nothing by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.words import counted, in_percent
+
+if TYPE_CHECKING:
+    from ironbench.analyse.study import Effect, Study
+
+POLICIES = ("fail", "pass")
+"""What becomes of a gate that cannot tell."""
+
+
+class Outcome(StrEnum):
+    NOT_SLOWER = "not slower"
+    SLOWER = "slower"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One comparison of a gate."""
+
+    effect: Effect
+    outcome: Outcome
+    why: str
+    """A sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """All comparisons of one lab that were asked about."""
+
+    study: Study
+    margin: float
+    """The largest slowdown allowed, as a share of the new time: 0.05 lets a throughput sink to 1/1.05."""
+    checks: tuple[Check, ...]
+    undecided: str
+    """One of `POLICIES`."""
+
+    @property
+    def question(self) -> str:
+        """The lab's."""
+        return self.study.lab.question if self.study.lab else ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of the checks."""
+        ends = {check.outcome for check in self.checks}
+        return next(one for one in (Outcome.SLOWER, Outcome.CANNOT_TELL, Outcome.NOT_SLOWER) if one in ends)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the change is stopped."""
+        return any(self.stops(check) for check in self.checks)
+
+    def stops(self, check: Check) -> bool:
+        """Whether this comparison alone closes the gate."""
+        if check.outcome is Outcome.CANNOT_TELL:
+            return self.undecided == "fail"
+        return check.outcome is Outcome.SLOWER
+
+
+def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
+    """`effects`: comparisons that carry verdicts, one at least."""
+    return Gate(study, margin, tuple(_check(one, margin, study.missing) for one in effects), undecided)
+
+
+def _check(effect: Effect, margin: float, missing: int) -> Check:
+    finding = effect.finding
+    if missing:
+        return Check(effect, Outcome.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
+    if reason := _open_question(finding):
+        return Check(effect, Outcome.CANNOT_TELL, reason)
+    likely, worst = slowdown(finding)
+    allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
+    if finding.conclusion is Conclusion.SLOWER and likely > margin:
+        return Check(effect, Outcome.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
+    if finding.conclusion is Conclusion.EQUIVALENT and worst > margin >= finding.margin:
+        words = f"It is equivalent within {in_percent(finding.margin)}; {allowed}."
+        return Check(effect, Outcome.NOT_SLOWER, words)
+    if worst <= margin:
+        most = f"by {in_percent(worst)} at most" if worst > 0 else "at all"
+        return Check(effect, Outcome.NOT_SLOWER, f"It is not slower {most}; {allowed}.")
+    begun = (
+        f"It is slower by {in_percent(likely)}, " if finding.conclusion is Conclusion.SLOWER else "It may be slower "
+    )
+    advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
+    joint = "perhaps " if finding.conclusion is Conclusion.SLOWER else ""
+    return Check(effect, Outcome.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
+
+
+def _open_question(finding: Finding) -> str:
+    """Why no interval of it may decide; empty where one may."""
+    if finding.blocks < LEAST_BLOCKS:
+        advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
+        return f"{counted(finding.blocks, 'complete block')} of {LEAST_BLOCKS} that a verdict needs.{advice}"
+    if finding.barred:
+        return f"{finding.barred[:1].upper()}{finding.barred[1:].rstrip('.')}."
+    if finding.changed and finding.conclusion is Conclusion.CANNOT_TELL:
+        return f"The ratio {finding.changed}."
+    return ""
+
+
+def slowdown(finding: Finding) -> tuple[float, float]:
+    """How much slower it is, and at the slow end of its interval; below 0 where it is faster. Of a throughput the
+    time that the same work takes longer, so that both directions of a metric have one measure."""
+    from ironbench.catalogue import base_name, metrics
+
+    known = metrics().get(base_name(finding.metric))
+    if known is not None and known.better == "lower":
+        return finding.ratio - 1, finding.high - 1
+    return 1 / finding.ratio - 1, 1 / finding.low - 1 if finding.low > 0 else math.inf

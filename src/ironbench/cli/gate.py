@@ -1,0 +1,169 @@
+"""`ironbench gate`: whether a change may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ironbench.cli.mistakes import number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ironbench.analyse.gate import Gate
+    from ironbench.analyse.study import Effect
+    from ironbench.cli.selection import Named
+    from ironbench.record.labs import LabDirectory
+
+CLOSED = 4
+
+
+def gate(
+    base: Annotated[
+        str,
+        typer.Argument(
+            help="What was there before: a cell or level of the lab in --results, or DIR/NAME. A lab's directory "
+            "alone: every comparison that it declares."
+        ),
+    ],
+    new: Annotated[str, typer.Argument(help="What shall replace it.")] = "",
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            parser=number("--margin"),
+            metavar="SHARE",
+            help="How much slower is allowed, e.g. 0.05.  [default: the margin of the lab]",
+        ),
+    ] = None,
+    undecided: Annotated[
+        str, typer.Option(metavar="WHAT", help="When the blocks cannot tell: `fail` closes the gate, `pass` opens it.")
+    ] = "fail",
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to write, too; may be repeated: .xml for JUnit, .md with .svg, .json or .txt.",
+        ),
+    ] = None,
+    results: Annotated[
+        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
+    ] = "ironbench-results",
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> int:
+    from ironbench.analyse.gate import POLICIES
+    from ironbench.analyse.gate import gate as judged
+    from ironbench.cli.verdict import study_of
+    from ironbench.errors import InputError, nearest
+
+    if undecided not in POLICIES:
+        raise InputError(f"--undecided {undecided}", "is no policy", nearest(undecided, list(POLICIES)))
+    targets = [_target(one) for one in output or ()]
+    directory, effects = _compared(base, new, results)
+    study = study_of(directory)
+    allowed = directory.lab().method.margin if margin is None else margin
+    return shown(judged(study, effects or [*study.effects, *study.claimed], allowed, undecided), targets, json)
+
+
+def whole(directory: LabDirectory) -> Gate:
+    """Every comparison of a lab at its own margin."""
+    from ironbench.analyse.gate import gate as judged
+    from ironbench.cli.verdict import study_of
+
+    study = study_of(directory)
+    _require_comparisons(str(directory.path), directory)
+    return judged(study, [*study.effects, *study.claimed], directory.lab().method.margin, "fail")
+
+
+def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
+    """Writes every document; the exit code."""
+    from ironbench.cli.output import write
+    from ironbench.printer import Printer
+    from ironbench.report import gate as documents
+
+    printer = Printer()
+    for path in targets:
+        if path.suffix == ".md":
+            picture = path.with_suffix(".svg")
+            write(picture, documents.svg(gate))
+            write(path, documents.markdown(gate, picture.name))
+        else:
+            write(path, documents.FORMATS[path.suffix[1:]](gate))
+        printer.say(f"written: {path}")
+    printer.data(documents.document(gate).decode() if json else documents.text(gate))
+    if gate.closed:
+        printer.say(f"exit code {CLOSED}: the gate is closed: {gate.outcome.value}")
+    return CLOSED if gate.closed else 0
+
+
+def _target(output: str) -> Path:
+    from pathlib import Path
+
+    from ironbench.cli.output import target
+    from ironbench.errors import InputError
+
+    # The suffixes of `report.gate.FORMATS`, which a refusal need not import.
+    if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
+        raise InputError(f"-o {output}", "its name does not say which format", "end it in .xml, .md, .json, .svg, .txt")
+    return target(output)
+
+
+def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
+    """The lab and the comparisons asked about; none: all of them. InputError where nothing was run in blocks."""
+    from pathlib import Path
+
+    from ironbench.cli.selection import both
+    from ironbench.errors import InputError
+    from ironbench.record.labs import LabDirectory
+
+    if not new:
+        directory = LabDirectory(Path(base))
+        if not directory.begun():
+            raise InputError(base, "is no directory of a lab", "name BASE and NEW, or what `ironbench lab run` made")
+        _require_comparisons(base, directory)
+        return directory, []
+    sides = both(base, new, results)
+    if not (sides[0].cells and sides[1].cells) or sides[0].store.directory != sides[1].store.directory:
+        raise InputError(
+            f"{base} and {new}",
+            _not_in_blocks(*sides),
+            "make both levels of one lab file (`ironbench lab new`), or see `ironbench compare`",
+        )
+    directory = LabDirectory(sides[0].store.directory)
+    return directory, _of_cells(directory, *sides)
+
+
+def _require_comparisons(name: str, directory: LabDirectory) -> None:
+    from ironbench.errors import InputError
+
+    if not directory.lab().comparisons:
+        raise InputError(name, "compares nothing", "a gate needs a lab that varies something")
+
+
+def _not_in_blocks(a: Named, b: Named) -> str:
+    from ironbench.analyse.comparability import other_work
+
+    apart = other_work(a.records, b.records)
+    return "; ".join(apart) if apart else "were not run in blocks of one lab, and only blocks bear a verdict"
+
+
+def _of_cells(directory: LabDirectory, base: Named, new: Named) -> list[Effect]:
+    """The comparisons that the lab declares between them, each with `base` as its reference."""
+    from ironbench.analyse.labstudy import compare_cells
+    from ironbench.errors import InputError
+
+    lab, records = directory.lab(), directory.records()
+    look = max(1, len(directory.declared()))
+    pairs = [(a, b) for a in base.cells for b in new.cells if {(a, b), (b, a)} & set(lab.comparisons)]
+    if not pairs:
+        known = [f'"{two}" "{one}"' for one, two in lab.comparisons[:3]]
+        raise InputError(
+            f"{base.word} and {new.word}",
+            "the lab does not declare this comparison, so there is no verdict",
+            f"it compares {', '.join(known)}" if known else "it compares nothing",
+        )
+    effects = [effect for a, b in pairs for effect in compare_cells(lab, records, a, b, look)]
+    return [effect for effect in effects if effect.finding.decides]

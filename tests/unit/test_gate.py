@@ -1,0 +1,247 @@
+"""`ironbench gate`: what opens it, what closes it, and what it writes for others."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from labfactory import lab, studied, trials
+
+from ironbench.analyse.gate import Gate, Outcome
+from ironbench.analyse.gate import gate as judged
+from ironbench.cli.gate import CLOSED, gate
+from ironbench.errors import InputError
+from ironbench.model.lab import Claim, Method, Stage
+from ironbench.record import Evidence, Store
+from ironbench.record.labs import Frozen, LabDirectory
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "gate.md"
+CELLS = ("version=17", "version=18")
+Made = Callable[..., str]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """A lab's directory whose new version has `ratio` times the throughput of the old one."""
+
+    def directory(
+        ratio: float, blocks: int = 12, spread: float = 0.01, kept: int | None = None, **fields: object
+    ) -> str:
+        plan = lab({"version": ("17", "18")}, blocks=blocks, question="Is the new version slower?")
+        found = LabDirectory(tmp_path / f"lab-{ratio}-{blocks}-{kept}")
+        found.begin(Frozen(plan, "m1", {}, {}))
+        found.declare(plan.method.stages[0], plan.trials)
+        for one in trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1000.0 * ratio}, spread, **fields)[:kept]:
+            found.store.keep(one, Evidence())
+        return str(found.path)
+
+    return directory
+
+
+def test_a_gate_is_open_where_the_blocks_exclude_a_slowdown_beyond_the_margin(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate(*CELLS, results=made(1.0)) == 0
+    said = capsys.readouterr().out
+    assert "The gate is open: nothing is slower by more than 5" in said
+    assert "not slower by" in said and "own noise is not known" in said
+
+
+def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(*CELLS, results=made(0.9)) == CLOSED == 4
+    shown = capsys.readouterr()
+    assert "The gate is closed: something is slower by more than 5" in shown.out
+    assert re.search(r"It is slower by 1[0-9].%; 5.% is allowed", shown.out)
+    assert "exit code 4: the gate is closed: slower" in shown.err
+
+
+def test_a_faster_change_passes_however_much_it_scatters(made: Made) -> None:
+    assert gate(*CELLS, results=made(2.0, spread=0.2)) == 0
+
+
+def test_the_first_name_is_what_was_there_before(made: Made) -> None:
+    directory = made(0.8)
+    assert gate(CELLS[0], CELLS[1], results=directory) == CLOSED
+    assert gate(CELLS[1], CELLS[0], results=directory) == 0
+
+
+def test_a_slowdown_within_the_margin_passes(made: Made) -> None:
+    directory = made(0.9)
+    assert gate(*CELLS, results=directory, margin=0.2) == 0
+    assert gate(*CELLS, results=directory, margin=0.02) == CLOSED
+
+
+@pytest.mark.parametrize(("policy", "code"), [("fail", CLOSED), ("pass", 0)])
+def test_blocks_that_cannot_tell_follow_the_policy(
+    policy: str, code: int, made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate(*CELLS, results=made(1.0, spread=0.2), undecided=policy) == code
+    said = capsys.readouterr().out
+    assert f"(--undecided {policy}): these blocks cannot tell" in said and "To tell:" in said
+
+
+def test_fewer_blocks_than_a_verdict_needs_cannot_tell(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(*CELLS, results=made(0.5, blocks=4)) == CLOSED
+    assert "4 complete blocks of 6 that a verdict needs" in capsys.readouterr().out
+
+
+def test_a_lab_that_is_not_over_cannot_tell(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gate(*CELLS, results=made(0.5, kept=20), undecided="pass") == 0
+    assert "4 planned trials still to be run" in capsys.readouterr().out
+
+
+def test_a_directory_alone_stands_for_all_comparisons_of_its_lab(made: Made) -> None:
+    assert gate(made(1.0)) == 0
+    assert gate(made(0.8)) == CLOSED
+
+
+def test_a_claim_about_response_times_is_judged_in_its_own_direction() -> None:
+    claim = Claim("p99", "ratio", "response_time_p99_s", (CELLS[1], CELLS[0]), 0.9, 1.1)
+    plan = lab({"version": ("17", "18")}, blocks=12, claims=[claim])
+    records = trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
+    worse = [
+        replace(one, metrics={**one.metrics, "response_time_p99_s": one.metrics["response_time_p99_s"] * 1.3})
+        if one.cell.name == CELLS[1]
+        else one
+        for one in records
+    ]
+    study = studied(plan, worse)
+    found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
+    assert [check.outcome for check in found.checks] == [Outcome.NOT_SLOWER, Outcome.SLOWER]
+    assert found.closed
+
+
+def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    plan = lab({"version": ("17", "18")}, blocks=6)
+    for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
+        store.keep(replace(one, purpose="sweep", series=one.cell.name[-2:]), Evidence())
+    with pytest.raises(InputError, match="only blocks bear a verdict") as caught:
+        gate("17", "18", results=str(store.directory))
+    assert "ironbench compare" in caught.value.hint
+    with pytest.raises(InputError, match="only blocks bear a verdict"):
+        gate(f"{made(1.0)}/version=17", f"{made(0.9)}/version=18")
+
+
+def test_a_gate_on_other_work_says_what_differs(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    plan = lab({"version": ("17", "18")}, blocks=6)
+    for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
+        scale = one.cell.name[-2:]
+        choice = replace(one.choice, options={**one.choice.options, "scale": scale})
+        store.keep(replace(one, purpose="sweep", series=scale, choice=choice), Evidence())
+    with pytest.raises(InputError, match=r"did different work.*scale=17 against scale=18"):
+        gate("17", "18", results=str(tmp_path))
+
+
+def test_a_comparison_that_the_lab_does_not_declare_is_refused(tmp_path: Path) -> None:
+    plan = lab({"version": ("16", "17", "18")}, blocks=6)
+    found = LabDirectory(tmp_path)
+    found.begin(Frozen(plan, "m1", {}, {}))
+    for one in trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}):
+        found.store.keep(one, Evidence())
+    with pytest.raises(InputError, match="does not declare this comparison") as caught:
+        gate("17", "18", results=str(tmp_path))
+    assert '"version=16" "version=17"' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"undecided": "more or less"}, "is no policy"),
+        ({"output": ["gate.pdf"]}, "does not say which format"),
+        ({"output": ["nowhere/gate.md"]}, "does not exist"),
+        ({"base": "here", "new": ""}, "is no directory of a lab"),
+    ],
+)
+def test_mistakes_are_named(words: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        gate(**{"base": "a", "new": "b", **words})  # type: ignore[arg-type]
+
+
+def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> None:
+    names = [str(tmp_path / f"gate.{end}") for end in ("xml", "md", "json", "txt")]
+    assert gate(*CELLS, results=made(0.8), output=names) == CLOSED
+    suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    assert {key: suite.get(key) for key in ("tests", "failures", "skipped")} == {
+        "tests": "1",
+        "failures": "1",
+        "skipped": "0",
+    }
+    failure = suite.find("testcase/failure")
+    assert failure is not None and "slower by" in failure.attrib["message"]
+    page = (tmp_path / "gate.md").read_text()
+    assert page.startswith("### Gate closed: slower\n") and "](gate.svg)" in page
+    assert (tmp_path / "gate.svg").read_text().startswith("<svg")
+    found = json.loads((tmp_path / "gate.json").read_text())
+    assert (found["outcome"], found["closed"], found["margin"]) == ("slower", True, 0.05)
+    assert found["checks"][0]["slowdown"] == pytest.approx(0.25, abs=0.03)
+    assert "The gate is closed" in (tmp_path / "gate.txt").read_text()
+
+
+def test_what_cannot_tell_and_passes_is_skipped_in_junit(made: Made, tmp_path: Path) -> None:
+    path = tmp_path / "gate.xml"
+    assert gate(*CELLS, results=made(1.0, spread=0.2), undecided="pass", output=[str(path)]) == 0
+    suite = ElementTree.parse(path).getroot()
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+
+
+def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
+    from ironbench.report.gate import junit, markdown
+
+    plan = lab({"version": ("17", "a|b<script>")}, blocks=6, question="<img src=x> & `rm` [x](y)\x1b[1m")
+    study = studied(plan, trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}))
+    found = judged(study, study.effects, 0.05, "fail")
+    page = markdown(found).decode()
+    assert "<script>" not in page and "<img" not in page and "\x1b" not in page and "\\[x](y)" in page
+    row = next(line for line in page.splitlines() if line.startswith("| version"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 7
+    assert ElementTree.fromstring(junit(found)).get("name")
+
+
+def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -> Gate:
+    """A lab with Gaussian noise, through the shipped verdict."""
+    from ironbench.analyse.factors import Contrast
+    from ironbench.analyse.study import Effect
+    from ironbench.analyse.verdict import Comparison, finding
+
+    dice = random.Random(seed)
+    pairs = [
+        (block, ratio * 1000 * dice.lognormvariate(0, spread), 1000 * dice.lognormvariate(0, spread))
+        for block in range(blocks)
+    ]
+    one = Comparison("throughput", "higher", CELLS[1], CELLS[0], pairs)
+    result = finding(one, Method((Stage(1, blocks),), 1))
+    plan = lab({"version": ("17", "18")}, blocks=blocks)
+    study = replace(EMPTY, lab=plan)
+    return judged(study, [Effect(result, Contrast(CELLS[1], CELLS[0]))], 0.05, "fail")
+
+
+EMPTY = studied(
+    lab({"version": ("17", "18")}, blocks=6),
+    trials(lab({"version": ("17", "18")}, blocks=6), dict.fromkeys(CELLS, 1.0)),
+)
+
+
+def test_a_gate_keeps_its_error_rates_on_simulated_labs() -> None:
+    """The rule of the guide: A/A is called slower in at most 5 of 100, a slowdown of 10 % is found in 95 of 100."""
+    same = [simulated(1.0, seed).outcome for seed in range(200)]
+    assert same.count(Outcome.SLOWER) <= 6
+    assert sum(one is not Outcome.NOT_SLOWER for one in same) <= 10
+    slower = [simulated(1 / 1.1, 1000 + seed).closed for seed in range(200)]
+    assert sum(slower) >= 190
+    # A slowdown of just the margin passes as rarely as the interval errs.
+    assert [simulated(1 / 1.05, 2000 + seed).outcome for seed in range(200)].count(Outcome.NOT_SLOWER) <= 18
+
+
+def test_the_example_of_the_guide_is_what_is_printed(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    gate(*CELLS, results=made(0.9))
+    said = capsys.readouterr().out
+    block = next(one for one in re.findall(r"^```text\n(.*?)^```", GUIDE.read_text(), re.M | re.S))
+    assert block == f"$ ironbench gate version=17 version=18 --results LAB\n{said}"
