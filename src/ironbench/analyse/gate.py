@@ -2,7 +2,8 @@
 
 *slower*: the finding is slower, and its ratio is beyond the margin. *not slower*: the slow end of its interval lies
 within the margin, or it is equivalent within it, so that these blocks exclude such a slowdown (a test of
-non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2). Anything else is *cannot tell*: absence of proof passes nothing by itself.
+non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2). Anything else is *cannot tell*: absence of
+proof passes nothing by itself.
 """
 
 from __future__ import annotations
