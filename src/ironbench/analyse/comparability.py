@@ -16,6 +16,7 @@ from ironbench.words import THIN, counted
 _MEANT_TO_VARY = (
     *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
     "system.reference_score",
+    "tag",
 )
 _TOLD = ("load.rate",)
 """Reported in a sentence of its own."""

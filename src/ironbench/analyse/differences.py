@@ -42,16 +42,17 @@ class Difference:
     """One fact that is not the same everywhere; one value per subject, in their order."""
 
     room: str
-    """`system`, `load`, `machine`, `engine` or `software`."""
+    """`system`, `load`, `tag`, `machine`, `engine` or `software`."""
     name: str
     values: tuple[str, ...]
 
 
 def facts_of(record: Record) -> dict[str, str]:
-    """The record's facts of system, load and versions, flat: `system.settings.work_mem` → `64MB`. Of seeds only what
-    somebody chose: every other run draws its own."""
+    """The record's facts of system, load, tags and versions, flat: `system.settings.work_mem` → `64MB`. Of seeds only
+    what somebody chose: every other run draws its own."""
     seed = {SEED: str(record.cell.load.seed)} if SEED_GIVEN in record.conditions else {}
-    return {**chosen(record.system, record.cell.load), **seed, **flattened("software", record.software)}
+    tags = flattened("tag", record.tags)
+    return {**chosen(record.system, record.cell.load), **seed, **tags, **flattened("software", record.software)}
 
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
@@ -143,7 +144,7 @@ def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[D
     engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
     if not engines_differ and len(rows) <= _TOLD_WHOLE:
         return tuple(rows), ()
-    main = [row for row in rows if row.room in ("system", "load") or f"{row.room}.{row.name}" in _TELLING]
+    main = [row for row in rows if row.room in ("system", "load", "tag") or f"{row.room}.{row.name}" in _TELLING]
     return tuple(main), tuple(row for row in rows if row not in main)
 
 

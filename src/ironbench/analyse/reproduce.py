@@ -56,6 +56,8 @@ def run_command(records: Sequence[Record]) -> str:
     words += ["--reference-score", _exact(system.reference_score)] if system.reference_score else []
     words += _commands(system.commands)
     usual_label = choice.workload if bare(records[0]) else system.engine
+    for key, value in records[0].tags.items():
+        words += ["--tag", f"{key}={redacted(value, key)}"]
     words += ["--label", system.label] if system.label not in ("", usual_label) else []
     return shlex.join(words)
 

@@ -70,6 +70,10 @@ def run(
     budget: BUDGET = "",
     results: RESULTS = "",
     trace: TRACE = "",
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Note for every record; may be repeated, wins over the file's `tag`."),
+    ] = None,
     json: JSON = False,
     gate: Annotated[
         bool,
@@ -77,18 +81,25 @@ def run(
     ] = False,
 ) -> int:
     """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
-    return measured(Path(file), budget, results, trace, json, gate=gate)
+    return measured(Path(file), budget, results, trace, json, gate=gate, tag=tag or ())
 
 
 def measured(
-    file: Path, budget: str, results: str, trace: str, json: bool, design: str = "", gate: bool = False
+    file: Path,
+    budget: str,
+    results: str,
+    trace: str,
+    json: bool,
+    design: str = "",
+    gate: bool = False,
+    tag: Sequence[str] = (),
 ) -> int:
-    """`design`: as in `labfile.read`."""
+    """`design`: as in `labfile.read`; `tag`: KEY=VALUE texts."""
     from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.record import labs
 
     printer = Printer()
-    lab, secrets = declare.lab(file, _seconds(budget), design)
+    lab, secrets = declare.lab(file, _seconds(budget), design, tag)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)
     directory = labs.LabDirectory(Path(results) if results else labs.home() / f"{lab.name}-{lab.series}")

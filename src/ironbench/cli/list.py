@@ -34,8 +34,17 @@ def list_(
 
 
 Rows = list[dict[str, Any]]
-_PROSE = "what"
-RANKS = {"throughput": 1, "status": 2, "cell": 3, "label": 4, "response_time_p99_s": 5, "workload": 6, "purpose": 7}
+_PROSE, _TAGS = "what", "tags"
+RANKS = {
+    "throughput": 1,
+    "status": 2,
+    "cell": 3,
+    "label": 4,
+    "response_time_p99_s": 5,
+    "workload": 6,
+    "tags": 7,
+    "purpose": 8,
+}
 """In a narrow terminal columns go in this order, the highest first; those not named always stay."""
 
 
@@ -93,6 +102,7 @@ def records(results: str) -> Rows:
             "cell": row.cell,
             "purpose": row.purpose,
             "status": row.status,
+            "tags": row.tags,
             "throughput": row.throughput,
             "response_time_p99_s": row.response_time_p99_s,
         }
@@ -131,7 +141,8 @@ def listed(kind: str, results: str, json: bool) -> int:
 def _table(rows: Rows, printer: Printer) -> None:
     from ironbench.report.plain import Column, fitted
 
-    names = [name for name in rows[0] if not isinstance(rows[0][name], dict)]
+    names = [name for name in rows[0] if name == _TAGS or not isinstance(rows[0][name], dict)]
+    names = [name for name in names if name != _TAGS or any(row[_TAGS] for row in rows)]
     columns = [
         Column(
             name,
@@ -167,6 +178,8 @@ def _cells(column: str, rows: Rows) -> tuple[str, ...]:
 def _words(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={one}" for key, one in value.items())
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 

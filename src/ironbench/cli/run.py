@@ -225,6 +225,12 @@ def run(
     command_limit: Annotated[
         str, OPTION(metavar="TIME", help="Time limit of each of these commands.  [default: 2m]")
     ] = "",
+    tag: Annotated[
+        list[str] | None,
+        OPTION(
+            metavar="KEY=VALUE", help="Note for every record, e.g. commit=1f3c2a9; `ironbench history` orders by it."
+        ),
+    ] = None,
     label: Annotated[str, OPTION(metavar="NAME", help="Name of this system in tables and charts.")] = "",
     reference_score: Annotated[
         float | None,

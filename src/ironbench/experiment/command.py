@@ -20,7 +20,7 @@ from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import curves, design, fields, resolve, sweep
+from ironbench.plan import curves, design, fields, resolve, sweep, tags
 from ironbench.plan.labfile import Declared, MeasureSection
 from ironbench.plan.vary import Level, Varied
 from ironbench.record import Store, index
@@ -90,6 +90,7 @@ class Asked:
     prepare: str = ""
     cleanup: str = ""
     command_limit: str = ""
+    tag: tuple[str, ...] = ()
     label: str = ""
     reference_score: float | None = None
     results: str = "ironbench-results"
@@ -111,7 +112,7 @@ def planned(asked: Asked) -> tuple[Plan, Secrets]:
     plan = sweep.plan(last.system, last.choice, cells, repeats, search)
     traces = str(Path(asked.trace).absolute()) if asked.trace else ""
     plan = replace(plan, observe=asked.observe, traces=traces, crash=asked.crash, progress_s=asked.progress)
-    plan = replace(plan, seed_given=asked.seed is not None)
+    plan = replace(plan, seed_given=asked.seed is not None, tags=tags.read("--tag", asked.tag))
     return plan, builder.secrets[last.cell.name]
 
 
@@ -131,7 +132,8 @@ def resumed(asked: Asked, store: Store) -> tuple[Plan, Secrets]:
         # The seed decides the order of trials, and is the only thing that nobody need have written.
         if before and asked.seed in (None, before[0].cell.load.seed):
             plan, secrets = planned(replace(asked, seed=before[0].cell.load.seed))
-            return replace(plan, series=series, seed_given=SEED_GIVEN in before[0].conditions), secrets
+            known = SEED_GIVEN in before[0].conditions
+            return replace(plan, series=series, seed_given=known, tags=before[0].tags), secrets
     cause = f"no run of this command on this machine is in {asked.results}"
     raise InputError("--resume", cause, "leave it out to begin one")
 

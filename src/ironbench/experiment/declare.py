@@ -16,14 +16,20 @@ from ironbench.experiment.size import Planned, possible
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep
+from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 
 
-def lab(path: Path, budget_s: float | None = None, design: str = "") -> tuple[Lab, dict[str, Secrets]]:
-    """The lab that a file declares, and what its cells need to log in, by name of cell. InputError."""
-    found = planned(read(path, design), budget_s)
+def lab(
+    path: Path, budget_s: float | None = None, design: str = "", tag: Sequence[str] = ()
+) -> tuple[Lab, dict[str, Secrets]]:
+    """The lab that a file declares, and what its cells need to log in, by name of cell. `tag`: KEY=VALUE texts, which
+    win over the file's tags. InputError."""
+    declared = read(path, design)
+    every = {**declared.tags, **tags.read("--tag", tag)}
+    tags.validate("--tag", every)
+    found = planned(replace(declared, tags=every), budget_s)
     return found.lab, found.secrets
 
 
@@ -102,6 +108,7 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
         claims=tuple(expected),
         trials=(),
         source=declared.source,
+        tags=declared.tags,
         **_commands_of_lab(declared),
     )
     if declared.design == SCREEN:

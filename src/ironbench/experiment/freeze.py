@@ -24,7 +24,7 @@ from ironbench.process import register
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.make import software
-from ironbench.record.redact import redacted_toml
+from ironbench.record.redact import redacted, redacted_toml
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
@@ -35,9 +35,13 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     require_rights([setup for setup in lab.setups if not setup.skipped], secrets)
     controlling.require([setup for setup in lab.setups if not setup.skipped], secrets)
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
+    tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     return Frozen(
-        replace(lab, trials=trials, source=redacted_toml(lab.source)), machine, _engines(lab, secrets), software()
+        replace(lab, trials=trials, source=redacted_toml(lab.source), tags=tags),
+        machine,
+        _engines(lab, secrets),
+        software(),
     )
 
 

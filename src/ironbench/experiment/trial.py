@@ -176,6 +176,7 @@ class EngineEach:
         lab, trial, record = self.lab, due.trial, None
         setup = lab.setup(trial.cell.name)
         plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, traces=self.traces, crash=lab.method.crash)
+        plan = replace(plan, tags=lab.tags)
         prepared = self.known.merge(due.notes.conditions, due.notes.warnings)
         secrets = self.secrets.get(setup.origin, Secrets())
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ironbench.model.commands import NO_COMMANDS, Commands
 from ironbench.model.system import Setup, Trial
@@ -109,6 +110,8 @@ class Lab:
     """Pairs of rated cells at one rate; they carry no verdict unless a claim names them."""
     file: str = ""
     """Absolute path of the lab file, where a screen's confirmation needs it again; empty otherwise."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """See `Record.tags`."""
 
     @property
     def every_command(self) -> tuple[Commands, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Choice, System, Trial
@@ -34,6 +35,8 @@ class Plan:
 
     seed_given: bool = False
     """Whether somebody chose the seed: runs differ in those that are drawn by nature."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """See `Record.tags`."""
     progress_s: int | None = None
     """A line of progress on stderr this often; None: only the bar."""
 

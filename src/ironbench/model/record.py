@@ -158,6 +158,8 @@ class Record:
     """Of the user, that ended since the record before, in order: what was undone after it, and done for this trial."""
     statements: tuple[Statement, ...] = ()
     """Only with `--report-per-statement`."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """What the user noted of all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
     schema: int = SCHEMA
 
     @property

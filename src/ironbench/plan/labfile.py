@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, field
 from ironbench import ranges
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected
-from ironbench.plan import fields, sections, vary
+from ironbench.plan import fields, resolve, sections, tags, vary
 from ironbench.plan.vary import Varied
 
 
@@ -115,6 +115,12 @@ class LabFile(sections.Sections, forbid_unknown_fields=True):
         Meta(description="For the explicit design: factor = level, or a name with fields; the first is the baseline."),
     ] = field(default_factory=list)
     commands: LabCommandsSection = field(default_factory=LabCommandsSection)
+    tag: Annotated[
+        dict[str, sections.Setting],
+        Meta(
+            description="Notes for every record of the lab, e.g. `commit`; `ironbench history` orders records by one."
+        ),
+    ] = field(default_factory=dict)
     measure: MeasureSection = field(default_factory=MeasureSection)
     expect: ExpectSection = field(default_factory=ExpectSection)
 
@@ -137,6 +143,8 @@ class Declared:
     source: str
     commands: LabCommandsSection = dataclass_field(default_factory=LabCommandsSection)
     """Of the lab and its blocks; those of trials are in `base`, too."""
+    tags: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """See `Record.tags`."""
 
     @property
     def seed(self) -> int:
@@ -188,6 +196,7 @@ def _mended(text: str, name: str, file: LabFile, base: dict[str, Any], varied: M
 
     checks: tuple[Callable[[], object], ...] = (
         partial(_validate_question, file, name),
+        lambda: tags.validate(f"{name}, tag", resolve.texts(file.tag)),
         lambda: factors.extend(vary.factors(varied, base, name)),
         lambda: _validate_measure(declared()),
         lambda: _validate_design(declared(), bool(varied)),
@@ -214,6 +223,7 @@ def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors
         claims=tuple(file.expect.claims),
         source=text,
         commands=file.commands,
+        tags=resolve.texts(file.tag),
     )
 
 

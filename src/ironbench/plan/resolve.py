@@ -30,7 +30,7 @@ def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[i
     Roles on emulated devices have no directory as yet (`ironbench.devices`).
     """
     section, limits = sections.system, sections.limits
-    settings = _texts(section.set)
+    settings = texts(section.set)
     if section.bin:
         settings["bin"] = section.bin if section.bin.startswith("wheel:") else _path(section.bin, folder)
     return System(
@@ -166,7 +166,7 @@ def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) 
     return Choice(
         workload=section.name,
         options=dict(options),
-        defines=_texts(section.define),
+        defines=texts(section.define),
         scripts=tuple(_path(file, folder) if folder else file for file in section.files),
     )
 
@@ -190,7 +190,7 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
 
 
 def options(sections: Sections) -> dict[str, str]:
-    return _texts(sections.workload.options)
+    return texts(sections.workload.options)
 
 
 def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> float:
@@ -201,7 +201,8 @@ def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> f
     return usual_s if found is None else found
 
 
-def _texts(table: Mapping[str, Setting]) -> dict[str, str]:
+def texts(table: Mapping[str, Setting]) -> dict[str, str]:
+    """Values of a lab file's table, as the command line gives them."""
     return {
         name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in table.items()
     }

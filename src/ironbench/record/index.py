@@ -22,7 +22,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
-VERSION = 8
+VERSION = 9
 Stamp = tuple[int, int, int]
 
 
@@ -45,6 +45,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     clients: int
     alike: str
     """The same for all trials of one system that did one work under one shape of load on one machine."""
+    tags: dict[str, str] = {}
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -68,6 +69,7 @@ def short(record: Record) -> Listed:
         record.cell.load.rate,
         record.cell.load.clients,
         alike(record.system, record.choice, record.cell.load, record.machine),
+        record.tags,
     )
 
 

@@ -26,7 +26,7 @@ from ironbench.record import inside, judge, measures
 from ironbench.record import workers as by_worker
 from ironbench.record.evidence import Evidence
 from ironbench.record.inside import INSIDE
-from ironbench.record.redact import redacted_sql
+from ironbench.record.redact import redacted, redacted_sql
 from ironbench.record.store import Store
 from ironbench.record.timed import TIMED, written
 from ironbench.record.workers import WORKERS
@@ -94,6 +94,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         conditions=dict(prepared.conditions),
         commands=prepared.commands,
         statements=measures.statements(driven),
+        tags={name: redacted(text, name) for name, text in plan.tags.items()},
     )
     series = (*observation.series, *driven.series)
     files = dict(driven.files)

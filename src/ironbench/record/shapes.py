@@ -140,6 +140,7 @@ class Record(Struct):
     conditions: dict[Name, Text] = {}
     scripts: dict[Name, Key] = {}
     files: dict[Name, Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]] = {}
+    tags: dict[Name, Label] = {}
 
 
 class Engine(Struct):
@@ -230,6 +231,7 @@ class Lab(Struct):
     rated: tuple[Setup, ...] = ()
     rated_comparisons: tuple[tuple[Name, Name], ...] = ()
     file: Text = ""
+    tags: dict[Name, Label] = {}
 
 
 class Confirmation(Struct):

@@ -26,7 +26,7 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("configuration", "Configuration in common", tables=tables, depth=Depth.PAGE)
 
 
-_ROOMS = ("system", "load", "machine", "engine", "software")
+_ROOMS = ("system", "load", "tag", "machine", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
