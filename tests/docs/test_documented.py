@@ -63,6 +63,33 @@ def test_every_option_says_what_it_does() -> None:
                 assert getattr(parameter, "help", None), f"{name} {parameter.name} is undocumented"
 
 
+def test_pages_of_help_cut_no_sentence() -> None:
+    import typer.main
+
+    from ironbench.cli import VERBS, program
+
+    whole = typer.main.get_command(program(VERBS))
+    groups = [whole, *(one for one in whole.commands.values() if hasattr(one, "commands"))]
+    for group in groups:
+        page = group.get_help(typer.Context(group, info_name="ironbench", terminal_width=78))
+        cut = [line for line in page.splitlines() if line.endswith("...") and "Usage:" not in line]
+        assert not cut, "the first sentence of a verb has 60 characters at most"
+
+
+def test_contributing_lists_the_rooms_in_the_order_of_imports() -> None:
+    from tests.order.test_imports import EVERYTHING, SHARED, STAGES
+
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text[text.index("| room |") : text.index("From `ironbench run`")]
+    listed = [
+        name for cell in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    ]
+    assert [name for name in listed if name in STAGES] == STAGES
+    assert set(listed) - set(STAGES) - EVERYTHING <= SHARED
+    folders = {path.parent.name for path in (ROOT / "src" / "ironbench").glob("*/__init__.py")}
+    assert set(listed) == folders, "a folder of src/ironbench is a room of that table"
+
+
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "VOCABULARY.md", "CHANGELOG.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 

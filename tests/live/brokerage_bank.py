@@ -126,7 +126,7 @@ class Bank:
 @contextmanager
 def opened(engine: str, place: Path, logic: str = "client", clients: int = 4) -> Iterator[Bank]:
     with running(engine, place, clients) as session:
-        prepare.brought(session, tables.dataset(engine, OPTIONS), 2, Printer(io.StringIO(), io.StringIO()))
+        prepare.fill(session, tables.dataset(engine, OPTIONS), 2, Printer(io.StringIO(), io.StringIO()))
         session.query("create table seen (told varchar(2000))")
         yield Bank(session, logic)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.engines.slapd.session import SlapdSession
-from ironbench.load.prepare import brought
+from ironbench.load.prepare import fill
 from ironbench.model.system import Layout, System
 from tests.live.raw_server import free_port
 from tests.live.workload_trial import silent
@@ -73,7 +73,7 @@ def load(session: SlapdSession, entries: int, own_server: bool = True, **options
     workload = workloads.get("directory")
     dataset = workload.dataset("slapd", workload.validated({"entries": str(entries), **options}))
     assert dataset is not None
-    brought(session, dataset, 1, silent(), own_server)
+    fill(session, dataset, 1, silent(), own_server)
 
 
 def searched(server: DirectoryServer, *words: str) -> str:

@@ -60,7 +60,7 @@ TAMPERED = {
 
 def load(session: Session, printer: Printer | None = None, **options: str) -> Loaded:
     dataset = tables.dataset(session.engine, OPTIONS | options)
-    return prepare.brought(session, dataset, 2, printer or Printer(io.StringIO(), io.StringIO()))
+    return prepare.fill(session, dataset, 2, printer or Printer(io.StringIO(), io.StringIO()))
 
 
 def broken(session: Session) -> list[str]:

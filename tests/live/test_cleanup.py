@@ -13,10 +13,10 @@ import pytest
 from factories import require_installed
 
 from ironbench.cli.cleanup import cleanup as clean_up
-from ironbench.cli.run import carried_out
+from ironbench.cli.run import execute
 from ironbench.engines.cleanup import cleanup, leftovers, lines_of
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment.command import Asked
+from ironbench.experiment.command import RunOptions
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
 
@@ -74,11 +74,11 @@ def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanu
         parent.kill(signal.SIGKILL)
         with pytest.raises(Exception, match="a server already runs on it"):
             pg.start(pg.system(place / "d"))
-        asked = Asked("tpcb-like", engine="postgres", data=str(place / "d"), results=str(place / "r"))
+        asked = RunOptions("tpcb-like", engine="postgres", data=str(place / "d"), results=str(place / "r"))
         with pytest.raises(InputError, match="a server already runs on it"):
-            carried_out(asked, json=False)
+            execute(asked, json=False)
         capsys.readouterr()
-        assert carried_out(asked, json=False, plan_only=True) == 0
+        assert execute(asked, json=False, plan_only=True) == 0
         assert "a server already runs on it" in capsys.readouterr().out, "a plan starts nothing"
         cleanup(remove_data=False)
         session = pg.start(pg.system(place / "d"))

@@ -11,7 +11,7 @@ from factories import lacking
 from own_data import SCRIPT
 from user import SHORT, User
 
-from ironbench.engines.mariadb.bringing import statements
+from ironbench.engines.mariadb.data_import import statements
 
 pytestmark = pytest.mark.live
 ROWS = "".join(f"insert into item values ({n}, 'it''s; item {n}');\n" for n in range(1, 1001))

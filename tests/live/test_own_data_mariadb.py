@@ -116,7 +116,7 @@ def test_a_copy_has_everything_that_the_first_has(user: User, server: RawMysql) 
     try:
         first = copies.new("key")
         with engines.running(copies.within(system, first.name), secrets, 1) as session:
-            engine.bringing.restored(session, user.home / "shop.sql", 1, lambda *_: None)
+            engine.data_import.restored(session, user.home / "shop.sql", 1, lambda *_: None)
         first = copies.complete(first, "key")
         for _ in range(3):
             copy = copies.new("key", first.name)

@@ -55,7 +55,7 @@ def running(engine: str, data: Path, clients: int = 4) -> Iterator[Session]:
 
 def load(session: Session, printer: Printer | None = None, **options: str) -> Loaded:
     dataset = tpch_tables.dataset(session.engine, {"sf": "0.01"} | options)
-    return prepare.brought(session, dataset, 2, printer or Printer(io.StringIO(), io.StringIO()))
+    return prepare.fill(session, dataset, 2, printer or Printer(io.StringIO(), io.StringIO()))
 
 
 def counts(session: Session) -> dict[str, int]:
@@ -140,7 +140,7 @@ def test_a_data_directory_of_another_scale_factor_is_loaded_anew_only_where_it_i
         load(session)
         dataset = tpch_tables.dataset("postgres", {"sf": "0.02"})
         with pytest.raises(InputError, match=r"holds tpch .* sf=0\.01"):
-            prepare.brought(session, dataset, 2, Printer(io.StringIO(), io.StringIO()), own_server=False)
+            prepare.fill(session, dataset, 2, Printer(io.StringIO(), io.StringIO()), own_server=False)
         assert counts(session) == ROWS
         assert load(session, sf="0.02").rows > sum(ROWS.values())
 

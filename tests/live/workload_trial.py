@@ -12,7 +12,7 @@ from ironbench import _core, workloads
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.load import Loaded
-from ironbench.load.prepare import brought
+from ironbench.load.prepare import fill
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
 from ironbench.printer import Printer
@@ -93,7 +93,7 @@ def loaded(session: Target, name: str, connections: int = 2, own_server: bool = 
     workload = workloads.get(name)
     dataset = workload.dataset(session.engine, workload.validated(options))
     assert dataset is not None
-    return brought(session, dataset, connections, silent(), own_server)
+    return fill(session, dataset, connections, silent(), own_server)
 
 
 class Trial:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ironbench.machine.oom import Starved
+from ironbench.machine.limits import Starved
 from ironbench.machine.tree import Tree
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from ironbench import workloads
-from ironbench.cli.run import carried_out
+from ironbench.cli.run import execute
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.command import Asked, planned
+from ironbench.experiment.command import RunOptions, planned
 from ironbench.machine import space
 from ironbench.record import Store
 
-PLAIN = Asked(workload="igen-oltp", engine="null", warmup="5s", seed=1)
+PLAIN = RunOptions(workload="igen-oltp", engine="null", warmup="5s", seed=1)
 
 
 def refused(**changes: Any) -> InputError:
@@ -255,7 +255,7 @@ def test_a_message_names_the_option_or_the_field_that_the_user_wrote(
 def test_what_takes_no_time_is_not_announced(
     warmup: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    carried_out(replace(PLAIN, duration="0.2s", warmup=warmup, results=str(tmp_path)), False)
+    execute(replace(PLAIN, duration="0.2s", warmup=warmup, results=str(tmp_path)), False)
     assert f"1 trial, {words}\n" in capsys.readouterr().err
 
 
@@ -275,5 +275,5 @@ def test_the_time_of_a_number_of_transactions_is_not_claimed_to_be_known(
 ) -> None:
     for warmup, words in (("0s", "1 trial, whose time is not known"), ("1s", "1 trial, about 1 s of warm-up, and")):
         asked = replace(PLAIN, transactions=3, warmup=warmup, data="", results=str(tmp_path))
-        carried_out(asked, False)
+        execute(asked, False)
         assert words in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_a_later_tag_of_one_key_wins_and_a_value_may_hold_an_equals_sign() -> No
 
 
 def test_a_run_plans_its_tags(tmp_path: Path) -> None:
-    asked = command.Asked("igen-oltp", engine="null", tag=("commit=1f3c2a9",), results=str(tmp_path))
+    asked = command.RunOptions("igen-oltp", engine="null", tag=("commit=1f3c2a9",), results=str(tmp_path))
     assert command.planned(asked)[0].tags == {"commit": "1f3c2a9"}
 
 

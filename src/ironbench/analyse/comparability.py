@@ -77,7 +77,7 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
 def _own_data(record: Record) -> str:
     """The user's own data with what tells them from others of the same name."""
     data = record.choice.data
-    return f"{data.words} ({data.key})" if data is not None and data.brought else "the workload's"
+    return f"{data.words} ({data.key})" if data is not None and data.imported else "the workload's"
 
 
 def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:

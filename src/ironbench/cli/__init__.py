@@ -14,24 +14,26 @@ from ironbench.printer import Printer
 
 VERBS = {
     "run": "Drive WORKLOAD against a database and record every trial.",
-    "lab": "Run a declared experiment: what varies, how often, in which order, and what follows from it.",
-    "tune": "Screen many settings in few runs, then compare those that matter in fresh blocks.",
-    "device": "Look at modelled storage, mount it as a real file system, replay traces on it.",
-    "record": "Carry records to another machine in one file, and take them in there.",
-    "list": "List workloads, engines, devices, metrics, observers or records.",
+    "lab": "Measure what a lab file varies, and give a verdict.",
+    "tune": "Find which of many settings matter. Few runs screen them, fresh blocks compare those that matter.",
+    "device": "Show and mount emulated devices, replay traces on them.",
+    "record": "Export records to one file, import them elsewhere.",
+    "list": "List workloads, engines, metrics, records and more.",
     "show": "Show a record, workload, engine, metric or observer.",
-    "compare": "Compare A and B: the ratio of every metric, the spread of repeats, what differs.",
-    "report": "Write a report of the selected records: charts, tables, configuration, what differs.",
-    "gate": "Stop a change that is slower: exit 4 unless blocks show that nothing is slower than allowed.",
-    "lead": "Say how far B is ahead of A in every work that both did: at each number of clients and at the peaks.",
-    "leaderboard": "Rank published results, and own ones by themselves: never together.",
-    "cost": "Say what systems cost, what they do for it, and which is the cheapest that meets a target.",
-    "doctor": "Look for what silently spoils numbers on this machine or in a database: each with its meaning and "
-    "remedy. Exit 3 if severe.",
-    "cleanup": "End servers whose ironbench was killed, and remove what they and unfinished records left.",
+    "compare": "Compare A and B in every metric. Show ratios, the spread of repeats, and what differs.",
+    "report": "Write a report of the selected records. It has charts, tables, settings, and what differs.",
+    "gate": "Stop a change that is slower. Exit 4 unless blocks show that nothing is slower than allowed.",
+    "lead": "Say how far B is ahead of A. Compare all work that both did, at each number of clients and at the peaks.",
+    "leaderboard": "Rank published results, or your own: never together.",
+    "cost": "Find the cheapest system that meets a target. Show what each costs, and what it does for that money.",
+    "doctor": "Find what spoils measurements on a machine or in a database. Show the meaning and remedy of "
+    "each; exit 3 if one is severe.",
+    "cleanup": "Remove what a killed ironbench left. End its servers; delete their files and unfinished records.",
 }
-"""Verb → what it does. The module of that name in this folder holds its function, or `app` where it has verbs of its
-own; it is imported when its verb is asked for."""
+"""Verb → what it does; `ironbench --help` shows the first sentence, 60 characters at most.
+
+The module of that name in this folder holds its function, or `app` where it has verbs of its own; it is imported when
+its verb is asked for."""
 
 
 def _version(asked: bool) -> None:

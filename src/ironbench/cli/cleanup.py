@@ -16,11 +16,15 @@ def cleanup(
     results: Annotated[
         str,
         typer.Option(
-            metavar="DIR", help="Where unfinished records and exports are looked for.", envvar="IRONBENCH_RESULTS"
+            metavar="DIR", help="Where to look for unfinished records and exports.", envvar="IRONBENCH_RESULTS"
         ),
     ] = "ironbench-results",
     dsn: Annotated[
-        str, typer.Option(help="Only remove what ironbench made in this database, and its databases on that server.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Only remove what ironbench made in this database, and its databases on that server.",
+        ),
     ] = "",
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup

@@ -19,12 +19,12 @@ def compare(
             help="The reference: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
         ),
     ],
-    b: Annotated[str, typer.Argument(help="What is held against it.")],
+    b: Annotated[str, typer.Argument(help="What to compare with A.")],
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Name every fact that differs, not only those that tell.")
+        bool, typer.Option("--all", help="Show every fact that differs, not only the important ones.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
     different_work: Annotated[

@@ -34,13 +34,17 @@ def cost(
         str, typer.Option(metavar="TARGET", help='What must be met, e.g. "p99 < 10ms at 5000 tps".')
     ] = "",
     systems: Annotated[
-        str, typer.Option(metavar="FILE", help="What would be bought for each system (TOML): see docs/guide/cost.md.")
+        str,
+        typer.Option(metavar="FILE", help="TOML file that says what to buy for each system: see docs/guide/cost.md."),
     ] = "",
     prices: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="A price sheet besides the shipped one; again for more.")
+        list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
     ] = None,
     currency: Annotated[
-        str, typer.Option(metavar="CUR", help="Of the bills, e.g. EUR; a price sheet must state the rate.")
+        str,
+        typer.Option(
+            metavar="CUR", help="Currency of the bills, e.g. EUR; a price sheet must state the exchange rate."
+        ),
     ] = "",
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")

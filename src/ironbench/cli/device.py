@@ -52,12 +52,12 @@ JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.
 def show(
     model: Annotated[str, typer.Argument(help='A model or expression, e.g. hdd-7200 or "raid0(4, ssd-sata-2011)".')],
     capacity: Annotated[
-        str, typer.Option(metavar="SIZE", help="Scale the device to this; else as its models are.")
+        str, typer.Option(metavar="SIZE", help="Scale the device to this size; otherwise its models decide.")
     ] = "",
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Show a device model: its figures, where each comes from, and what a storage benchmark would see of it."""
+    """Show a device model and where its figures come from. Also what a storage benchmark would see of it."""
     return _shown(model, capacity, tuple(models or ()), json)
 
 
@@ -67,18 +67,18 @@ def mount(
     directory: Annotated[
         str, typer.Argument(metavar="[DIR]", help="Where: an empty directory, or one that is made.", show_default=False)
     ] = "",
-    capacity: Annotated[str, typer.Option(metavar="SIZE", help="Of the device.")] = "1GB",
+    capacity: Annotated[str, typer.Option(metavar="SIZE", help="Size of the device.")] = "1GB",
     fs: Annotated[str, typer.Option(metavar="NAME", help="ext4, xfs or btrfs; btrfs:compress=zstd.")] = "ext4",
     backing: Annotated[str, typer.Option(metavar="DIR|ram", help="What holds the bytes.")] = "ram",
     seed: Annotated[
-        int, typer.Option(parser=whole("--seed"), metavar="N", help="Of whatever in the model is random.")
+        int, typer.Option(parser=whole("--seed"), metavar="N", help="Seed of what is random in the model.")
     ] = 0,
     trace: Annotated[
         str, typer.Option(metavar="FILE", help="Parquet file for every I/O, written when the device ends.")
     ] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Return at once; `device unmount` ends it.")] = False,
 ) -> int:
-    """Mount an emulated device, until Ctrl-C or `ironbench device unmount`. Prints where it is mounted."""
+    """Mount an emulated device. Prints where; Ctrl-C or `ironbench device unmount` ends it."""
     return device_mount.mounted(device_mount.wanted(model, directory, capacity, fs, backing), seed, detach, trace)
 
 
@@ -97,28 +97,30 @@ def replay(
     file: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (Parquet).")],
     on: Annotated[str, typer.Option("--on", metavar="MODEL", help="The device to replay it on.")],
     capacity: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of that device; else as large as the trace needs.")
+        str, typer.Option(metavar="SIZE", help="Size of that device; otherwise as large as the trace needs.")
     ] = "",
     trial: Annotated[
         str,
         typer.Option(
             metavar="N|all",
-            help="What arrived while this trial was measured; else its only one, or all where none was.",
+            help="Replay what arrived during trial N, or `all`.  [default: the only trial, or all if it has none]",
             show_default=False,
         ),
     ] = "",
     arrivals: Annotated[
         bool,
-        typer.Option("--keep-arrivals", help="Keep the moments of arrival instead of the work and its think times."),
+        typer.Option(
+            "--keep-arrivals", help="Keep the recorded arrivals, instead of waiting for earlier I/Os and think times."
+        ),
     ] = False,
     emulated: Annotated[
         bool,
-        typer.Option("--emulated", help="Count the CPU that the emulation took for each I/O here, too."),
+        typer.Option("--emulated", help="Add the CPU time that the emulation took for each I/O on this machine."),
     ] = False,
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Predict how long the work of a trace takes on another device, without waiting, and how far to believe it."""
+    """Predict how long a trace takes on another device. Computes without waiting, and says how far to trust it."""
     return _replayed(file, on, capacity, arrivals, tuple(models or ()), json, trial, emulated)
 
 

@@ -25,15 +25,21 @@ _SUSPECT = 3
 def doctor(
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", help="A directory to judge; again for more. Default: where data would go."),
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help="Directory to examine; may be repeated.  [default: where data would go]",
+        ),
     ] = None,
     dsn: Annotated[
-        str, typer.Option(help="Examine this database of a running server instead; nothing is changed.")
+        str, typer.Option(metavar="ADDRESS", help="Examine this database of a running server instead; change nothing.")
     ] = "",
     server: Annotated[
         str, typer.Option(metavar="ssh://USER@HOST", help="Examine that machine; --data are directories there.")
     ] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Show also what is well and what is not visible.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show also what is in order, and what cannot be seen.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
     if dsn:

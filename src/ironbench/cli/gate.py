@@ -24,11 +24,11 @@ def gate(
     base: Annotated[
         str,
         typer.Argument(
-            help="What was there before: a cell or level of the lab in --results, or DIR/NAME. A lab's directory "
+            help="The reference: a cell or level of the lab in --results, or DIR/NAME. A lab's directory "
             "alone: every comparison that it declares."
         ),
     ],
-    new: Annotated[str, typer.Argument(help="What shall replace it.")] = "",
+    new: Annotated[str, typer.Argument(help="The change: what would replace it.")] = "",
     margin: Annotated[
         float | None,
         typer.Option(

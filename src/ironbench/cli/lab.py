@@ -44,13 +44,13 @@ RESULTS = Annotated[
 ]
 TRACE = Annotated[
     str,
-    typer.Option(metavar="DIR", help="Where Parquet traces of emulated devices go, one of every trial and device."),
+    typer.Option(metavar="DIR", help="Trace every I/O of emulated devices into Parquet files there."),
 ]
 
 
 @app.command("plan")
 def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
-    """Show what a lab will do: cells, order, time, space, and how small a difference it can resolve. Starts nothing."""
+    """Show what a lab will do; start nothing. Cells, order, time, space, and how small a difference it can resolve."""
     return planned(Path(file), budget, json)
 
 
@@ -80,7 +80,7 @@ def run(
         typer.Option("--gate", help="End as `ironbench gate` does: exit 4 unless nothing is slower than the margin."),
     ] = False,
 ) -> int:
-    """Run a lab from its beginning: every planned trial, in blocks of random order, then the verdict."""
+    """Run a lab from its beginning to its verdict. Every planned trial, in blocks of random order."""
     return measured(Path(file), budget, results, trace, json, gate=gate, tag=tag or ())
 
 
@@ -129,7 +129,7 @@ def resume(
     trace: TRACE = "",
     json: JSON = False,
 ) -> int:
-    """Go on with a lab that was interrupted: exactly what is missing, in the planned order."""
+    """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.cli import verdict
     from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
     from ironbench.model.lab import SCREEN
@@ -180,7 +180,7 @@ def noise(
     ] = 10,
     json: JSON = False,
 ) -> int:
-    """Run a lab's baseline against itself: what differs then is the noise of this machine, kept for later findings."""
+    """Measure the noise of this machine. Compares a lab's baseline with itself; later findings use the result."""
     from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.experiment.noise import against_itself
     from ironbench.record import labs
@@ -204,7 +204,7 @@ def new(
     engine: Annotated[str, typer.Option(help="See `ironbench list engines`.  [default: the preferred one]")] = "",
     output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
 ) -> int:
-    """Write a commented lab file for a question that many have, and the server at hand. Overwrites nothing."""
+    """Write a commented lab file for a common question. Asks the server that you name; overwrites nothing."""
     from ironbench.errors import InputError, nearest
     from ironbench.experiment import new as begun
 

@@ -26,13 +26,18 @@ def leaderboard(
     ] = "",
     per: Annotated[str, typer.Option(metavar="WHAT", help="Rank by score per `core`, `socket` or `currency`.")] = "",
     sort: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Another order: score, core, socket, currency, system or cores.")
+        str,
+        typer.Option(metavar="COLUMN", help="Order by this column: score, core, socket, currency, system or cores."),
     ] = "",
     licence: Annotated[
-        str, typer.Option(metavar="PRICE", help="Of a price sheet: what --per currency counts for each system.")
+        str,
+        typer.Option(
+            metavar="PRICE",
+            help="Price, in the price sheet, of the licence that --per currency counts for each system.",
+        ),
     ] = "",
     prices: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="A price sheet besides the shipped one; again for more.")
+        list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
     ] = None,
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where own records are.", envvar="IRONBENCH_RESULTS")

@@ -31,6 +31,8 @@ def without_pydantic(command: Any) -> None:
         described = getattr(param, "type_descriptor", None)
         if described is not None and (described.parameter_info.parser or _is_text(described.annotation)):
             param._runtime_param = Plain(described.parameter_info, described.annotation)
+        if param.param_type_name == "argument":
+            param.display_type = lambda _: ""  # `<list[str]>` is a word of Python's; the help says what it is
 
 
 def _is_text(annotation: Any) -> bool:

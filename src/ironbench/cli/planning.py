@@ -321,7 +321,7 @@ def _loads(setup: Setup) -> bool:
 
 def _brings(setup: Setup) -> bool:
     """Its user's own data, into a database of ours wherever it is."""
-    return setup.choice.data is not None and setup.choice.data.brought
+    return setup.choice.data is not None and setup.choice.data.imported
 
 
 def own_data(setups: Sequence[Setup]) -> Iterator[str]:

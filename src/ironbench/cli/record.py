@@ -39,7 +39,7 @@ def export(
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
 ) -> int:
-    """Write records with their evidence, machine and engine facts into one file, without passwords."""
+    """Write records and their evidence into one file. With facts of machine and engine; without passwords."""
     return _exported(selection or (), out, results)
 
 
@@ -51,7 +51,7 @@ def import_(
         typer.Option(metavar="DIR", help="Where records go.  [default: ironbench-results; a lab below labs/ there]"),
     ] = "",
 ) -> int:
-    """Take in the records of another machine: all of them, or nothing is written."""
+    """Take in the records of another machine: all, or nothing."""
     return _imported(file, results)
 
 

@@ -17,7 +17,10 @@ def report(
         str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
     ] = "",
     format: Annotated[
-        str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
+        str,
+        typer.Option(
+            metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]"
+        ),
     ] = "",
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")

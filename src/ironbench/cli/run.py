@@ -14,7 +14,7 @@ from ironbench.printer import Printer
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.experiment.command import Asked
+    from ironbench.experiment.command import RunOptions
     from ironbench.model.plan import Plan
     from ironbench.model.record import Record
     from ironbench.model.secrets import Secrets
@@ -31,32 +31,39 @@ def run(
         ARGUMENT(help="For `script`: FILE or FILE@WEIGHT, one or more; - is standard input."),
     ] = None,
     engine: Annotated[
-        str, OPTION(help="See `ironbench list engines`.  [default: the preferred one that the workload runs on]")
+        str,
+        OPTION(
+            metavar="NAME",
+            help="Database to run on: see `ironbench list engines`.  [default: the first that the workload runs on]",
+        ),
     ] = "",
-    dsn: Annotated[str, OPTION(help="A server that is already running, as URI or key=value pairs.")] = "",
+    dsn: Annotated[
+        str, OPTION(metavar="ADDRESS", help="A server that is already running, as URI or key=value pairs.")
+    ] = "",
     server: Annotated[
-        str, OPTION(metavar="ssh://USER@HOST", help="The machine of that server, to be watched there.")
+        str, OPTION(metavar="ssh://USER@HOST", help="Machine of the --dsn server: ironbench samples it over ssh.")
     ] = "",
     control: Annotated[
         str,
         OPTION(
             metavar="ssh",
-            help="ironbench may change that machine for trials: --server-cpus, and for --cache cold a restart and its "
-            "page cache. It undoes what lasts.",
+            help="Allow changes of the --server machine: CPUs (--server-cpus); restart and empty page cache "
+            "(--cache cold). ironbench undoes what lasts.",
         ),
     ] = "",
     restart: Annotated[
         str,
         OPTION(
             metavar="UNIT",
-            help="How the server restarts there: a systemd unit `NAME.service`, or a command.",
+            help="What restarts the --dsn server on its machine: a systemd unit `NAME.service`, or a command.",
         ),
     ] = "",
     clients: Annotated[
         str,
         OPTION(
+            metavar="N",
             help="Number of clients; 1,2,4,8 is a sweep; auto or auto:1-128 searches for the best; "
-            "ramp:1-64/60s is a curve of how many are active."
+            "ramp:1-64/60s is a curve of how many are active.",
         ),
     ] = "1",
     threads: Annotated[
@@ -67,7 +74,7 @@ def run(
         OPTION(
             parser=whole("--workers"),
             metavar="N",
-            help="Processes that share clients or rate, started by Ray.  [default: 0: ironbench itself drives]",
+            help="Processes, started by Ray, that share the clients or the rate; 0: ironbench itself drives.",
         ),
     ] = 0,
     cluster: Annotated[
@@ -85,11 +92,14 @@ def run(
     ] = None,
     limit: Annotated[
         list[str] | None,
-        OPTION(metavar="METRIC=VALUE", help="Of a search: what must not be exceeded, e.g. response_time_p99_s=20ms."),
+        OPTION(metavar="METRIC=VALUE", help="Limit that a search keeps, e.g. response_time_p99_s=20ms."),
     ] = None,
-    arrivals: Annotated[str, OPTION(help="Open loop: `poisson` or `fixed` intervals.")] = "poisson",
+    arrivals: Annotated[
+        str, OPTION(metavar="KIND", help="Open loop: `poisson` or `fixed` intervals between starts.")
+    ] = "poisson",
     duration: Annotated[
-        str, OPTION(help="Measured time of each trial, e.g. 30s.  [default: 30s, or the workload's own]")
+        str,
+        OPTION(metavar="TIME", help="Measured time of each trial, e.g. 30s.  [default: 30s, or the workload's own]"),
     ] = "",
     transactions: Annotated[
         int | None,
@@ -97,10 +107,13 @@ def run(
     ] = None,
     warmup: Annotated[
         str,
-        OPTION(help="Driven before the measured time, not measured; `auto`: a pilot decides.  [default: 5s, if any]"),
+        OPTION(
+            metavar="TIME",
+            help="Load before the measured time, not measured; `auto`: a pilot trial decides.  [default: 5s, if any]",
+        ),
     ] = "",
     think_time: Annotated[
-        str, OPTION(help="Closed loop: pause of each client between transactions, e.g. 10ms.")
+        str, OPTION(metavar="TIME", help="Closed loop: pause of each client between transactions, e.g. 10ms.")
     ] = "0s",
     max_tries: Annotated[
         int | None,
@@ -115,8 +128,8 @@ def run(
         str,
         OPTION(
             metavar="HOW",
-            help="`stop`: an error of the first second that no further try mends ends the trial. `continue`: the "
-            "transaction only counts as failed.",
+            help="`stop`: an error in the first second ends the trial, unless another try can succeed. `continue`: the "
+            "transaction counts as failed, and the trial goes on.",
         ),
     ] = "stop",
     report_per_statement: Annotated[
@@ -129,10 +142,12 @@ def run(
             "-P",
             parser=whole("--progress"),
             metavar="N",
-            help="A line on stderr every N seconds: transactions per second, response time, failures.",
+            help="Print a line on stderr every N seconds: transactions per second, response time, failures.",
         ),
     ] = None,
-    protocol: Annotated[str, OPTION(help="How statements are sent: `prepared`, `extended` or `simple`.")] = "prepared",
+    protocol: Annotated[
+        str, OPTION(metavar="NAME", help="How statements are sent: `prepared`, `extended` or `simple`.")
+    ] = "prepared",
     repeats: Annotated[
         int | None,
         OPTION(
@@ -149,44 +164,47 @@ def run(
         OPTION(
             parser=whole("--seed"),
             metavar="N",
-            help="Of random order and random values; the same seed draws the same.  [default: a new one]",
+            help="Seed of random order and random values; the same seed gives the same ones.  [default: a new one]",
         ),
     ] = None,
     define: Annotated[list[str] | None, OPTION("-D", metavar="VAR=VALUE", help="Variable for the scripts.")] = None,
     with_: Annotated[list[str] | None, OPTION("--with", metavar="KEY=VALUE", help="Workload option.")] = None,
     set_: Annotated[list[str] | None, OPTION("--set", metavar="KEY=VALUE", help="Engine setting.")] = None,
     dump: Annotated[
-        str, OPTION(metavar="FILE", help="A dump of your own database, which the trials start from; or its directory.")
+        str, OPTION(metavar="FILE", help="Dump of your own database (a file or directory); every trial starts from it.")
     ] = "",
     setup: Annotated[
         list[str] | None,
-        OPTION(metavar="FILE", help="SQL that makes your own data, or is run when the dump is in; in this order."),
+        OPTION(
+            metavar="FILE",
+            help="SQL file that makes your own data, or runs after the dump is restored; may be repeated.",
+        ),
     ] = None,
     template: Annotated[
-        str, OPTION(metavar="DB", help="Database on the server of --dsn; the trials start from a copy of it.")
+        str, OPTION(metavar="DB", help="Database on the --dsn server; every trial starts from a copy of it.")
     ] = "",
     check: Annotated[
-        str, OPTION(metavar="SQL", help="Query that must answer true after every trial; else the trial is voided.")
+        str, OPTION(metavar="SQL", help="Query that must return true after every trial; otherwise the trial is voided.")
     ] = "",
     data: Annotated[str, OPTION(metavar="DIR|DEVICE", help="Directory or emulated device for the data.")] = "",
-    temp: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for spills.")] = "",
+    temp: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for temporary files (spills).")] = "",
     log: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for the log (WAL).")] = "",
     capacity: Annotated[
-        str, OPTION(metavar="SIZE", help="Of each emulated device.  [default: twice the data, and some more]")
+        str, OPTION(metavar="SIZE", help="Size of each emulated device.  [default: twice the data, and some more]")
     ] = "",
     fs: Annotated[str, OPTION(metavar="NAME", help="File system of emulated devices: ext4, xfs or btrfs.")] = "",
     backing: Annotated[
         str, OPTION(metavar="DIR|ram", help="What holds the bytes of emulated devices.  [default: ram]")
     ] = "",
     trace: Annotated[
-        str, OPTION(metavar="DIR", help="Where Parquet traces of emulated devices go, if they are wanted.")
+        str, OPTION(metavar="DIR", help="Trace every I/O of emulated devices into Parquet files there.")
     ] = "",
     crash: Annotated[
         str,
         OPTION(
             metavar="HOW",
-            help="Power cut after each trial, on emulated devices: `lose`, `subset` or `torn` says what becomes of "
-            "writes that were not flushed. The checks then judge what is left.",
+            help="Cut the power of emulated devices after each trial. Writes that were not flushed are lost: "
+            "all (`lose`), some (`subset`), or in part (`torn`). Then the checks run.",
         ),
     ] = "",
     parallelism: Annotated[
@@ -194,7 +212,7 @@ def run(
         OPTION(
             parser=whole("--parallelism"),
             metavar="N",
-            help="Processes or threads that one statement may use at most; 1: its own.",
+            help="Processes or threads that one statement may use at most; 1: no parallelism.",
         ),
     ] = None,
     ideal: Annotated[
@@ -207,23 +225,28 @@ def run(
     server_cpus: Annotated[str, OPTION(metavar="CPUS", help="CPUs of the engine, e.g. 0 or 0-3.")] = "",
     client_cpus: Annotated[str, OPTION(metavar="CPUS", help="CPUs of the driving threads.")] = "",
     cache: Annotated[
-        str, OPTION(help="Caches at the start of each trial: `cold`, `warm` or `hot`.  [default: as they are]")
+        str,
+        OPTION(
+            metavar="STATE", help="Caches at the start of each trial: `cold`, `warm` or `hot`.  [default: as they are]"
+        ),
     ] = "",
     checkpoint: Annotated[
-        str, OPTION(metavar="TIME", help="Time from checkpoint to checkpoint.  [default: as it is set]")
+        str, OPTION(metavar="TIME", help="Time from one checkpoint to the next.  [default: the server's setting]")
     ] = "",
-    io: Annotated[str, OPTION(help="Client I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
+    io: Annotated[str, OPTION(metavar="NAME", help="How clients do I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
     prepare: Annotated[
         str,
         OPTION(
             metavar="COMMAND",
-            help="Run by `sh -c` before the engine starts; `ask: …` asks a person and waits for Enter.",
+            help="Command to run (`sh -c`) before the engine starts; `ask: …` asks a person and waits for Enter.",
         ),
     ] = "",
-    cleanup: Annotated[str, OPTION(metavar="COMMAND", help="Undoes --prepare, however the run ends.")] = "",
+    cleanup: Annotated[
+        str, OPTION(metavar="COMMAND", help="Command that undoes --prepare, however the run ends.")
+    ] = "",
     command_limit: Annotated[
-        str, OPTION(metavar="TIME", help="Time limit of each of these commands.  [default: 2m]")
+        str, OPTION(metavar="TIME", help="Time limit of --prepare and --cleanup, each.  [default: 2m]")
     ] = "",
     tag: Annotated[
         list[str] | None,
@@ -237,7 +260,7 @@ def run(
         OPTION(
             parser=number("--reference-score"),
             metavar="N",
-            help="Of its processors in a benchmark of others: charts of queries show what it lets expect.",
+            help="Score of its processors in another benchmark: charts of queries show the ratio to expect from it.",
         ),
     ] = None,
     results: Annotated[
@@ -247,40 +270,39 @@ def run(
         bool, OPTION("--plan", help="Show what would be done and how long it takes; start nothing.")
     ] = False,
     resume: Annotated[
-        bool, OPTION("--resume", help="Go on with the newest run of the same command that was interrupted.")
+        bool, OPTION("--resume", help="Continue the newest interrupted run of the same command.")
     ] = False,
     json: Annotated[bool, OPTION("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    options = locals()
+    typed = locals()
     from ironbench.experiment import command
 
     # What was not given stays at its default there; options that may be repeated come as lists.
-    given: dict[str, Any] = {name: options[name] for name in command.Asked.__dataclass_fields__}
+    given: dict[str, Any] = {name: typed[name] for name in command.RunOptions.__dataclass_fields__}
     given = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items() if one is not None}
-    asked = command.Asked(**given)
-    return carried_out(asked, json, plan_only, resume)
+    return execute(command.RunOptions(**given), json, plan_only, resume)
 
 
-def carried_out(asked: Asked, json: bool, plan_only: bool = False, resume: bool = False) -> int:
+def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bool = False) -> int:
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
     from ironbench.experiment import command, declare, upkeep
     from ironbench.model.system import Setup
     from ironbench.record import Store
 
-    store = Store(Path(asked.results))
-    plan, secrets = command.resumed(asked, store) if resume else command.planned(asked)
+    store = Store(Path(options.results))
+    plan, secrets = command.resumed(options, store) if resume else command.planned(options)
     if plan_only:
         from ironbench.cli import run_planning
         from ironbench.experiment import loop
 
         before = command.measured(store, plan.series) if resume else []
-        over, drawn = loop.is_over(plan, store, before), asked.seed is None and not resume
+        over, drawn = loop.is_over(plan, store, before), options.seed is None and not resume
         run_planning.show(plan, before, over, drawn, json)
         return 0
     upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
-    return _measured(plan, secrets, store, asked.protocol, json, resume)
+    return _measured(plan, secrets, store, options.protocol, json, resume)
 
 
 def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: bool, resume: bool) -> int:
@@ -294,7 +316,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     compiled_for = engines.get(plan.system.engine).protocol(protocol)
     for caution in workload.cautions(plan.system.engine, plan.choice, compiled_for):
         printer.say(f"caution: {caution}")
-    own = plan.choice.data is not None and plan.choice.data.brought
+    own = plan.choice.data is not None and plan.choice.data.imported
     if (where := workload.where(plan.system)) and not own:
         printer.say(where)
     with store.measuring(plan.series):

@@ -24,7 +24,7 @@ def show(
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
     everything: Annotated[
-        bool, typer.Option("--all", help="Of a record, also the engine's settings that are at their default.")
+        bool, typer.Option("--all", help="Show also the engine's settings that have their default value.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:

@@ -25,7 +25,7 @@ from ironbench.drive.run import Crew, Follow, Lines, Tasks, Watched, compiled_pl
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.insight import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
-from ironbench.machine.oom import Starved
+from ironbench.machine.limits import Starved
 from ironbench.model.driven import Computed, Driven
 from ironbench.model.inside import NOTHING, Inside, Missing
 from ironbench.model.observation import Sample, Source

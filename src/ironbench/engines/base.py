@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbench.engines.administration import Administration
-from ironbench.engines.bringing import Bringing
+from ironbench.engines.data_import import DataImport
 from ironbench.engines.dialect import Dialect
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine.copies import Copied
@@ -125,7 +125,7 @@ class Engine(ABC):
 
     administration: Administration = Administration()
     """What is done to it, or asked of it, around a trial."""
-    bringing: Bringing = Bringing()
+    data_import: DataImport = DataImport()
     """How the user's own data get into it."""
 
     @property

@@ -141,7 +141,7 @@ class Builder:
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
         asked, connections = system, workload.connections(load.clients)
         system, self.secrets[setup.cell.name] = self._validated(asked, connections)
-        if choice.data and choice.data.brought and asked.layout.data is None and system.layout.data is not None:
+        if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
             # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
             system, self.secrets[setup.cell.name] = self._validated(asked, connections)

@@ -32,7 +32,7 @@ _OF_DEVICES = ("capacity", "fs", "backing")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunOptions:
     """The options of `run` as they were typed."""
 
     workload: str
@@ -96,29 +96,29 @@ class Asked:
     results: str = "ironbench-results"
 
 
-def planned(asked: Asked) -> tuple[Plan, Secrets]:
+def planned(options: RunOptions) -> tuple[Plan, Secrets]:
     """The validated plan. InputError names the option at fault."""
-    repeats = asked.repeats or 1
-    search = sweep.search(asked.clients, asked.rate, asked.limit, repeats)
-    declared = _declared(asked, search)
+    repeats = options.repeats or 1
+    search = sweep.search(options.clients, options.rate, options.limit, repeats)
+    declared = _declared(options, search)
     builder = Builder(declared)
     setups = [builder.setup(cell) for cell in design.combined(declared)]
-    if asked.budget:
-        repeats, setups = _within_budget(asked, search, setups)
+    if options.budget:
+        repeats, setups = _within_budget(options, search, setups)
     last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]
-    if asked.progress is not None and workloads.get(asked.workload).drives:
-        cause = f"workload {asked.workload} drives itself and has no transactions of scripts to tell of"
+    if options.progress is not None and workloads.get(options.workload).drives:
+        cause = f"workload {options.workload} drives itself and has no transactions of scripts to tell of"
         raise InputError("--progress", cause, "leave it out")
     plan = sweep.plan(last.system, last.choice, cells, repeats, search)
-    traces = str(Path(asked.trace).absolute()) if asked.trace else ""
-    plan = replace(plan, observe=asked.observe, traces=traces, crash=asked.crash, progress_s=asked.progress)
-    plan = replace(plan, seed_given=asked.seed is not None, tags=tags.read("--tag", asked.tag))
+    traces = str(Path(options.trace).absolute()) if options.trace else ""
+    plan = replace(plan, observe=options.observe, traces=traces, crash=options.crash, progress_s=options.progress)
+    plan = replace(plan, seed_given=options.seed is not None, tags=tags.read("--tag", options.tag))
     return plan, builder.secrets[last.cell.name]
 
 
-def resumed(asked: Asked, store: Store) -> tuple[Plan, Secrets]:
+def resumed(options: RunOptions, store: Store) -> tuple[Plan, Secrets]:
     """The plan of the newest run of the same command on this machine. InputError: there is none."""
-    plan, secrets = planned(asked)
+    plan, secrets = planned(options)
     machine, cells = content_key(fingerprint()), {trial.cell.name for trial in plan.trials}
     like = {index.alike(plan.system, plan.choice, trial.cell.load, machine) for trial in plan.trials}
     rows: dict[str, list[Listed]] = {}
@@ -130,11 +130,11 @@ def resumed(asked: Asked, store: Store) -> tuple[Plan, Secrets]:
             continue
         before = store.records([row.id for row in of_it])
         # The seed decides the order of trials, and is the only thing that nobody need have written.
-        if before and asked.seed in (None, before[0].cell.load.seed):
-            plan, secrets = planned(replace(asked, seed=before[0].cell.load.seed))
+        if before and options.seed in (None, before[0].cell.load.seed):
+            plan, secrets = planned(replace(options, seed=before[0].cell.load.seed))
             known = SEED_GIVEN in before[0].conditions
             return replace(plan, series=series, seed_given=known, tags=before[0].tags), secrets
-    cause = f"no run of this command on this machine is in {asked.results}"
+    cause = f"no run of this command on this machine is in {options.results}"
     raise InputError("--resume", cause, "leave it out to begin one")
 
 
@@ -143,12 +143,12 @@ def measured(store: Store, series: str) -> list[Record]:
     return store.records([row.id for row in store.listed() if row.series == series])
 
 
-def _within_budget(asked: Asked, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
+def _within_budget(options: RunOptions, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
     """As many blocks, of such length, as resolve most within the budget. InputError."""
-    budget_s = ranges.read("budget", "--budget", asked.budget)
+    budget_s = ranges.read("budget", "--budget", options.budget)
     if search:
         raise InputError("--budget", "a search takes as many trials as its answer needs", "leave it out")
-    if asked.repeats is not None:
+    if options.repeats is not None:
         raise InputError("--budget", "chooses the repeats, and --repeats is given, too", "keep one of the two")
     if any(setup.cell.load.curve is not None for setup in setups):
         raise InputError(
@@ -156,24 +156,24 @@ def _within_budget(asked: Asked, search: Search | None, setups: Sequence[Setup])
         )
     if any(setup.cell.load.duration_s is None for setup in setups):
         raise InputError("--budget", "needs trials of a known time", "leave out --transactions, or give --repeats")
-    blocks, trial_s = size.of_run(setups, asked.duration != "", budget_s)
+    blocks, trial_s = size.of_run(setups, options.duration != "", budget_s)
     return blocks, [size.of_length(setup, trial_s) for setup in setups]
 
 
-def _declared(asked: Asked, search: Search | None) -> Declared:
+def _declared(options: RunOptions, search: Search | None) -> Declared:
     """As a lab file would declare it, of one factor: the clients, or the rate that is searched."""
-    values: dict[str, Any] = {name.rstrip("_"): value for name, value in asdict(asked).items()}
-    values |= {"name": asked.workload, "label": _label(asked.label), "ideal": asked.ideal.split(",")}
+    values: dict[str, Any] = {name.rstrip("_"): value for name, value in asdict(options).items()}
+    values |= {"name": options.workload, "label": _label(options.label), "ideal": options.ideal.split(",")}
     values |= {name: resolve.pairs(option, values[name]) for name, option in _PAIRS.items()}
     factor = search.of if search else "clients"
     counts: tuple[int | str, ...] = ()
-    if curves.asked(asked.clients):
-        counts = (asked.clients,)
+    if curves.asked(options.clients):
+        counts = (options.clients,)
     elif not (factor == "clients" and search):
-        counts = resolve.counts("clients", written("load.clients"), asked.clients)
+        counts = resolve.counts("clients", written("load.clients"), options.clients)
     levels = (search.low, search.high) if search else counts
     values["clients"] = counts[0] if counts else 1
-    values["rate"] = None if factor == "rate" else asked.rate
+    values["rate"] = None if factor == "rate" else options.rate
     if factor == "rate" and len(counts) > 1:
         cause = "a search for a rate has one number of clients"
         raise InputError(written("load.clients"), cause, "name one, or search for clients")
@@ -186,7 +186,7 @@ def _declared(asked: Asked, search: Search | None) -> Declared:
             if name in ranges.RANGES and isinstance(values[name], int | float):
                 ranges.RANGES[name].require(written(f"{section}.{field}"), values[name])
     base["devices"] = _devices(values)
-    measure = {"seed": randbelow(1 << 31) if asked.seed is None else asked.seed, "crash": asked.crash}
+    measure = {"seed": randbelow(1 << 31) if options.seed is None else options.seed, "crash": options.crash}
     fields.validate(measure, MeasureSection, "", ("measure",))
     return Declared(
         file="",

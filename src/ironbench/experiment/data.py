@@ -145,5 +145,5 @@ def _content(setup: Setup) -> tuple[str, ...]:
     engine = engines.get(setup.system.engine)
     data = setup.choice.data
     key = workloads.get(setup.choice.workload).content_key(engine.name, setup.choice.options)
-    key = data.key if data is not None and data.brought else key
+    key = data.key if data is not None and data.imported else key
     return engine.name, engine.basis(setup.system), setup.system.dsn or "", key

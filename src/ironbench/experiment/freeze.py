@@ -83,7 +83,7 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
         (("--checkpoint (load.checkpoint in a lab)", CHECKPOINT),) if setup.cell.load.checkpoint_s is not None else ()
     )
     data = setup.choice.data
-    copies = (("--dump, --template or --setup ([data] in a lab)", DATABASES),) if data and data.brought else ()
+    copies = (("--dump, --template or --setup ([data] in a lab)", DATABASES),) if data and data.imported else ()
     return (*copies, *checkpoint, *((f"workload {workload.name}", right) for right in workload.rights))
 
 

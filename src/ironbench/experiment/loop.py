@@ -66,7 +66,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         storage = stack.enter_context(devices.mounted(plan))
         crew = stack.enter_context(Crew(printer))
         bench: Bench
-        if plan.choice.data is not None and plan.choice.data.brought:
+        if plan.choice.data is not None and plan.choice.data.imported:
             freeze.require_rights([setup], {setup.cell.name: secrets})
             if plan.system.dsn is not None:
                 stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())

@@ -144,7 +144,7 @@ def _own_workload(here: AtHand) -> list[str]:
     dump = [f'dump = "{FILL_IN}.dump"    # of your database: docs/guide/your-own-data.md']
     return [
         "[data]",
-        *(template if here.dsn and here.engine.bringing.templates else dump),
+        *(template if here.dsn and here.engine.data_import.templates else dump),
         "",
         "[workload]",
         'name = "script"',

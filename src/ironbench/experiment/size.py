@@ -207,7 +207,7 @@ def content(setup: Setup, restore: str) -> Content:
     workload, engine = workloads.get(setup.choice.workload), setup.system.engine
     data, size = setup.choice.data, data_bytes(setup)
     key = workload.content_key(engine, setup.choice.options)
-    key = data.key if data is not None and data.brought else key
+    key = data.key if data is not None and data.imported else key
     basis = setup.system.dsn or engines.get(engine).basis(setup.system)
     work_s = workload.expected_s(engine, setup.choice.options) if setup.cell.load.transactions is None else None
     if work_s is not None:
@@ -221,7 +221,7 @@ def content(setup: Setup, restore: str) -> Content:
 def data_bytes(setup: Setup) -> int:
     """About how large the data are that its trials start from."""
     data, workload = setup.choice.data, workloads.get(setup.choice.workload)
-    if data is not None and data.brought:
+    if data is not None and data.imported:
         return snapshot.known_bytes(setup.system, data) or data.data_bytes
     return int(workload.estimate_bytes(setup.system.engine, setup.choice.options))
 

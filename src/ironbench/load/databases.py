@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from ironbench import engines, units
-from ironbench.engines.bringing import DatabaseCopies
+from ironbench.engines.data_import import DatabaseCopies
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.load import own
 from ironbench.load.loaded import Loaded
@@ -26,7 +26,7 @@ from ironbench.printer import Printer
 
 def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Snapshot:
     """The database that trials get copies of, loaded now or found. InputError, FailureError: nothing is left of it."""
-    with closing(engines.get(setup.system.engine).bringing.copies(setup.system, secrets)) as copies:
+    with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
         state = copies.state(data.template) if data.template else ""
         if data.template and not data.setup:
             return Snapshot("database", data.key, loaded=Loaded(key=data.key), secrets=secrets,
@@ -40,7 +40,7 @@ def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Sn
         try:
             with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
-                loaded = own.brought(session, data, printer)
+                loaded = own.fill(session, data, printer)
             made = copies.complete(made, key)
         except BaseException:
             with suppress(IronbenchError):
@@ -72,7 +72,7 @@ class TrialDatabases:
         """A new copy in place of the one before; conditions of the trial. InputError, FailureError."""
         dsn = _dsn(setup)
         if dsn not in self._servers:
-            self._servers[dsn] = engines.get(setup.system.engine).bringing.copies(setup.system, snapshot.secrets)
+            self._servers[dsn] = engines.get(setup.system.engine).data_import.copies(setup.system, snapshot.secrets)
         copies, began = self._servers[dsn], time.perf_counter()
         self._drop(dsn)
         if snapshot.state and copies.state(snapshot.database) != snapshot.state:

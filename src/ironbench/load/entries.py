@@ -28,7 +28,7 @@ class _Passed:
     bytes: int = 0
 
 
-def brought(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
+def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
     """Reuses the entries when they are complete and of the same key, else loads them. InputError: others' entries."""
     assert isinstance(session, Directory) and dataset.entries is not None
     mark = _mark(session, dataset)

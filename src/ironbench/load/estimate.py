@@ -135,7 +135,7 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
     engine = _costs(setup).start_stop_s + (MOUNT_S if setup.system.layout.devices else 0.0)
     driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
-    own = setup.choice.data is not None and setup.choice.data.brought
+    own = setup.choice.data is not None and setup.choice.data.imported
     copying = data_bytes / COPY_BYTES_PER_S if own or not setup.system.dsn else 0.0
     return driven + warming + (_changing(setup) if setup.system.dsn else engine) + copying
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.engines.bringing import Show
+from ironbench.engines.data_import import Show
 from ironbench.errors import FailureError, InputError, written
 from ironbench.load import rows
 from ironbench.load.loaded import Loaded
@@ -31,33 +31,33 @@ SETUP_BYTES = 1_000_000
 def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
     """With digests of the files, and what the dump is. Starts nothing. InputError: they cannot be used."""
     engine = engines.get(system.engine)
-    bringing = engine.bringing
-    if data.brought and not workload.foreign:
+    data_import = engine.data_import
+    if data.imported and not workload.foreign:
         cause = f"workload {workload.name} brings its own data"
         hint = "run your own scripts on them: ironbench run script FILE"
         raise InputError(_first_field(data), cause, hint)
-    if data.dump and not bringing.dumps:
-        takers = listed([name for name in engines.names() if engines.get(name).bringing.dumps])
+    if data.dump and not data_import.dumps:
+        takers = listed([name for name in engines.names() if engines.get(name).data_import.dumps])
         cause = f"engine {engine.name} takes no dumps"
         raise InputError(written("data.dump"), cause, f"these engines do: {takers}")
-    if data.setup and not bringing.setup:
+    if data.setup and not data_import.setup:
         raise InputError(written("data.setup"), f"engine {engine.name} runs no files of SQL", "leave it out")
-    if data.template and system.dsn is not None and bringing.databases and not bringing.templates:
+    if data.template and system.dsn is not None and data_import.databases and not data_import.templates:
         cause = f"engine {engine.name} has no statement that copies a database, and ironbench reads none of yours"
         raise InputError(written("data.template"), cause, f"make a dump of it, and name that by {written('data.dump')}")
-    if data.template and (system.dsn is None or not bringing.templates):
+    if data.template and (system.dsn is None or not data_import.templates):
         cause = f"a template is a database on a running server, and {written('system.dsn')} names none that has them"
         raise InputError(written("data.template"), cause, f"name the server, or a dump by {written('data.dump')}")
-    if data.brought and system.dsn is not None and not bringing.databases:
+    if data.imported and system.dsn is not None and not data_import.databases:
         cause = f"engine {engine.name} makes no databases on a running server"
         hint = f"leave {written('system.dsn')} out: ironbench then starts a server of its own"
         raise InputError(_first_field(data), cause, hint)
     digests = _digests(data)
     for file in data.setup:
-        bringing.examined_setup(Path(file))
+        data_import.examined_setup(Path(file))
     if not data.dump:
         return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
-    found, size = bringing.examined(system, Path(data.dump)), _bytes(Path(data.dump))
+    found, size = data_import.examined(system, Path(data.dump)), _bytes(Path(data.dump))
     return replace(data, digests=digests, kind=found.kind, tools=found.tools, bytes=size, data_bytes=found.data_bytes)
 
 
@@ -73,17 +73,17 @@ def refuse_changed(data: OwnData) -> None:
             raise InputError(file, "was changed since these trials were planned", "set it back, or begin anew")
 
 
-def brought(session: Session, data: OwnData, printer: Printer) -> Loaded:
+def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     """Fills an empty database. InputError, FailureError: it is not what was wanted, and nothing may start from it."""
     refuse_changed(data)
-    bringing = engines.get(session.engine).bringing
+    data_import = engines.get(session.engine).data_import
     began = time.perf_counter()
     with printer.bar(f"load {data.words}: {expected(data)}") as show:
         if data.dump:
-            bringing.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
+            data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
         set_up(session, data, show)
         show(0.95, "statistics")
-        size = bringing.settled(session)
+        size = data_import.settled(session)
     elapsed_s = time.perf_counter() - began
     printer.say(f"data: {data.words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
     return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key)
@@ -92,7 +92,7 @@ def brought(session: Session, data: OwnData, printer: Printer) -> Loaded:
 def set_up(session: Session, data: OwnData, show: Show) -> None:
     for file in data.setup:
         show(0.9, Path(file).name)
-        engines.get(session.engine).bringing.set_up(session, Path(file), show)
+        engines.get(session.engine).data_import.set_up(session, Path(file), show)
 
 
 def expected(data: OwnData) -> str:

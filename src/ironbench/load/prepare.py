@@ -27,17 +27,17 @@ def ready(session: Session, plan: Plan, printer: Printer) -> Loaded:
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:
         return Loaded()
-    return brought(session, dataset, rows.connections(session), printer, plan.system.dsn is None)
+    return fill(session, dataset, rows.connections(session), printer, plan.system.dsn is None)
 
 
-def brought(session: Session, dataset: Dataset, connections: int, printer: Printer, own_server: bool = True) -> Loaded:
+def fill(session: Session, dataset: Dataset, connections: int, printer: Printer, own_server: bool = True) -> Loaded:
     """Reuses the tables when they are complete and of the same key, else makes them anew.
 
     Complete tables are dropped on a server of our own only: on somebody's server loading them may have taken hours, or
     somebody else may have made them again under the same names.
     """
     if dataset.entries is not None:
-        return entries.brought(session, dataset, printer, own_server)
+        return entries.fill(session, dataset, printer, own_server)
     marker = Marker(session, dataset.name)
     refuse_occupied(session, (*dataset.tables, TABLE, pieces.TABLE))
     tables_there = present(session, dataset.tables)

@@ -16,7 +16,7 @@ def left(session: Session, choices: Sequence[Choice]) -> Made:
     """What is marked there and belongs to the data of these choices: nothing of other experiments."""
     found = (workloads.get(one.workload).dataset(session.engine, one.options) for one in choices)
     datasets = [dataset for dataset in found if dataset is not None]
-    own_keys = {one.data.key for one in choices if one.data is not None and one.data.brought}
+    own_keys = {one.data.key for one in choices if one.data is not None and one.data.imported}
     if not datasets and not own_keys:
         return Made()
     made = engines.get(session.engine).administration.made(session)

@@ -111,7 +111,7 @@ def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool
         entries.drop(session, dataset)
     else:
         rows.drop(session, present(session, dataset.tables))
-    prepare.brought(session, dataset, rows.connections(session), printer, own_server)
+    prepare.fill(session, dataset, rows.connections(session), printer, own_server)
 
 
 def _loaded_anew(setup: Setup, snapshot: Snapshot) -> None:

@@ -40,7 +40,7 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
     data = setup.choice.data
-    if data is not None and data.brought:
+    if data is not None and data.imported:
         if setup.system.dsn is not None:
             with _held(place.snapshots() / data.key, printer):
                 return databases.ready(setup, data, secrets, printer)
@@ -69,7 +69,7 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
 def known_bytes(system: System, data: OwnData) -> int | None:
     """How large the user's own data were when they were loaded; None: no snapshot of them is kept."""
     basis = "" if system.dsn is not None else engines.get(system.engine).basis(system)
-    if not basis or not data.brought:
+    if not basis or not data.imported:
         return None
     note = _read_note(_folder(_Contents("own", data.key, data.words, 0, data), basis))
     return int(note["loaded"]["data_bytes"]) if note is not None else None
@@ -94,7 +94,7 @@ def _folder(contents: _Contents, basis: str) -> Path:
 def _on_their_server(setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer) -> Snapshot:
     """Only tables that this very process has loaded may be dropped there and loaded anew."""
     with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
-        loaded = prepare.brought(session, dataset, rows.connections(session), printer, own_server=False)
+        loaded = prepare.fill(session, dataset, rows.connections(session), printer, own_server=False)
     kind = "as-found" if loaded.reused else "reload"
     return Snapshot(kind, dataset.key, None, loaded.data_bytes, loaded, secrets)
 
@@ -140,12 +140,12 @@ def _made(system: System, folder: Path, contents: _Contents, printer: Printer) -
     try:
         plain, secrets = engine.validated(engine.plain(system, building), clients)
         if isinstance(contents.source, OwnData) and contents.source.dump:
-            engine.bringing.placed(plain, Path(contents.source.dump))
+            engine.data_import.placed(plain, Path(contents.source.dump))
         with engines.running(plain, secrets, clients) as session:
             if isinstance(contents.source, OwnData):
-                loaded = own.brought(session, contents.source, printer)
+                loaded = own.fill(session, contents.source, printer)
             else:
-                loaded = prepare.brought(session, contents.source, rows.connections(session), printer)
+                loaded = prepare.fill(session, contents.source, rows.connections(session), printer)
         engine.snapshot(plain, folder, keep=False)
     finally:
         shutil.rmtree(building, ignore_errors=True)

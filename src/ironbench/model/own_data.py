@@ -30,8 +30,8 @@ class OwnData:
     """About how large the data are once loaded; 0: not known."""
 
     @property
-    def brought(self) -> bool:
-        """Whether trials start from data that are brought for them."""
+    def imported(self) -> bool:
+        """Whether trials start from data that were imported for them."""
         return bool(self.dump or self.setup or self.template)
 
     @property
@@ -45,13 +45,13 @@ class OwnData:
 
         What a template holds is not in it.
         """
-        if not self.brought:
+        if not self.imported:
             return ""
         parts = (bool(self.dump), self.template, self.tools, *self.digests)
         return "own-" + hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
     def words(self) -> str:
-        """Names of what is brought, in short."""
+        """Names of what is imported, in short."""
         names = [self.template, *(path.rstrip("/").rpartition("/")[2] for path in self.files)]
         return " + ".join(name for name in names if name)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ironbench.engines.administration import DATABASES, REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.mariadb import copies, elsewhere, facts
+from ironbench.engines.mariadb import copies, facts, given
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
 from ironbench.engines.mariadb.inside import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
@@ -117,7 +117,7 @@ class MariadbAdministration(Administration):
                 copies.require_databases(session, subject, session.role)
 
     def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        return elsewhere.whereabouts(session, machine)
+        return given.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Reads every index in its order: the primary key is the table."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import DENIED
-from ironbench.engines.bringing import Copy, DatabaseCopies
+from ironbench.engines.data_import import Copy, DatabaseCopies
 from ironbench.engines.mariadb import dsn
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.engines.own_databases import is_ours, new_name

@@ -16,7 +16,7 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.administration import MariadbAdministration
-from ironbench.engines.mariadb.bringing import MariadbBringing
+from ironbench.engines.mariadb.data_import import MariadbDataImport
 from ironbench.engines.mariadb.dialect import MariadbDialect
 from ironbench.engines.mariadb.home import Home
 from ironbench.engines.mariadb.installation import TITLE, Installation
@@ -67,7 +67,7 @@ class MariadbEngine(Engine):
         events=HOLDER,
     )
     administration = MariadbAdministration()
-    bringing = MariadbBringing()
+    data_import = MariadbDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ironbench.engines.administration import Whereabouts
 from ironbench.engines.given import refuse_configuring
 from ironbench.engines.mariadb import dsn
 from ironbench.engines.mariadb.dsn import Address
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
+from ironbench.machine.tree import Tree
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Row
+from ironbench.model.session import Row, Session
 from ironbench.model.system import System
 from ironbench.process import processes
 from ironbench.words import counted
@@ -74,3 +77,31 @@ def require_room(session: MariadbSession, clients: int) -> None:
             f"of which {max(0, most - used)} are free",
             f"use at most {counted(max(1, most - used - _OBSERVERS), 'client')}, or raise max_connections",
         )
+
+
+_PROGRAMS = ("mariadbd", "mysqld")
+_DIRECTORIES = """
+    show global variables where variable_name in ('datadir', 'tmpdir', 'innodb_log_group_home_dir')
+"""
+
+
+def whereabouts(session: Session, machine: Tree) -> Whereabouts:
+    """The only server there, or the one whose command line names the data directory."""
+    known = {str(name): value or "" for name, value in session.query(_DIRECTORIES)}
+    data = known.get("datadir", "").rstrip("/")
+    roles = {
+        "data": data,
+        "log": posixpath.normpath(posixpath.join(data, known.get("innodb_log_group_home_dir", ""))),
+        "temp": known.get("tmpdir", ""),
+    }
+    directories = {role: machine.resolved(path) for role, path in roles.items() if path}
+    pids = [
+        int(name.split("/")[2])
+        for name in machine.glob("/proc/[0-9]*/comm")
+        if machine.read(name) in _PROGRAMS and name.split("/")[2].isdigit()
+    ]
+    if len(pids) > 1:
+        pids = [pid for pid in pids if data in (machine.read(f"/proc/{pid}/cmdline") or "")]
+    if len(pids) != 1:
+        return Whereabouts((), directories, "none of its programs is seen there" if not pids else "several are alike")
+    return Whereabouts(tuple(pids), directories)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironbench.engines.administration import DENIED
 from ironbench.engines.mariadb import facts, given, settings
 from ironbench.engines.mariadb.dsn import Address
-from ironbench.engines.mariadb.line import MariadbLine
 from ironbench.engines.server_session import Place, ServerSession
 from ironbench.errors import FailureError
+from ironbench.model.session import Row
+from ironbench.process.line import CANCELLED
 
 if TYPE_CHECKING:
     from ironbench._core import MysqlConnection
@@ -69,3 +70,41 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
                 error.sqlstate = DENIED
                 error.hint = error.hint or f"have user {self.role} granted that right (GRANT)"
             raise
+
+
+_INTERRUPTED = (1317, 1969)
+"""ER_QUERY_INTERRUPTED, ER_STATEMENT_TIMEOUT; their SQLSTATE is not the standard's for a cancelled statement."""
+
+
+class MariadbLine:
+    """See `model.session.Line`."""
+
+    def __init__(self, connection: MysqlConnection) -> None:
+        self._connection = connection
+
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        return _told(lambda: self._connection.measure(sql))
+
+    def query(self, sql: str) -> list[Row]:
+        return _told(lambda: self._connection.query(sql))
+
+    def columns(self) -> list[str]:
+        return self._connection.columns()
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        return _told(lambda: self._connection.copy_in(sql, data))
+
+    def cancel(self) -> None:
+        self._connection.cancel()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _told(what: Callable[[], _T]) -> _T:
+    try:
+        return what()
+    except FailureError as error:
+        if getattr(error, "number", 0) in _INTERRUPTED:
+            error.sqlstate = CANCELLED
+        raise

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ironbench.engines.administration import REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
-from ironbench.engines.postgres import copies, elsewhere, facts, given
+from ironbench.engines.postgres import copies, facts, given
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
@@ -137,7 +137,7 @@ class PostgresAdministration(Administration):
         given.require_rights(session, needs)
 
     def whereabouts(self, session: Session, machine: Tree) -> Whereabouts:
-        return elsewhere.whereabouts(session, machine)
+        return given.whereabouts(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         return f"{_warm_by_index(session, tables)} indexes read in their order"

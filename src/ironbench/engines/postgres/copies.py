@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from ironbench.engines.bringing import Copy, DatabaseCopies
+from ironbench.engines.data_import import Copy, DatabaseCopies
 from ironbench.engines.own_databases import is_ours, new_name
 from ironbench.engines.postgres import dsn
 from ironbench.engines.postgres.session import PostgresSession

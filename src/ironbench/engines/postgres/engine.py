@@ -16,8 +16,8 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres import dsn, given, installation, resources, settings, snapshots
 from ironbench.engines.postgres.administration import PostgresAdministration
-from ironbench.engines.postgres.bringing import PostgresBringing
 from ironbench.engines.postgres.cluster import Cluster
+from ironbench.engines.postgres.data_import import PostgresDataImport
 from ironbench.engines.postgres.dialect import PostgresDialect
 from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.observers.events import HOLDER
@@ -71,7 +71,7 @@ class PostgresEngine(Engine):
         ),
     )
     administration = PostgresAdministration()
-    bringing = PostgresBringing()
+    data_import = PostgresDataImport()
 
     def with_session_setting(self, text: str, name: str, value: str) -> str:
         address, _ = dsn.parse(text, {})

@@ -9,14 +9,16 @@ import contextlib
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES
+from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, Whereabouts
 from ironbench.engines.given import refuse_configuring
 from ironbench.engines.postgres import dsn
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
+from ironbench.machine.tree import Tree
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, Session
 from ironbench.model.system import System
@@ -220,3 +222,34 @@ def _connect(session: PostgresSession, connections: int) -> bool:
                     return False
                 raise
     return True
+
+
+_OWN_BACKEND = "select pg_backend_pid()"
+_PARENT = 3
+"""Place of the parent in /proc/<pid>/stat (proc_pid_stat(5))."""
+_ELSEWHERE = "its processes have other numbers there: it runs in a container"
+
+
+def whereabouts(session: Session, machine: Tree) -> Whereabouts:
+    """By the process of our own connection, whose parent is the server's first one."""
+    pid = int(session.query(_OWN_BACKEND)[0][0] or 0)
+    stat = machine.read(f"/proc/{pid}/stat") or ""
+    if not is_program(stat.partition("(")[2].rpartition(")")[0]):
+        return Whereabouts(unseen=_ELSEWHERE)
+    first = int(stat.rpartition(")")[2].split()[_PARENT - 2])
+    data = first_word(session.query, DATA) or _of_command(machine.read(f"/proc/{first}/cmdline") or "")
+    if not data:
+        return Whereabouts((first,))
+    roles = {"data": data, "log": machine.resolved(f"{data}/pg_wal")}
+    if temp := first_word(session.query, TEMP):
+        roles["temp"] = temp
+    return Whereabouts((first,), {role: machine.resolved(path) for role, path in roles.items()})
+
+
+def _of_command(line: str) -> str:
+    """The directory of a server's command line: any user may read that."""
+    words = line.split("\0")
+    for before, word in pairwise(words):
+        if before == "-D":
+            return word
+    return next((word[2:] for word in words if word.startswith("-D") and len(word) > 2), "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from ironbench.engines.base import Costs, Knob, Traits, set_twice
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.library import LibraryEngine
-from ironbench.engines.sqlite.bringing import SqliteBringing
+from ironbench.engines.sqlite.data_import import SqliteDataImport
 from ironbench.engines.sqlite.session import FILE, SqliteSession, shaping, statements, validated_pragmas
 from ironbench.errors import InputError, written
 from ironbench.machine import control_groups, copies
@@ -92,7 +92,7 @@ class SqliteEngine(LibraryEngine):
         products=("SQLite",),
         writers=1,
     )
-    bringing = SqliteBringing()
+    data_import = SqliteDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with its directory and its pragmas in lower case. InputError."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.bringing import Bringing, DatabaseCopies, Dump, Show
+from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Show
 from ironbench.engines.mariadb.copies import DEFINER, MariadbCopies, quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.session import MariadbSession
@@ -66,7 +66,7 @@ def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         yield number, text
 
 
-class MariadbBringing(Bringing):
+class MariadbDataImport(DataImport):
     dumps = "SQL as mariadb-dump or mysqldump writes it"
     setup = True
     databases = True

@@ -26,7 +26,7 @@ class Dump:
     """About how large the data are once they are restored."""
 
 
-class Bringing:
+class DataImport:
     dumps: str = ""
     """What a dump of this engine can be, in words; "": it takes none."""
     setup: bool = False

@@ -9,7 +9,7 @@ from typing import Any
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
-from ironbench.engines.bringing import Bringing, DatabaseCopies, Dump, Show
+from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Show
 from ironbench.engines.postgres import dumps, installation
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.copies import PostgresCopies
@@ -48,7 +48,7 @@ _ERROR = re.compile(r"(?:ERROR|FATAL|PANIC):  |pg_restore: error: |psql: error: 
 _STATEMENT = re.compile(r"(?:STATEMENT:  |Command was: )(.*)")
 
 
-class PostgresBringing(Bringing):
+class PostgresDataImport(DataImport):
     dumps = "a dump of pg_dump: custom, directory, tar or plain SQL"
     setup = True
     databases = templates = True

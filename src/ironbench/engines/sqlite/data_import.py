@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
-from ironbench.engines.bringing import Bringing, Dump, Show
+from ironbench.engines.data_import import DataImport, Dump, Show
 from ironbench.engines.sqlite.session import FILE
 from ironbench.errors import FailureError, InputError
 from ironbench.machine import copies
@@ -21,7 +21,7 @@ _LARGEST_SETUP = 1 << 28
 """Bytes of SQL, which are in memory as a whole."""
 
 
-class SqliteBringing(Bringing):
+class SqliteDataImport(DataImport):
     dumps = "the file of an SQLite database, closed"
     setup = True
 
