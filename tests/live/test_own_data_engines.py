@@ -1,11 +1,15 @@
-"""The user's own data on engines besides PostgreSQL: an SQLite file, SQL for MariaDB."""
+"""The user's own data on engines besides PostgreSQL: files of SQLite and of DuckDB, SQL for MariaDB."""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 from factories import lacking
 from own_data import SCRIPT
@@ -36,7 +40,7 @@ def shop(user: User) -> Path:
     return user.home / "shop.sqlite"
 
 
-@pytest.mark.parametrize("engine", ["sqlite", pytest.param("mariadb", marks=MARIADB)])
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb", pytest.param("mariadb", marks=MARIADB)])
 def test_setup_files_make_data_and_their_failure_names_the_statement(user: User, engine: str) -> None:
     words = ("run", "script", "one.sql", "--engine", engine, "--setup", "schema.sql", "--setup")
     told = user(*words, "rows.sql", "--check", HOLDS, *SHORT)
@@ -72,6 +76,94 @@ def test_an_sqlite_file_that_is_damaged_in_use_or_none_is_refused(user: User, sh
     told = user(*words, "rows.sql", *SHORT)
     assert told.code == 2 and "not the file of an SQLite database" in told.stderr
     assert not user.records()
+
+
+@pytest.fixture
+def warehouse(user: User) -> Path:
+    with duckdb.connect(str(user.home / "shop.duckdb")) as connection:
+        connection.execute(SCHEMA + ROWS + 'create schema "of old"; create table "of old"."a ""b" as from range(50000)')
+    return user.home / "shop.duckdb"
+
+
+def test_scripts_run_on_copies_of_a_duckdb_file_which_stays_as_it_is(user: User, warehouse: Path) -> None:
+    before = warehouse.read_bytes()
+    words = ("run", "script", "one.sql", "--engine", "duckdb", "--clients", "2", "--dump")
+    told = user(*words, "shop.duckdb", "--check", f"{HOLDS} and (select count(*) < 20000 from sale)", *SHORT[:-1])
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    assert record["checks"][0]["passed"] and record["choice"]["data"]["kind"] == "DuckDB database file"
+    assert record["metrics"]["throughput"] > 0 and record["budget"]["server"] > 0 == record["budget"]["client"]
+    assert warehouse.read_bytes() == before and sorted(path.name for path in user.home.glob("shop*")) == ["shop.duckdb"]
+    shutil.copy(warehouse, user.home / "renamed.db")
+    told = user(*words, "renamed.db", *SHORT)
+    assert told.code in (0, 3) and "snapshot of" in told.stderr, told.stderr  # found by its contents
+
+
+def test_of_two_duckdb_writers_the_later_one_tries_again_and_errors_are_counted(user: User, warehouse: Path) -> None:
+    (user.home / "two.sql").write_text(
+        "\\set i random(1, 3)\nbegin;\nupdate item set name = name || '.' where id = :i;\n"
+        "select length(name) as long from item where id = :i \\gset\ninsert into sale values (:long) \\;\n"
+        "select :i;\nend;\n"
+    )
+    words = ("run", "script", "two.sql", "--engine", "duckdb", "--dump", "shop.duckdb", "--clients", "4")
+    told = user(*words, "--max-tries", "100", "--check", "select max(length(name)) > 16 from item", *SHORT)
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    assert record["metrics"]["failed"] == 0 < record["metrics"]["retries"] and record["checks"][0]["passed"]
+    (user.home / "wrong.sql").write_text("insert into item values (1, 'again');\n")
+    words = ("run", "script", "wrong.sql", "--engine", "duckdb", "--dump", "shop.duckdb")
+    told = user(*words, "--on-error", "continue", *SHORT)
+    assert "Duplicate key" in told.stdout + told.stderr, told
+    assert user.records()[-1]["status"] == "voided"
+
+
+def test_a_duckdb_file_that_is_damaged_newer_in_use_or_none_is_refused(user: User, warehouse: Path) -> None:
+    words = ("run", "script", "one.sql", "--engine", "duckdb", "--dump")
+    rows = warehouse.read_bytes().index(b"it's; item 500")
+    for name, at, junk in (("newer", 12, (9999).to_bytes(8, "little")), ("damaged", rows, b"\xff" * 64)):
+        changed = bytearray(warehouse.read_bytes())
+        changed[at : at + len(junk)] = junk
+        changed[:8] = _checksum(changed[8:4096]).to_bytes(8, "little")
+        (user.home / f"{name}.duckdb").write_bytes(changed)
+    told = user(*words, "newer.duckdb", *SHORT)
+    assert told.code == 2 and "of another version of DuckDB" in told.stderr and "9999" in told.stderr, told.stderr
+    told = user(*words, "damaged.duckdb", *SHORT)
+    assert told.code == 1 and "the file is damaged" in told.stderr, told.stderr
+    told = user(*words, "rows.sql", *SHORT)
+    assert told.code == 2 and "not the file of a DuckDB database" in told.stderr, told.stderr
+    holder = f"import duckdb; d = duckdb.connect({str(warehouse)!r}); print(1, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", holder], stdin=-1, stdout=-1) as other:
+        assert other.stdout is not None and other.stdin is not None
+        other.stdout.readline()
+        told = user(*words, "shop.duckdb", *SHORT)
+        assert told.code == 2 and "it is in use" in told.stderr and str(other.pid) in told.stderr, told.stderr
+        other.stdin.write(b"\n")
+    (user.home / "shop.duckdb.wal").write_bytes(b"x")
+    told = user(*words, "shop.duckdb", *SHORT)
+    assert told.code == 2 and "shop.duckdb.wal beside it" in told.stderr, told.stderr
+    assert not user.records()
+
+
+def _checksum(header: bytes) -> int:
+    """As DuckDB's src/common/checksum.cpp."""
+    found = 5381
+    for (word,) in struct.iter_unpack("<Q", header):
+        found ^= word * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+    return found
+
+
+def test_a_setup_file_of_duckdb_does_not_reach_beyond_the_database(user: User, warehouse: Path) -> None:
+    (user.home / "far.sql").write_text(f"copy item to '{user.home}/out.csv';\n")
+    words = ("run", "script", "one.sql", "--engine", "duckdb", "--dump", "shop.duckdb", "--setup", "far.sql")
+    told = user(*words, *SHORT)
+    assert told.code == 1 and "reaches beyond the database" in told.stderr, told.stderr
+    assert not (user.home / "out.csv").exists() and not user.records()
+
+
+def test_workers_are_refused_where_the_engine_is_a_library(user: User, warehouse: Path) -> None:
+    words = ("run", "script", "one.sql", "--engine", "duckdb", "--dump", "shop.duckdb", "--workers", "2")
+    told = user(*words, "--clients", "2", "--plan")
+    assert told.code == 2 and "works in the process that calls it" in told.stderr, told.stderr
 
 
 DUMP = """-- MariaDB dump 10.19  Distrib 10.11.6-MariaDB

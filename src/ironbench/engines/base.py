@@ -22,6 +22,7 @@ from ironbench.model.system import System
 
 ABILITIES: Mapping[str, str] = {
     "scripts": "the drive loop runs pgbench scripts on it",
+    "transactions": "it is made for many short transactions at once, and workloads of such have texts for it",
     "data": "it keeps tables, and a workload's rows can be loaded into them",
     "directory": "it keeps a tree of entries, reached by the operations of LDAP",
     "queries": "it answers statements of any length over connections of their own",

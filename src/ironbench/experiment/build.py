@@ -160,7 +160,7 @@ class Builder:
             return
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
         field = written("load.workers")
-        if engine.can("in client") or not engine.can("scripts"):
+        if engine.traits.protocols == ("library",) or not engine.can("scripts"):
             raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
         if not workload.in_parts(engine.name, choice.options):
             cause = f"workload {workload.name} is not made of scripts that any client may run"

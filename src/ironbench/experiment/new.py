@@ -41,11 +41,11 @@ class AtHand:
 
 def at_hand(dsn: str, engine: str) -> AtHand:
     """The server of a DSN is asked what it is. InputError, FailureError."""
-    named = engines.get(engine) if engine else engines.default(("scripts", "data"), dsn or None)
+    named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
     named = named.behind(dsn or None)
-    if missing := named.missing(("scripts", "data")):
+    if missing := named.missing(("transactions", "data")):
         cause = f"its labs drive scripts, and {named.name} lacks: {', '.join(missing)}"
-        raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('scripts', 'data')))}")
+        raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('transactions', 'data')))}")
     system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
     machine = fingerprint()
     memory_bytes = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)

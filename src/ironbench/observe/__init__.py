@@ -148,7 +148,6 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
     client = summary.get("client_cpu_s") or {}
     threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
-    # A library engine works in the threads that call it: nearly all of their time is its own.
     inside = driven.inside
     there = driven.elsewhere
     here = there is None or there.ours
@@ -160,13 +159,21 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
         watching_s = watching.rate("own") * window_s
     if programs is not None:
         observation.metrics["others_cpu_cores"] = programs.rate("programs")
+    observers_s = summary.get("observer_cpu_s") or 0.0 if here else 0.0
+    emulation_s = observation.metrics.get("emulation_cpu_cores", 0.0) * window_s
+    library_s = 0.0
+    if inside:
+        # It works in the threads that call it, and in threads of its own in the same process, a child of ours.
+        children = None if driven.drives_itself else processes.children_growth(samples, window_s, os.getpid())
+        whole_s = children.rate("children") * window_s - observers_s - emulation_s if children else 0.0
+        library_s = max(threads_cpu_s, whole_s)
     # Of workers only those on this machine.
     client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
         client=0.0 if inside or not here else client_s,
-        observers=(summary.get("observer_cpu_s") or 0.0 if here else 0.0) + watching_s,
-        emulation=observation.metrics.get("emulation_cpu_cores", 0.0) * window_s,
-        library=threads_cpu_s if inside else 0.0,
+        observers=observers_s + watching_s,
+        emulation=emulation_s,
+        library=library_s,
         programs=programs.rate("programs") * window_s if programs is not None else None,
     )
     return observation, budget(samples, window_s, ours, summary.get("observer_backend_pids") or ())

@@ -95,7 +95,7 @@ class CpuSeconds:
     observers: float = 0.0
     emulation: float = 0.0
     library: float = 0.0
-    """Of client threads inside which the engine itself works."""
+    """Of a process whose client threads the engine itself works in, and of its own threads there."""
     programs: float | None = None
     """Of other programs; None where some of them are out of sight (in a container)."""
 

@@ -84,6 +84,17 @@ def own_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | Non
     return growth(points(samples.get(_ALL), partial(_own_cpu, own=own)), window_s)
 
 
+def children_growth(samples: Samples, window_s: float, parent: int) -> Growth | None:
+    """CPU seconds of a process's descendants without itself, as `children`."""
+    return growth(points(samples.get(_ALL), partial(_children_cpu, parent=parent)), window_s)
+
+
+def _children_cpu(text: str, parent: int) -> Values:
+    stats = _stats(text)
+    ours = _with_descendants({parent} & stats.keys(), stats) - {parent}
+    return {"children": sum(stats[pid].own + stats[pid].ended for pid in ours) / TICKS_PER_S} if ours else {}
+
+
 def _own_cpu(text: str, own: Set[int]) -> Values:
     stats = _stats(text)
     ours = _with_descendants(set(own) & stats.keys(), stats)

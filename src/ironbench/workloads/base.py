@@ -117,7 +117,7 @@ class Workload(ABC):
     name: str
     doc: str
     options: tuple[Option, ...] = ()
-    needs: tuple[str, ...] = ("scripts",)
+    needs: tuple[str, ...] = ("scripts", "transactions")
     """What an engine must be able to do (`engines.base.ABILITIES`)."""
     stable: bool = False
     """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what

@@ -13,6 +13,7 @@ from ironbench.engines.administration import Administration
 from ironbench.engines.base import Costs, Traits
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.duckdb import settings
+from ironbench.engines.duckdb.bringing import DuckdbBringing
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess, package_folder
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.engines.library import LibraryEngine
@@ -74,8 +75,9 @@ class DuckdbEngine(LibraryEngine):
     }
     traits = Traits(
         doc="DuckDB in a child process; memory limit by --memory, its settings by --set",
-        abilities=frozenset({"data", "queries"}),
+        abilities=frozenset({"data", "queries", "scripts"}),
         preference=60,
+        protocols=("library",),
         costs=Costs(
             start_stop_s=0.5,
             log_bytes=0,  # a load's row groups go past its log, straight into the file
@@ -87,6 +89,7 @@ class DuckdbEngine(LibraryEngine):
         packages=("duckdb",),
     )
     administration = DuckdbAdministration()
+    bringing = DuckdbBringing()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with its directories. InputError."""

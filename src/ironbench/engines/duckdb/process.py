@@ -25,7 +25,7 @@ from ironbench.process.processes import ProcessId
 
 STOP_S = 60.0
 """A database that is closed writes its checkpoint first."""
-_ROWS_AT_ONCE = 2048
+ROWS_AT_ONCE = 2048
 """As many as DuckDB makes at once (standard_vector_size)."""
 
 
@@ -114,7 +114,7 @@ class _Cursor:
             self._cursor.execute(message["query"])
             columns = [column[0] for column in self._cursor.description or ()]
             rows = self._cursor.fetchall() if columns else []
-            return {"columns": columns, "rows": [[_text(value) for value in row] for row in rows]}
+            return {"columns": columns, "rows": [[text_of(value) for value in row] for row in rows]}
         except Exception as error:  # whatever DuckDB raises is its answer
             refused = FailureError("DuckDB", str(error))
             refused.sqlstate = CANCELLED if isinstance(error, duckdb.InterruptException) else ""
@@ -125,7 +125,7 @@ class _Cursor:
         rows = 0
         submitted_s = time.perf_counter()
         self._cursor.execute(sql)
-        while part := self._cursor.fetchmany(_ROWS_AT_ONCE):
+        while part := self._cursor.fetchmany(ROWS_AT_ONCE):
             rows += len(part)
         return {"measured": (rows, submitted_s, time.perf_counter())}
 
@@ -142,7 +142,7 @@ class _Cursor:
         return {"copied": int(done[0][0])}
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     """A value as text; decimals and dates print as they are."""
     if value is None or isinstance(value, str):
         return value

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ironbench.engines.base import SessionDefaults
-from ironbench.engines.duckdb import process, settings
+from ironbench.engines.duckdb import process, settings, trial
 from ironbench.engines.duckdb.process import Begin, DuckdbConnection, DuckdbProcess, package_folder
 from ironbench.errors import FailureError
 from ironbench.machine import control_groups, copies
@@ -57,8 +57,14 @@ class DuckdbSession(SessionDefaults):
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         """The process that holds the file ends: only one may have it open, and it is the caller's turn."""
         self.restart()
-        loader = {"module": process.__name__, "packages": package_folder()}
-        return {"kind": "duckdb", "path": str(self._folder / FILE), "settings": self._settings, "loader": loader}
+        packages = package_folder()
+        return {
+            "kind": "duckdb",
+            "path": str(self._folder / FILE),
+            "settings": self._settings,
+            "driver": {"module": trial.__name__, "packages": packages},
+            "loader": {"module": process.__name__, "packages": packages},
+        }
 
     def facts(self) -> dict[str, Any]:
         rows = self.query("select name, value from duckdb_settings() order by name")

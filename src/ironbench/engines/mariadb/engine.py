@@ -45,7 +45,17 @@ class MariadbEngine(Engine):
         doc="MariaDB that is installed here; another by `--set bin=/path`, a running one (MySQL too) by `--dsn`",
         abilities=frozenset(
             {
-                *("scripts", "data", "queries", "parallel statements", "checkpoints", "power cut", "counters", "waits"),
+                *(
+                    "scripts",
+                    "transactions",
+                    "data",
+                    "queries",
+                    "parallel statements",
+                    "checkpoints",
+                    "power cut",
+                    "counters",
+                    "waits",
+                ),
                 *("copy", "population", "compressed tables", "maintenance", "triggers", "partitions"),
             }
         ),

@@ -21,7 +21,7 @@ class NullEngine(Engine):
     name = "null"
     traits = Traits(
         doc="answers at once, or after `--set service=50us`: measures ironbench itself",
-        abilities=frozenset({"scripts", "copy", "population"}),
+        abilities=frozenset({"scripts", "transactions", "copy", "population"}),
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:

@@ -19,7 +19,16 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import System
 
 NAME = dsn.SCHEME
-_SHARED = ("scripts", "data", "queries", "parallel statements", "triggers", "whole numbers", "in client")
+_SHARED = (
+    "scripts",
+    "transactions",
+    "data",
+    "queries",
+    "parallel statements",
+    "triggers",
+    "whole numbers",
+    "in client",
+)
 """Abilities of a database that do not depend on how it is reached."""
 
 
@@ -75,7 +84,7 @@ class Through(Engine):
         self.kind = kind
         self.name = f"{NAME}-{kind.title.replace(' ', '').lower()}" if kind is not kinds.OTHER else f"{NAME}-other"
         native = _native(kind)
-        abilities = ("scripts",) if kind.dialect is None else ("scripts", "data")
+        abilities = ("scripts", "transactions", *(() if kind.dialect is None else ("data",)))
         traits = Traits(
             doc=f"{kind.title} through ODBC{'' if kind.tried else ' (untried: no server of it was at hand)'}",
             abilities=frozenset(abilities),

@@ -38,7 +38,16 @@ class PostgresEngine(Engine):
         doc="PostgreSQL 18 that ironbench starts itself; another by `--set bin=/path`, a running one by `--dsn`",
         abilities=frozenset(
             {
-                *("scripts", "data", "queries", "copy", "checkpoints", "power cut", "parallel statements"),
+                *(
+                    "scripts",
+                    "transactions",
+                    "data",
+                    "queries",
+                    "copy",
+                    "checkpoints",
+                    "power cut",
+                    "parallel statements",
+                ),
                 *("partitions", "population", "triggers", "maintenance", "counters", "waits", "plan times"),
             }
         ),

@@ -78,7 +78,17 @@ class SqliteEngine(LibraryEngine):
         ),
         doc="SQLite in a child process, write-ahead log on, every commit synced; pragmas by --set",
         abilities=frozenset(
-            {"scripts", "data", "queries", "in client", "power cut", "whole numbers", "population", "triggers"}
+            {
+                "scripts",
+                "transactions",
+                "data",
+                "queries",
+                "in client",
+                "power cut",
+                "whole numbers",
+                "population",
+                "triggers",
+            }
         ),
         preference=50,
         protocols=("library",),

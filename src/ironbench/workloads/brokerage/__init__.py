@@ -30,7 +30,7 @@ class Brokerage(Workload):
     name = "brokerage"
     doc = "Customers of brokers trade and ask, a market answers: 12 transactions over 33 tables, derived from TPC-E."
     derived = "Derived from TPC-E: not comparable with published TPC-E results."
-    needs = ("scripts", "data")
+    needs = ("scripts", "transactions", "data")
     scores = (figures.SCORE, "throughput")
     script_figures = ("throughput", "failed", figures.P90)
     usual_warmup_s = 10.0

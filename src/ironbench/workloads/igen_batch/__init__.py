@@ -43,7 +43,7 @@ class IgenBatch(Workload):
         "Batch jobs inside the database: postings, new prices, months aged out and in, summaries; an order history "
         "in range partitions with triggers, stored procedures and sequences, or without them where the engine has none"
     )
-    needs = ("scripts", "data", "triggers")
+    needs = ("scripts", "transactions", "data", "triggers")
     counts = ("job", "jobs")
     options = (
         Option("scale", "1", "size: 120,000 lines of history, some 9 to 18 MB, per unit", lowest=1, highest=10_000),

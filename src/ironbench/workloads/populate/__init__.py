@@ -27,7 +27,7 @@ class Populate(Workload):
     name = "populate"
     doc = "Connections fill an empty table with wide rows; a transaction is a commit, and a trial ends when all are in."
     scores = ("population_bytes_per_s", "throughput")
-    needs = ("scripts", "population")
+    needs = ("scripts", "transactions", "population")
     usual_warmup_s = 0.0
     options = (
         GB,

@@ -25,6 +25,7 @@ _WAY_OUT = "name a text file with a pgbench script"
 class Script(Workload):
     name = "script"
     doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
+    needs = ("scripts",)
     foreign = True
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:

@@ -1,0 +1,95 @@
+"""The user's own data in DuckDB: the file of a database, which is copied and never written where it lies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from ironbench.catalogue.typed import text_of
+from ironbench.engines.bringing import Bringing, Dump, Show
+from ironbench.engines.duckdb.process import Begin, DuckdbProcess
+from ironbench.engines.duckdb.session import FILE
+from ironbench.errors import FailureError, InputError
+from ironbench.machine import copies
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.process import place
+
+_MAGIC, _MAGIC_AT = b"DUCK", 8
+"""Behind a checksum (duckdb.org, "Storage Versions and Format")."""
+_LARGEST_SETUP = 1 << 28
+"""Bytes of SQL, which are in memory as a whole."""
+
+
+class DuckdbBringing(Bringing):
+    dumps = "the file of a DuckDB database, closed"
+    setup = True
+
+    def examined(self, system: System, dump: Path) -> Dump:
+        """DuckDB itself says whether it can read the file: a process of its own opens it, to read only."""
+        subject = f"dump {dump}"
+        if dump.is_dir():
+            raise InputError(subject, "is a directory", "name the file of the database")
+        with dump.open("rb") as file:
+            if file.read(_MAGIC_AT + len(_MAGIC))[_MAGIC_AT:] != _MAGIC:
+                hint = "name the file itself; SQL goes into setup files"
+                raise InputError(subject, "is not the file of a DuckDB database", hint)
+        log = dump.with_name(f"{dump.name}.wal")
+        if log.exists() and log.stat().st_size:
+            cause = f"{log.name} beside it holds changes that are not in it, or it is in use"
+            raise InputError(subject, cause, f'close it, or write them into it: duckdb {dump.name} "checkpoint"')
+        _require_readable(subject, dump)
+        return Dump("DuckDB database file", "DuckDB", dump.stat().st_size)
+
+    def placed(self, system: System, dump: Path) -> None:
+        folder = place.claim(str(system.layout.data), "data")
+        copies.file(dump, folder / FILE)
+        os.chmod(folder / FILE, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101 - whatever the original's owner allows
+
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+        """Reads every column once: DuckDB holds each block against its checksum when it reads it."""
+        tables = session.query(
+            "select format('\"{}\".\"{}\"', replace(schema_name, '\"', '\"\"'), replace(table_name, '\"', '\"\"')) "
+            "from duckdb_tables() where not internal and database_name = current_database()"
+        )
+        for number, (table,) in enumerate(tables):
+            show(number / len(tables), str(table))
+            try:
+                session.query(f"select bit_xor(hash(columns(*))) from {table}")
+            except FailureError as error:
+                cause = f"the file is damaged, in {table}: {error.cause.splitlines()[0]}"
+                raise FailureError(f"dump {dump}", cause, "nothing of it is measured; mend it") from None
+
+    def set_up(self, session: Session, file: Path, show: Show) -> None:
+        """Files that SQL reads or writes beside the database would be outside of the data's content key."""
+        text = text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
+        session.query("set enable_external_access = false")
+        try:
+            session.query(text)
+        except FailureError as error:
+            cause, hint = error.cause, "nothing of it is measured; mend the file"
+            if "disabled by configuration" in cause:
+                cause = f"it reaches beyond the database: {cause.splitlines()[0]}"
+                hint = "bring such data into a database of DuckDB, and name its file as the dump"
+            raise FailureError(str(file), cause, hint) from None
+        finally:
+            session.restart()  # only a new process has that access again
+
+    def settled(self, session: Session) -> int:
+        session.query("analyze")
+        session.query("checkpoint")
+        return int(session.query("select used_blocks * block_size from pragma_database_size()")[0][0] or 0)
+
+
+def _require_readable(subject: str, dump: Path) -> None:
+    try:
+        DuckdbProcess(Begin(str(dump.resolve()), {"access_mode": "read_only"})).stop()
+    except FailureError as error:
+        cause, hint = error.cause.splitlines()[0], "mend it, or name another file"
+        if "Could not set lock" in cause:
+            cause, hint = f"it is in use: {cause}", "close the program that has it open"
+        elif "version number" in cause or "newer" in cause:
+            cause = f"it is of another version of DuckDB: {cause}"
+            hint = "upgrade ironbench's DuckDB (pip install -U duckdb), or EXPORT DATABASE there and make a new file"
+        raise InputError(subject, cause, hint) from None

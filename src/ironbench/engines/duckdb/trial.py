@@ -1,0 +1,128 @@
+"""Trials, in the process that holds the database: the core's loop calls a cursor of ours for each client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ironbench.engines.duckdb.process import ROWS_AT_ONCE, text_of
+
+Command = tuple[str, bool, bool]
+"""Its text, whether its rows are wanted, whether it is several statements."""
+Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
+Step = Callable[[tuple[Any, ...]], Answer]
+
+_BEGINS = ("begin", "start")
+_LASTING = ("FatalException", "InternalException", "ConnectionException")
+"""After these the whole database is closed to everybody (duckdb.org, "Invalidated Databases")."""
+
+
+class Trouble:
+    """A statement that failed, as the core wants it."""
+
+    def __init__(self, error: Exception) -> None:
+        kind = type(error).__name__
+        self.sqlstate = kind.removesuffix("Exception")
+        """DuckDB has no SQLSTATEs: the name of the error, e.g. `Constraint`."""
+        self.cause = str(error)
+        self.lasting = kind in _LASTING
+        # The later of two writers is refused at once (duckdb.org, "Concurrency": optimistic concurrency control).
+        self.retryable = kind == "TransactionException" and "onflict" in self.cause
+
+
+class Client:
+    """One client's cursor, a connection of its own to the same database."""
+
+    inside = True
+    """Whether the engine works in the thread that calls; other threads of its process help."""
+
+    def __init__(self, cursor: Any, commands: Sequence[Command]) -> None:
+        self._cursor = cursor
+        self._open = False
+        self.steps = [self._step(text, wanted) for text, wanted, _ in commands]
+        self.cancel = cursor.interrupt
+
+    def trouble(self, error: Exception) -> Trouble:
+        import duckdb
+
+        if not isinstance(error, duckdb.Error):
+            raise error  # a mistake of ours, which would come again and again
+        return Trouble(error)
+
+    def rollback(self) -> None:
+        if self._open:
+            self._open = False
+            self._cursor.execute("rollback")
+
+    def _step(self, text: str, wanted: bool) -> Step:
+        cursor = self._cursor
+        parts = [(sql, len(sql.named_parameters), opens) for sql, opens in _parts(text)]
+
+        def step(values: tuple[Any, ...]) -> Answer:
+            rows, at = 0, 0
+            gathered: list[tuple[str, str | None]] = []
+            for sql, count, opens in parts:
+                cursor.execute(sql, values[at : at + count])
+                at += count
+                if opens is not None:
+                    self._open = opens
+                    continue
+                rows, last = 0, None
+                while some := cursor.fetchmany(ROWS_AT_ONCE):
+                    rows += len(some)
+                    last = some[-1]
+                if wanted and last is not None:
+                    names = (column[0] for column in cursor.description)
+                    gathered += zip(names, map(text_of, last), strict=True)
+            return (self._open, rows, gathered) if wanted else self._open
+
+        return step
+
+
+def _parts(text: str) -> list[tuple[Any, bool | None]]:
+    """Its statements, each with whether a transaction is open behind it; None: as before.
+
+    One that cannot be read is handed over as it is, so that it fails when it is run.
+    """
+    import duckdb
+
+    try:
+        found = duckdb.extract_statements(text)
+    except duckdb.Error:
+        return [(_Unread(text), None)]
+    return [(sql, _opens(sql) if sql.type == duckdb.StatementType.TRANSACTION else None) for sql in found]
+
+
+def _opens(statement: Any) -> bool:
+    return str(statement.query).lstrip().lower().startswith(_BEGINS)
+
+
+class _Unread(str):
+    """A text that is no SQL of DuckDB's."""
+
+    named_parameters = ()
+
+
+def drive(plan: bytes, progress: Any) -> Any:
+    """What the core's `drive` does for engines whose wire it speaks. FailureError: the file cannot be opened."""
+    import duckdb
+
+    import ironbench._core as core
+    from ironbench.errors import FailureError
+
+    asked = json.loads(plan)
+    engine = asked["engine"]
+    asked["engine"] = {"kind": "called"}
+    try:
+        database = duckdb.connect(engine["path"], config=engine["settings"])
+    except duckdb.Error as error:
+        raise FailureError("DuckDB", str(error)) from error
+
+    def connect(client: int, commands: Sequence[Command]) -> Client:
+        return Client(database.cursor(), commands)
+
+    try:
+        return core.drive_called(json.dumps(asked).encode(), connect, progress)
+    finally:
+        database.close()
