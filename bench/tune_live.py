@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _tuned(folder: Path, name: str, budget: str) -> dict[str, Conclusion]:
-    command = [sys.executable, "-m", "ironbench", "tune", "tune.toml", "--budget", budget, "--results", name]
+    command = [sys.executable, "-m", "ironbench.start", "tune", "tune.toml", "--budget", budget, "--results", name]
     subprocess.run(command, cwd=folder, check=True)
     return told(folder / name)
 

@@ -128,6 +128,42 @@ def test_trials_run_in_copies_of_a_template_which_stays_as_it_is(
     assert databases(boss) == there and shop_is_whole(server, before)
 
 
+def test_a_copy_has_the_settings_of_its_template_and_says_which_the_role_may_not_make(
+    user: User, server: RawServer, boss: Connection
+) -> None:
+    boss.query("alter database shop set search_path = 'a b', public; alter database shop set log_min_messages = info")
+    boss.query("alter database shop is_template true; alter role maker in database shop set work_mem = '9MB'")
+    told = [f"'{name}: ' || current_setting('{name}')" for name in ("search_path", "work_mem")]
+    check = "select " + " and ".join([f"{told[0]} = 'search_path: \"a b\", public'", f"{told[1]} = 'work_mem: 9MB'"])
+    try:
+        words = ("run", "script", "one.sql", "--dsn", address(server, "maker"), "--template", "shop", "--check", check)
+        ended = user(*words, "--duration", "0.2s", "--warmup", "0s", "--on-error", "continue", "--no-observe")
+        assert user.records(), ended
+        (record,) = user.records()
+        assert record["checks"][0]["passed"], record["checks"]
+        assert "without its setting of log_min_messages" in record["conditions"]["restored"], ended
+    finally:
+        boss.query("alter database shop reset all; alter database shop is_template false")
+        boss.query("alter role maker in database shop reset all")
+
+
+def test_a_name_that_is_not_found_without_its_schema_is_answered_by_the_schemas_that_there_are(
+    user: User, server: RawServer, boss: Connection
+) -> None:
+    boss.query("create database chain")
+    there = server.connect(database="chain")
+    there.query('create schema "north shore"; create table "north shore".item (id int); create table item (n int)')
+    there.close()
+    try:
+        dumped(server, user.home / "chain.dump", "custom", "chain")
+    finally:
+        boss.query("drop database chain")
+    words = ("run", "script", "one.sql", "--dump", "chain.dump", "--check", "select count(*) = 0 from sales")
+    ended = user(*words, *SHORT)
+    assert ended.code == 2 and "1 schema (north shore)" in ended.stderr, ended.stderr
+    assert '--set search_path="north shore",public' in ended.stderr, ended.stderr
+
+
 def test_each_trial_of_a_run_gets_a_copy_of_its_own(user: User, server: RawServer, boss: Connection) -> None:
     there = databases(boss)
     words = ("--template", "shop", "--check", "select count(*) = 5010 from sale", "--repeats", "3", "--warmup", "0s")

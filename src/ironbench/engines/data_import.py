@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.errors import InputError, written
+from ironbench.errors import FailureError, InputError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
@@ -53,6 +53,10 @@ class DataImport:
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         """Runs a file of SQL. FailureError with statement and reason."""
+
+    def way_out(self, session: Session, error: FailureError) -> str:
+        """What to do about a query on the data that the database refuses; "": nothing is known."""
+        return ""
 
     def settled(self, session: Session) -> int:
         """After all is in: statistics for the planner, nothing left over that a trial would pay for; bytes in all."""

@@ -116,7 +116,8 @@ def require_check(session: Session, check: str) -> None:
         if (
             error.sqlstate[:2] == "42"
         ):  # syntax error or access rule violation (PostgreSQL 18 documentation, appendix A)
-            hint = "write a query that answers true or false, for example select count(*) > 0 from orders"
+            usual = "write a query that answers true or false, for example select count(*) > 0 from orders"
+            hint = engines.get(session.engine).data_import.way_out(session, error) or usual
             raise InputError(written("data.check"), error.cause, hint) from None
 
 

@@ -13,7 +13,7 @@ from ironbench.engines.administration import Administration
 from ironbench.engines.base import Costs, Traits
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.duckdb import settings
-from ironbench.engines.duckdb.bringing import DuckdbBringing
+from ironbench.engines.duckdb.data_import import DuckdbDataImport
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess, package_folder
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.engines.library import LibraryEngine
@@ -89,7 +89,7 @@ class DuckdbEngine(LibraryEngine):
         packages=("duckdb",),
     )
     administration = DuckdbAdministration()
-    bringing = DuckdbBringing()
+    data_import = DuckdbDataImport()
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """The system with its directories. InputError."""

@@ -14,6 +14,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
 from ironbench.units import stored
+from ironbench.words import listed
 
 SMALL_BYTES = 64 << 20
 """Up to here WAL_LOG is the faster strategy: FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE DATABASE)."""
@@ -27,6 +28,14 @@ _LISTED = """
      where datname ~ '^ironbench_[0-9a-f]{10}_[0-9a-f]{8}$' and pg_has_role(datdba, 'usage')
      order by datname
 """
+_SETTINGS = """
+    select split_part(one, '=', 1), substr(one, strpos(one, '=') + 1)
+      from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) one
+     where s.setrole in (0, (select oid from pg_roles where rolname = current_user)) and
+"""
+"""Those of a role in that database win over those of the database alone."""
+_FIXED = ("55P02", "42704", "22023")
+"""SQLSTATEs of settings that a session cannot make: fixed at its start, of a library that is not loaded, refused."""
 _STATE = """
     select md5(coalesce(string_agg(
                concat_ws(' ', c.oid, c.relfilenode, c.relname, s.n_tup_ins, s.n_tup_upd, s.n_tup_del),
@@ -77,7 +86,7 @@ class PostgresCopies(DatabaseCopies):
             self._create(f"create database {name} template template0")
             how = "empty"
         else:
-            how = self._copied(template, name)
+            how = self._copied(template, name) + self._with_settings(template, name)
         size = int(self._session.query(f"select pg_database_size('{name}')")[0][0] or 0)
         self._note(name, {"of": key})
         return Copy(name, size, f"{how}, {stored(size)}")
@@ -131,6 +140,22 @@ class PostgresCopies(DatabaseCopies):
                 return "CREATE DATABASE TEMPLATE by FILE_COPY, cloned"
         self._create(f"{begin} strategy {strategy}", template)
         return f"CREATE DATABASE TEMPLATE by {strategy}"
+
+    def _with_settings(self, template: str, name: str) -> str:
+        """Gives a copy what `ALTER DATABASE … SET` has said of its template: CREATE DATABASE does not. What the role
+        may not set, in words."""
+        lacking = []
+        for setting, value in self._session.query(f"{_SETTINGS} d.datname = {_text(template)} order by s.setrole"):
+            try:
+                # From the session, which reads lists as they are kept (`search_path`).
+                self._session.query(f"select set_config({_text(setting or '')}, {_text(value or '')}, false)")
+                self._session.query(f'alter database {name} set "{setting}" from current')
+                self._session.query(f'reset "{setting}"')
+            except FailureError as error:
+                if error.sqlstate not in (DENIED, *_FIXED):
+                    raise
+                lacking.append(setting or "")
+        return f", without its setting of {listed(lacking)}, which this role may not make" if lacking else ""
 
     def _create(self, sql: str, template: str = "") -> None:
         try:

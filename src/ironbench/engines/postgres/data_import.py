@@ -14,11 +14,12 @@ from ironbench.engines.postgres import dumps, installation
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.copies import PostgresCopies
 from ironbench.engines.postgres.dumps import PgDump
-from ironbench.errors import FailureError, InputError, written
+from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
 from ironbench.process import programs, scratch
+from ironbench.words import counted, listed
 
 _LEFT_OUT = (
     # Roles of the user's server are not here, and none of this changes how fast statements are.
@@ -42,6 +43,14 @@ _AVAILABLE = """
       from pg_available_extension_versions group by name
 """
 """Each with whether the role may make it: of those that are trusted, the owner of a database may."""
+_NO_TABLE = "42P01"
+_SCHEMAS = """
+    select quote_ident(schemaname) from pg_tables
+     where schemaname not in ('pg_catalog', 'information_schema') and not schemaname = any (current_schemas(false))
+     group by 1 order by count(*) desc limit 3
+"""
+"""Where tables are that a name without its schema does not find. A dump without --create does not hold what
+`ALTER DATABASE … SET search_path` said."""
 _TIMEOUT = 'unrecognized configuration parameter "transaction_timeout"'
 """Every pg_restore since 17 sets it, older servers do not know it, and nothing depends on it."""
 _ERROR = re.compile(r"(?:ERROR|FATAL|PANIC):  |pg_restore: error: |psql: error: ")
@@ -62,8 +71,15 @@ class PostgresDataImport(DataImport):
                 left_out = _left_out(found, there)
         without = f" (without {', '.join(left_out)}, which only observes)" if left_out else ""
         origin = f" of version {found.version}" if found.version else ""
+        schemas = (
+            f", {counted(len(found.schemas), 'schema')} ({shortened(', '.join(found.schemas), 60)})"
+            if found.schemas
+            else ""
+        )
         tool = "psql" if found.form == "plain" else "pg_restore"
-        return Dump(f"{found.form} dump{origin}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
+        return Dump(
+            f"{found.form} dump{origin}{schemas}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found)
+        )
 
     def examined_setup(self, file: Path) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
@@ -99,6 +115,15 @@ class PostgresDataImport(DataImport):
             if error.sqlstate != DENIED:
                 raise
         return int(session.query("select pg_database_size(current_database())")[0][0] or 0)
+
+    def way_out(self, session: Session, error: FailureError) -> str:
+        if error.sqlstate != _NO_TABLE or not (schemas := [row[0] or "" for row in session.query(_SCHEMAS)]):
+            return ""
+        path = written("system.set", f"search_path={','.join([*schemas, 'public'])}")
+        return (
+            f"there are tables in {listed(schemas)}: write {schemas[0]}.TABLE, or set {path}; on a running server "
+            f"{written('system.dsn')} …?options=-c%20search_path%3D{schemas[0]}"
+        )
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
         return PostgresCopies(system, secrets)

@@ -43,6 +43,8 @@ class PgDump:
     """Of the server it came from; 0: it does not say."""
     version: str
     extensions: tuple[str, ...]
+    schemas: tuple[str, ...]
+    """Besides `public`."""
     items: int
     """Entries of its table of contents; 0 of a plain one."""
 
@@ -66,7 +68,9 @@ def read(path: Path) -> PgDump:
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES).decode(errors="replace")
         refuse_outside(path, subject)
-        return _dump(path, form, head, _extensions_of_text(head), 0)
+        extensions = re.findall(r"^CREATE EXTENSION (?:IF NOT EXISTS )?\"?([\w-]+)", head, re.MULTILINE)
+        schemas = re.findall(r"^CREATE SCHEMA (?:IF NOT EXISTS )?\"?([^\s\";]+)", head, re.MULTILINE)
+        return _dump(path, form, head, extensions, schemas, 0)
     done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
     if done.returncode != 0 or "does not support" in done.stderr:
         cause = last_words(done.stderr).replace("pg_restore: error: ", "")
@@ -74,8 +78,10 @@ def read(path: Path) -> PgDump:
         hint = f"install the programs of the PostgreSQL that made it: pg_restore {tools().version} is the newest here"
         raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "make the dump again")
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
-    names = (re.search(r" EXTENSION - (\S+)", line) for line in items)
-    return _dump(path, form, done.stdout, [name[1] for name in names if name], len(items))
+    # A line ends with the owner (pg_restore --list).
+    schemas = [found[1] for line in items if (found := re.search(r" SCHEMA - (.+) \S+$", line))]
+    extensions = [found[1] for line in items if (found := re.search(r" EXTENSION - (\S+)", line))]
+    return _dump(path, form, done.stdout, extensions, schemas, len(items))
 
 
 def contents(path: Path, left_out: Sequence[str]) -> str:
@@ -85,10 +91,11 @@ def contents(path: Path, left_out: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in done.stdout.splitlines() if not endings.search(line))
 
 
-def _dump(path: Path, form: str, head: str, extensions: list[str], items: int) -> PgDump:
+def _dump(path: Path, form: str, head: str, extensions: list[str], schemas: list[str], items: int) -> PgDump:
     found = _FROM.search(head)
-    version = (found[1] + (found[2] or "")) if found else ""
-    return PgDump(path, form, int(found[1]) if found else 0, version, tuple(extensions), items)
+    version, major = (found[1] + (found[2] or ""), int(found[1])) if found else ("", 0)
+    others = tuple(name for name in schemas if name != "public")
+    return PgDump(path, form, major, version, tuple(extensions), others, items)
 
 
 def data_bytes(dump: PgDump) -> int:
@@ -152,10 +159,6 @@ def _outside(path: Path) -> list[tuple[int, str]]:
             kept = kept[max(kept.rfind(b"\n"), 0) :]
             lines += text.count(b"\n", 0, len(text) - len(kept))
     return []
-
-
-def _extensions_of_text(head: str) -> list[str]:
-    return re.findall(r"^CREATE EXTENSION (?:IF NOT EXISTS )?\"?([\w-]+)", head, re.MULTILINE)
 
 
 @functools.cache

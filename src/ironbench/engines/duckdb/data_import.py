@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
-from ironbench.engines.bringing import Bringing, Dump, Show
+from ironbench.engines.data_import import DataImport, Dump, Show
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess
 from ironbench.engines.duckdb.session import FILE
 from ironbench.errors import FailureError, InputError
@@ -22,7 +22,7 @@ _LARGEST_SETUP = 1 << 28
 """Bytes of SQL, which are in memory as a whole."""
 
 
-class DuckdbBringing(Bringing):
+class DuckdbDataImport(DataImport):
     dumps = "the file of a DuckDB database, closed"
     setup = True
 
