@@ -24,11 +24,11 @@ customers = 1000
 days = 2
 lob = "none"
 isolation = "locks"
-price_period = 5
+price_period = 2
 [load]
 clients = 4
-duration = "10s"
-warmup = "6s"
+duration = "3s"
+warmup = "2s"
 [vary]
 "load.clients" = [4, 5]
 [measure]

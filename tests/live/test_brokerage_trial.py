@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from brokerage_bank import OPTIONS, Bank, opened
 
 from ironbench import _core, workloads
+from ironbench.cluster import parts
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
@@ -18,6 +21,7 @@ from ironbench.workloads.brokerage import checks
 pytestmark = [pytest.mark.live, pytest.mark.long]
 
 WORKLOAD = workloads.get("brokerage")
+NOT_OF_CUSTOMERS = ("trade_result", "market_feed", "data_maintenance")
 
 
 @pytest.fixture(scope="module", params=("postgres", "sqlite", "mariadb"))
@@ -36,9 +40,17 @@ class Trial:
             WORKLOAD.variables(self._options),
             jobs=WORKLOAD.jobs(session, self._options, load),
         )
-        plan = compiled_plan(session.target(), tasks, load, ())
-        self.summary: dict[str, Any] = json.loads(_core.drive(plan).summary)
+        result = self._driven(compiled_plan(session.target(), tasks, load, ()), load)
+        self.histograms = result.histograms
+        self.summary: dict[str, Any] = json.loads(result.summary)
         self.completed = {script["name"]: script["completed"] for script in self.summary["scripts"]}
+
+    def _driven(self, plan: bytes, load: Load) -> _core.DriveResult:
+        if not load.workers:
+            return _core.drive(plan)
+        with ThreadPoolExecutor(load.workers) as threads:
+            found = list(threads.map(driven_at(time.time_ns() + 200_000_000), parts.cut(plan, load.workers)))
+        return _core.DriveResult.merged(found)
 
     def checks(self) -> dict[str, Check]:
         found = WORKLOAD.check(self._session, self._options, self._before, self.summary)
@@ -48,10 +60,17 @@ class Trial:
         return {name for name, check in self.checks().items() if not check.passed}
 
 
-def load(
-    clients: int = 2, duration_s: float | None = 6.0, transactions: int | None = None, max_tries: int = 50
-) -> Load:
-    return Load(clients, duration_s=duration_s, transactions=transactions, warmup_s=0.0, max_tries=max_tries, seed=7)
+def driven_at(begin_ns: int) -> Callable[[bytes], bytes]:
+    def drive(part: bytes) -> bytes:
+        progress = _core.Progress()
+        progress.begin_at(begin_ns)
+        return _core.drive(part, progress).to_bytes()
+
+    return drive
+
+
+def load(clients: int = 2, duration_s: float | None = 6.0, max_tries: int = 50, **more: Any) -> Load:
+    return Load(clients, duration_s=duration_s, warmup_s=0.0, max_tries=max_tries, seed=7, **more)
 
 
 def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_when_it_is_broken(bank: Bank) -> None:
@@ -87,6 +106,37 @@ def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
     second = Trial(bank, load(duration_s=3.0), price_period="2")
     assert bank.number("select count(*) from trade where t_st_id = 'CNCL'") == cancelled + left
     assert second.failed() == set() and bank.broken() == []
+
+
+def test_an_open_loop_asks_at_its_rate_and_the_market_answers_beside_it(bank: Bank) -> None:
+    trial = Trial(bank, load(clients=8, duration_s=5.0, rate=80.0), price_period="2")
+    asked = sum(trial.completed[name] for name in trial.completed if name not in NOT_OF_CUSTOMERS)
+    # Arrivals of 5 s as Poisson's: five standard deviations.
+    assert abs(asked + trial.summary["not_started"] - 400) < 100, trial.summary
+    assert trial.completed["trade_result"] > 0
+    assert trial.histograms["response_time{script=trade_order}"].count > 0
+    assert trial.failed() == set() and bank.broken() == []
+
+
+def test_customers_that_think_are_paced_and_the_market_is_not(bank: Bank) -> None:
+    trial = Trial(bank, load(clients=4, duration_s=5.0, think_time_s=0.05), price_period="2")
+    asked = sum(trial.completed[name] for name in trial.completed if name not in NOT_OF_CUSTOMERS)
+    assert 0 < asked <= 4 * (5.0 / 0.05 + 1)
+    assert trial.completed["trade_result"] > 0 and trial.failed() == set()
+
+
+def test_parts_of_a_trial_have_a_market_each_and_keep_the_rules_together(bank: Bank) -> None:
+    if bank.engine == "sqlite":
+        pytest.skip("it works in the process that calls it")
+    trial = Trial(bank, load(clients=5, duration_s=6.0, workers=3), price_period="1", maintenance="1")
+    assert not trial.summary["failed"], trial.summary["error_messages"]
+    assert all(trial.completed.values()), trial.completed
+    assert trial.summary["clients"] == 5 and trial.summary["waiting_clients"] == 6
+    assert trial.completed["data_maintenance"] in (5, 6, 7), "one of them maintains the data"
+    assert trial.failed() == set() and bank.broken() == []
+    known = trial.summary["figures"]["market_pending_trades"] + trial.summary["figures"]["market_waiting_limits"]
+    # Each trade under way is known to one market, though a feed of one finds orders of all.
+    assert known == bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')")
 
 
 def test_results_in_the_server_and_kept_apart_by_locks_keep_the_same_rules(bank: Bank) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from factories import DISK, Shelf, record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench import _core
+from ironbench import _core, workloads
 from ironbench.analyse.workers import by_worker
 from ironbench.cluster import clocks, merge, parts
 from ironbench.cluster.clocks import Answer
@@ -24,6 +25,8 @@ from ironbench.model.system import Load
 from ironbench.model.workers import Worker
 from ironbench.record import judge
 from ironbench.workloads import ScriptSource
+from ironbench.workloads.brokerage import market_clients
+from ironbench.workloads.brokerage.transactions import ISOLATION
 
 SCRIPT = ScriptSource("s", "\\set a random(1, 1000000)\nSELECT :a, :client_id;\n", 1)
 NULL = {"kind": "null", "service_ns": 0}
@@ -65,12 +68,13 @@ def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
 
 def driven(load: Load, workers: int) -> list[bytes]:
     """The parts of a trial, one after the other: the null engine does not mind."""
-    results = []
-    for one in parts.cut(plan(load), workers):
-        progress = _core.Progress()
-        progress.begin_at(1)
-        results.append(_core.drive(one, progress).to_bytes())
-    return results
+    return [driven_part(one) for one in parts.cut(plan(load), workers)]
+
+
+def driven_part(one: bytes) -> bytes:
+    progress = _core.Progress()
+    progress.begin_at(1)
+    return _core.drive(one, progress).to_bytes()
 
 
 def part(number: int, result: bytes, offset_ns: int = 0, **said: Any) -> Part:
@@ -103,6 +107,30 @@ def test_buckets_of_parts_add_up_and_percentiles_are_of_all() -> None:
             sums[low] = sums.get(low, 0) + count
     whole = _core.DriveResult.merged(results)
     assert {low: count for low, _, count in whole.histograms["response_time"].buckets()} == sums
+
+
+def test_workers_of_a_brokerage_have_a_market_each_and_every_client_has_a_connection() -> None:
+    brokerage = workloads.get("brokerage")
+    options = brokerage.validated({"price_period": "1", "maintenance": "0.5"})
+    assert brokerage.in_parts("postgres", options)
+    load = Load(clients=5, duration_s=1.5, think_time_s=0.002, workers=3, max_tries=2)
+    dataset = brokerage.dataset("postgres", options)
+    assert dataset is not None
+    jobs = {
+        **{"kind": "brokerage", "data": dataset.generator, "market_clients": market_clients(load.clients)},
+        **{"no_data": True, "price_period_s": 1.0, "maintenance_s": 0.5},
+    }
+    scripts = [ScriptSource(name, "SELECT 1;\n") for name in ISOLATION]
+    whole = compiled_plan(NULL, Tasks(scripts, brokerage.variables(options), jobs=jobs), load, ())
+    with ThreadPoolExecutor(load.workers) as threads:
+        results = list(threads.map(driven_part, parts.cut(whole, load.workers)))
+    summary = msgspec.json.decode(_core.DriveResult.merged(results).summary)
+    done = {script["name"]: script["completed"] for script in summary["scripts"]}
+    assert summary["clients"] + summary["waiting_clients"] == brokerage.connections(load.clients)
+    assert done["trade_result"] > 0 and done["data_maintenance"] == 3, done
+    figures, taken_back = summary["figures"], summary["scripts"][4]["rolled_back_in_all"]
+    under_way = figures["market_pending_trades"] + figures["market_waiting_limits"]
+    assert under_way == done["trade_order"] - taken_back - done["trade_result"]
 
 
 def test_a_start_is_placed_by_our_clock() -> None:

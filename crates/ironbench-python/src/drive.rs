@@ -231,7 +231,7 @@ pub fn roles_of(plan: &Plan) -> ironbench_core::Result<Option<Roles>> {
     let Some(jobs) = &plan.jobs else { return Ok(None) };
     let unreadable = |error: serde_json::Error| Error::input("jobs of the drive plan", error.to_string());
     let Chooser::Brokerage(options) = Chooser::deserialize(jobs).map_err(unreadable)?;
-    Roles::new(*options, plan.clients, plan.seed).map(Some)
+    Roles::new(*options, plan.clients, plan.its_part(), plan.seed).map(Some)
 }
 
 fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> ironbench_core::Result<Outcome> {

@@ -163,7 +163,7 @@ class Builder:
         if engine.traits.protocols == ("library",) or not engine.can("scripts"):
             raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
         if not workload.in_parts(engine.name, choice.options):
-            cause = f"workload {workload.name} is not made of scripts that any client may run"
+            cause = f"workload {workload.name} is not made of scripts"
             raise InputError(field, cause, "leave it out")
         if not load.cluster:
             return

@@ -187,9 +187,8 @@ class Workload(ABC):
         return None
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
-        """Whether several processes can share its clients: any client may run any of its transactions."""
-        chosen = type(self).jobs is not Workload.jobs
-        return not (self.drives or chosen) and self.core_work(engine, options) is None
+        """Whether several processes can share its clients: what is made of scripts, whoever chooses among them."""
+        return not self.drives and self.core_work(engine, options) is None
 
     def drive(self, work: Work) -> Outcome:
         """Does one trial itself, where it `drives`. FailureError, EngineDiedError."""

@@ -23,7 +23,7 @@ pub trait Jobs: Sync {
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a>;
 
-    /// What it counted itself since the start, by name.
+    /// What it counted itself since the start, by name. Of several parts they are added up; of `…_max` the largest counts.
     fn figures(&self) -> BTreeMap<String, f64>;
 
     /// Name of the histogram of work that became due without a schedule: from then to its start.

@@ -80,6 +80,15 @@ fn add_columns(sum: &mut Columns, other: &Columns) {
     }
 }
 
+/// Of sources of jobs, each its own: a name says which of them do not add up.
+fn add_figures(sum: &mut BTreeMap<String, f64>, other: BTreeMap<String, f64>) {
+    for (name, value) in other {
+        let is_most = name.ends_with("_max");
+        let figure = sum.entry(name).or_default();
+        *figure = if is_most { figure.max(value) } else { *figure + value };
+    }
+}
+
 fn add_counts(sum: &mut BTreeMap<String, u64>, other: BTreeMap<String, u64>) {
     for (name, count) in other {
         *sum.entry(name).or_default() += count;
@@ -131,6 +140,8 @@ impl Summary {
         self.observer_backend_pids.extend(other.observer_backend_pids);
         self.threads += other.threads;
         self.clients += other.clients;
+        self.waiting_clients += other.waiting_clients;
+        add_figures(&mut self.figures, other.figures);
     }
 }
 
@@ -253,6 +264,20 @@ mod tests {
         (late.summary.aborted, late.summary.cause) = (true, "the server went away".to_owned());
         let sum = merged([Ok(outcome(&[vec![1]])), Ok(late)]).unwrap();
         assert!(sum.summary.aborted && sum.summary.cause == "the server went away");
+    }
+
+    #[test]
+    fn figures_of_sources_of_jobs_add_up_and_of_the_largest_ones_the_largest_stays() {
+        let of = |orders: f64, queue: f64| {
+            let mut one = outcome(&[vec![1]]);
+            let figures = [("market_pending_trades", orders), ("market_queue_max", queue)];
+            one.summary.figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
+            one.summary.waiting_clients = 2;
+            Ok(one)
+        };
+        let sum = merged([of(3.0, 7.0), of(4.0, 5.0)]).unwrap().summary;
+        assert_eq!((sum.figures["market_pending_trades"], sum.figures["market_queue_max"]), (7.0, 7.0));
+        assert_eq!(sum.waiting_clients, 4);
     }
 
     #[test]

@@ -138,8 +138,8 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
         _ => {}
     }
     if let Some(part) = plan.part {
-        if plan.jobs.is_some() || plan.work.is_some() {
-            return bad("drive plan", "only scripts that weights choose can be driven in parts".to_owned());
+        if plan.work.is_some() {
+            return bad("drive plan", "only scripts can be driven in parts".to_owned());
         }
         if part.number >= part.of || part.first_client + plan.clients > part.all_clients {
             return bad("drive plan", format!("there is no part {} of {}", part.number, part.of));

@@ -53,6 +53,20 @@ pub struct Part {
     pub all_clients: usize,
 }
 
+impl Part {
+    /// The only one, of so many clients.
+    pub fn whole(clients: usize) -> Self {
+        Self { number: 0, of: 1, first_client: 0, all_clients: clients }
+    }
+}
+
+impl Plan {
+    /// Which part of a trial it drives: all of it unless it says so.
+    pub fn its_part(&self) -> Part {
+        self.part.unwrap_or(Part::whole(self.clients))
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Engine {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::crew::Orders;
 use super::jobs::{Jobs, Next, Role};
-use super::plan::Plan;
+use super::plan::{Part, Plan};
 use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
@@ -55,22 +55,46 @@ pub struct Clients<'p> {
     jobs: Option<&'p dyn Jobs>,
     seeds: Seeds,
     seed: u64,
-    /// Clients of other parts before those of this one.
-    first: usize,
+    places: Places,
     max_tries: u32,
+}
+
+/// Where the clients of a drive stand among those of all its parts: first those of the plans, then those that wait.
+struct Places {
+    clients: usize,
+    part: Part,
+}
+
+impl Places {
+    fn new(plan: &Plan) -> Self {
+        Self { clients: plan.clients, part: plan.its_part() }
+    }
+
+    /// Parts take turns with clients that wait: no part knows how many others have.
+    fn of(&self, client: usize) -> usize {
+        let Part { number, of, first_client, all_clients } = self.part;
+        client.checked_sub(self.clients).map_or(first_client + client, |waiting| all_clients + of * waiting + number)
+    }
+
+    /// With so many that wait in this part.
+    fn all(&self, waiting: usize) -> usize {
+        self.part.all_clients + self.part.of * waiting
+    }
 }
 
 impl<'p> Clients<'p> {
     pub fn new(program: &'p Program, orders: &'p Orders) -> Self {
-        let Plan { variables, seed, max_tries, part, .. } = orders.plan;
-        let (first, clients) = part.map_or((0, orders.clients()), |part| (part.first_client, part.all_clients));
-        let seeds = Seeds::new(*seed, clients, gives_default_seed(variables));
-        Self { program, variables, jobs: orders.jobs, seeds, seed: *seed, first, max_tries: *max_tries }
+        let Plan { variables, seed, max_tries, .. } = orders.plan;
+        let places = Places::new(orders.plan);
+        let waiting = orders.clients() - orders.plan.clients;
+        let seeds = Seeds::new(*seed, places.all(waiting), gives_default_seed(variables));
+        Self { program, variables, jobs: orders.jobs, seeds, seed: *seed, places, max_tries: *max_tries }
     }
 
     pub fn client(&self, client: usize) -> ScriptClient<'p> {
+        let place = self.places.of(client);
         let automatic = Automatic {
-            client_id: (self.first + client) as i64,
+            client_id: place as i64,
             default_seed: self.seeds.default_seed,
             random_seed: self.seed as i64,
             scale: 1,
@@ -78,8 +102,8 @@ impl<'p> Clients<'p> {
         ScriptClient {
             program: self.program,
             variables: Variables::new(self.program, self.variables, &automatic),
-            random: self.seeds.client(self.first + client),
-            choice: self.seeds.choice(self.first + client),
+            random: self.seeds.client(place),
+            choice: self.seeds.choice(place),
             role: self.jobs.map(|jobs| jobs.role(self.program, client)),
             claimed: None,
             script: 0,

@@ -8,7 +8,8 @@ use pgbench_script::{Program, Slot, Value, Variables};
 
 use super::{plan, script};
 use crate::drive::jobs::{Jobs, Next, Role};
-use crate::drive::plan::{Arrivals, Engine, Plan, Schedule, Stop};
+use crate::drive::merge::merged;
+use crate::drive::plan::{Arrivals, Engine, Part, Plan, Schedule, Stop};
 use crate::drive::script::{Action, Clients};
 use crate::drive::{Control, crew::Orders, crew::shares, drive};
 use crate::measure::{Tally, clock};
@@ -144,6 +145,41 @@ fn clients_that_wait_end_with_the_last_of_the_others() {
             assert!(!outcome.summary.aborted && outcome.summary.elapsed_s < 1.0);
         }
     }
+}
+
+#[test]
+fn each_part_of_a_trial_has_a_source_of_jobs_of_its_own_and_clients_that_wait() {
+    let part = |number| {
+        let (echo, control) = (Echo::new(2 - number), Control::new());
+        control.begin_at(1);
+        let part = Some(Part { number, of: 2, first_client: 2 * number, all_clients: 4 });
+        let plan = Plan { part, ..echo_plan(1, Stop::Transactions(50)) };
+        drive(&plan, Some(&echo), &control, &mut || true)
+    };
+    let summary = merged([part(0), part(1)]).unwrap().summary;
+    let done: Vec<_> = summary.scripts.iter().map(|script| script.completed).collect();
+    assert_eq!((done[0] + done[1], summary.clients, summary.waiting_clients), (200, 4, 3));
+    assert_eq!(summary.figures["answered"], done[2] as f64);
+}
+
+#[test]
+fn clients_of_all_parts_have_places_of_their_own() {
+    let places = |number: usize, waiting: usize| {
+        let echo = Echo::new(waiting);
+        let part = Some(Part { number, of: 3, first_client: 2 * number, all_clients: 6 });
+        let plan = Plan { part, ..echo_plan(1, Stop::Transactions(1)) };
+        let shares = shares(2 + waiting, 1);
+        let (control, at_work) = (Control::new(), AtomicUsize::new(2));
+        let orders = Orders { plan: &plan, jobs: Some(&echo), kinds: 1, shares, control: &control, at_work };
+        let source = script("plain", "SELECT :client_id;\n", 1);
+        let source = pgbench_script::Source { name: source.name, text: source.text, weight: 1 };
+        let program = Program::compile(&[source], &[("number".to_owned(), String::new())]).unwrap();
+        let (clients, id) = (Clients::new(&program, &orders), program.symbols.get("client_id").unwrap());
+        (0..2 + waiting).map(|client| clients.client(client).variables.value(id).unwrap()).collect::<Vec<_>>()
+    };
+    let all = [places(0, 3), places(1, 2), places(2, 2)].map(|of_part| format!("{of_part:?}"));
+    let expected = [vec![0, 1, 6, 9, 12], vec![2, 3, 7, 10], vec![4, 5, 8, 11]];
+    assert_eq!(all, expected.map(|ids| format!("{:?}", ids.into_iter().map(Value::Integer).collect::<Vec<_>>())));
 }
 
 #[test]

@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 
+use ironbench_core::drive::plan::Part;
+
 use super::inputs::Order;
 use crate::brokerage::market::{self, price_cents};
 use crate::brokerage::trades::delay_ms;
@@ -71,12 +73,30 @@ impl Curve {
 pub struct Counts {
     /// Orders at the market without a result.
     pub pending: usize,
-    /// Orders that wait for their price.
-    pub limits: usize,
+    /// Orders that wait for their price. An order of another process that a Market-Feed of this one sent to the market still
+    /// waits there, so it is taken off here: all processes together count each order once.
+    pub limits: i64,
     /// Most that were due and not begun at a time.
     pub longest: usize,
     /// Work that failed again and again.
     pub given_up: usize,
+}
+
+/// How orders are numbered: processes of load take turns.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    pub first: i64,
+    pub part: Part,
+}
+
+impl Numbers {
+    pub fn first_own(&self) -> i64 {
+        self.first + self.part.number as i64
+    }
+
+    fn is_own(&self, trade: i64) -> bool {
+        (trade - self.first_own()) % self.part.of as i64 == 0
+    }
 }
 
 /// Of one process of load. Instants are nanoseconds from the start of the trial.
@@ -103,11 +123,16 @@ pub struct Market {
     failed: VecDeque<(u64, Due)>,
     longest: usize,
     given_up: usize,
+    trades: Numbers,
+    /// Orders of other processes that a Market-Feed of this one has found.
+    of_others: usize,
 }
 
 impl Market {
-    pub fn new(curve: Curve, securities: u64, dice: Dice) -> Self {
+    pub fn new(curve: Curve, securities: u64, dice: Dice, trades: Numbers) -> Self {
         Self {
+            trades,
+            of_others: 0,
             curve,
             securities,
             dice,
@@ -132,7 +157,8 @@ impl Market {
             return;
         }
         if order.kind.is_market() {
-            return self.submit(order.trade, order.security, order.quantity, now);
+            self.submit(order.trade, order.security, order.quantity, now);
+            return;
         }
         let (falls, time_ms) = (order.kind.waits_for_fall(), self.curve.ms(now));
         let waits_ms = market::meets_in_ms(order.security, falls, order.limit_cents, time_ms);
@@ -140,14 +166,15 @@ impl Market {
         self.meets.push(Reverse((now + self.curve.ns(waits_ms), order.trade)));
     }
 
-    fn submit(&mut self, trade: i64, security: u64, quantity: i64, now: u64) {
+    /// False: it was, and has its answer coming.
+    fn submit(&mut self, trade: i64, security: u64, quantity: i64, now: u64) -> bool {
         if self.submitted.insert(trade, (security, quantity)).is_some() {
-            // It has its answer coming.
-            return;
+            return false;
         }
         let due = now + delay_ms(&mut self.dice) as u64 * MS;
         self.came += 1;
         self.delayed.push(Reverse((due, self.came, trade)));
+        true
     }
 
     /// What is due, or when to ask again.
@@ -219,11 +246,12 @@ impl Market {
         orders.sort_unstable();
         for (trade, security) in orders {
             let order = self.limits.remove(&trade);
-            if order.is_none() {
-                // Or another process of load has placed it.
+            let is_own = self.trades.is_own(trade);
+            if is_own && order.is_none() {
                 self.found_early.insert(trade);
             }
-            self.submit(trade, security, order.map_or(UNKNOWN_QUANTITY, |order| order.quantity), now);
+            let quantity = order.map_or(UNKNOWN_QUANTITY, |order| order.quantity);
+            self.of_others += usize::from(self.submit(trade, security, quantity, now) && !is_own);
         }
     }
 
@@ -249,7 +277,7 @@ impl Market {
     pub fn counts(&self) -> Counts {
         Counts {
             pending: self.submitted.len(),
-            limits: self.limits.len(),
+            limits: self.limits.len() as i64 - self.of_others as i64,
             longest: self.longest,
             given_up: self.given_up,
         }

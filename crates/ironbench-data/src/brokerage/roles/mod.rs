@@ -3,6 +3,9 @@
 //! Clients of the plan are customers: they share one deck. Further clients are the market's, and wait until a result or a
 //! batch of prices is due; the last one maintains data every minute. Where the plan wants the same final state each time,
 //! one client does everything, and time is what it has done.
+//!
+//! A trial in parts has as many processes of load: each has a deck, a market and numbers of trades of its own, and the first
+//! maintains the data. A Market-Feed may find orders of another process; the market that it tells of them answers.
 
 mod deck;
 mod inputs;
@@ -17,6 +20,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use ironbench_core::drive::jobs::{Jobs, Role};
+use ironbench_core::drive::plan::Part;
 use ironbench_core::{Error, Result};
 use pgbench_script::Program;
 use serde::Deserialize;
@@ -28,7 +32,7 @@ use crate::Generator;
 use crate::dice::Dice;
 use deck::{Deck, Kind};
 use inputs::{Activity, Times};
-use market::{Curve, Market};
+use market::{Curve, Market, Numbers};
 use person::{Duty, Person};
 pub use sheet::NAMES as VARIABLES;
 use sheet::NAMES;
@@ -43,7 +47,7 @@ const STEP_NS: u64 = 10_000_000;
 pub struct Options {
     /// What was loaded.
     pub data: Generator,
-    /// None: one for four customers.
+    /// Of all parts together. None: one for four customers.
     #[serde(default)]
     pub market_clients: Option<usize>,
     /// One client does everything, one after the other: the same seed gives the same final state.
@@ -114,6 +118,7 @@ pub struct Roles {
     options: Options,
     seed: u64,
     customers: usize,
+    part: Part,
     activity: Activity,
     clock: Clock,
     curve: Curve,
@@ -123,11 +128,11 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// For `clients` customers.
+    /// For `clients` customers, those of this part.
     ///
     /// # Errors
     /// Input: these options make no sense.
-    pub fn new(options: Options, clients: usize, seed: u64) -> Result<Self> {
+    pub fn new(options: Options, clients: usize, part: Part, seed: u64) -> Result<Self> {
         let Generator::Brokerage(brokerage) = options.data.clone() else {
             return Err(Error::input("data of the roles", "they are not the brokerage's"));
         };
@@ -135,20 +140,22 @@ impl Roles {
         if !positive(options.maintenance_s) || !positive(options.price_period_s) {
             return Err(Error::input("roles of the brokerage", "a period is not above zero seconds"));
         }
-        if options.alone && clients != 1 {
+        if options.alone && part.all_clients != 1 {
             return Err(Error::input("roles of the brokerage", "who does everything alone is one client"));
         }
         let curve = Curve { start_ms: inputs::morning(&brokerage), speed: quarter_hour() / options.price_period_s };
         let initial = brokerage.load_units() * TRADES_PER_DAY * brokerage.days;
-        let delays = Dice::new(seed, Purpose::Delays as u64, 0);
+        let delays = Dice::new(seed, Purpose::Delays as u64, part.number as u64);
+        let trades = Numbers { first: options.first_trade.unwrap_or(trade_id(initial)), part };
         Ok(Self {
             activity: Activity::new(),
             clock: if options.alone { Clock::Stepped(AtomicU64::new(0)) } else { Clock::Running(OnceLock::new()) },
             curve,
             deck: OnceLock::new(),
-            next_trade: AtomicI64::new(options.first_trade.unwrap_or(trade_id(initial))),
-            market: Mutex::new(Market::new(curve, brokerage.securities(), delays)),
+            next_trade: AtomicI64::new(trades.first_own()),
+            market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
+            part,
             brokerage,
             options,
             seed,
@@ -159,8 +166,34 @@ impl Roles {
         self.market.lock().expect("no thread panics while it holds the market")
     }
 
+    fn all_market_clients(&self) -> usize {
+        self.options.market_clients.unwrap_or(self.part.all_clients / 4).max(1)
+    }
+
+    /// This part's share, as even as can be; a market without a client would answer nobody.
     fn market_clients(&self) -> usize {
-        self.options.market_clients.unwrap_or(self.customers / 4).max(1)
+        let (all, Part { number, of, .. }) = (self.all_market_clients(), self.part);
+        (all * (number + 1) / of - all * number / of).max(1)
+    }
+
+    /// Only the first part maintains the data: all parts are one house.
+    fn maintenance_clients(&self) -> usize {
+        usize::from(self.part.number == 0)
+    }
+
+    /// What tells the inputs of a client apart from those of others, in whatever part it is.
+    fn place(&self, client: usize) -> u64 {
+        let place = match self.duty(client) {
+            Duty::Customer | Duty::Everything => self.part.first_client + client,
+            // The market draws no inputs.
+            Duty::Market | Duty::Maintenance => self.part.all_clients + self.all_market_clients(),
+        };
+        place as u64
+    }
+
+    /// The number of the next order.
+    fn trade(&self) -> i64 {
+        self.next_trade.fetch_add(self.part.of as i64, Relaxed)
     }
 
     fn times(&self, at: u64) -> Times {
@@ -196,7 +229,7 @@ impl Jobs for Roles {
     }
 
     fn waiting_clients(&self) -> usize {
-        if self.options.alone { 0 } else { self.market_clients() + 1 }
+        if self.options.alone { 0 } else { self.market_clients() + self.maintenance_clients() }
     }
 
     fn check(&self, program: &Program) -> Result<()> {
@@ -208,7 +241,7 @@ impl Jobs for Roles {
                 return Err(Error::input(format!("script {}", Kind::TradeOrder.name()), cause));
             }
         }
-        let deck = Deck::new(there, Dice::new(self.seed, Purpose::Deck as u64, 0));
+        let deck = Deck::new(there, Dice::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
         if deck.is_empty() {
             return Err(Error::input("scripts", "none is a transaction that customers of the brokerage ask for"));
         }
@@ -223,10 +256,10 @@ impl Jobs for Roles {
     fn figures(&self) -> BTreeMap<String, f64> {
         let counts = self.market().counts();
         let figures = [
-            ("market_pending_trades", counts.pending),
+            ("market_pending_trades", counts.pending as i64),
             ("market_waiting_limits", counts.limits),
-            ("market_queue_max", counts.longest),
-            ("market_given_up", counts.given_up),
+            ("market_queue_max", counts.longest as i64),
+            ("market_given_up", counts.given_up as i64),
         ];
         figures.map(|(name, value)| (name.to_owned(), value as f64)).into()
     }

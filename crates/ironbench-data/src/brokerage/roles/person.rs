@@ -1,7 +1,6 @@
 //! What one client does: its next transaction with inputs, and what follows from the end of its last one.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering::Relaxed;
 
 use ironbench_core::drive::jobs::{Next, Role};
 use pgbench_script::{Program, Variables};
@@ -54,7 +53,7 @@ pub(super) struct Person<'a> {
 
 impl<'a> Person<'a> {
     pub(super) fn new(roles: &'a Roles, program: &Program, client: usize) -> Self {
-        let dice = Dice::new(roles.seed, Purpose::Inputs as u64, client as u64);
+        let dice = Dice::new(roles.seed, Purpose::Inputs as u64, roles.place(client));
         Self {
             roles,
             duty: roles.duty(client),
@@ -84,7 +83,7 @@ impl<'a> Person<'a> {
             Kind::SecurityDetail => inputs.security_detail(sheet),
             Kind::TradeLookup => inputs.trade_lookup(sheet),
             Kind::TradeOrder => {
-                let trade = roles.next_trade.fetch_add(1, Relaxed);
+                let trade = roles.trade();
                 let (order, roll_back) = inputs.trade_order(trade, roles.times(at), sheet);
                 self.hand = Hand::Order(order, roll_back);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ironbench_core::drive::plan::{Engine, OnError, Plan, Schedule, ScriptSource, Stop};
+use ironbench_core::drive::plan::{Engine, OnError, Part, Plan, Schedule, ScriptSource, Stop};
 use ironbench_core::drive::{Control, Outcome, drive};
 use pgbench_script::{Automatic, Given, Source, Value, Variables};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use super::super::population;
 use super::super::tests::fits;
 use super::inputs::{Inputs, Order};
 use super::market::{Entry, Work};
-use super::person::TABLES;
+use super::person::{Duty, TABLES};
 use super::sheet::{Sheet, Slots};
 use super::*;
 use crate::row::Phrase;
@@ -58,7 +58,8 @@ fn trial(clients: usize, stop: Stop, more: &str) -> (Roles, Outcome) {
         observers: Vec::new(),
         part: None,
     };
-    let roles = Roles::new(options(&format!(", \"no_data\": true{more}")), clients, plan.seed).unwrap();
+    let roles =
+        Roles::new(options(&format!(", \"no_data\": true{more}")), clients, plan.its_part(), plan.seed).unwrap();
     let outcome = drive(&plan, Some(&roles), &Control::new(), &mut || true).unwrap();
     (roles, outcome)
 }
@@ -79,7 +80,7 @@ fn held(variables: &Variables, program: &Program, name: &str) -> String {
 /// The inputs of so many transactions of one kind: for each, the named variables.
 fn drawn<const N: usize>(kind: Kind, count: usize, names: [&str; N]) -> Vec<[String; N]> {
     let program = full();
-    let roles = Roles::new(options(""), 1, 3).unwrap();
+    let roles = Roles::new(options(""), 1, Part::whole(1), 3).unwrap();
     let mut inputs = Inputs::new(&roles.brokerage, &roles.activity, Dice::new(3, Purpose::Inputs as u64, 0));
     let (slots, mut phrase) = (Slots::of(&program), Phrase::default());
     let mut variables = Variables::new(&program, &[], &Automatic::default());
@@ -229,7 +230,11 @@ fn what_is_no_symbol_has_no_security() {
 }
 
 fn market() -> Market {
-    Market::new(Curve { start_ms: 0, speed: 1.0 }, 685, Dice::new(1, 1, 1))
+    market_of(Part::whole(1))
+}
+
+fn market_of(part: Part) -> Market {
+    Market::new(Curve { start_ms: 0, speed: 1.0 }, 685, Dice::new(1, 1, 1), Numbers { first: 1, part })
 }
 
 fn order(trade: i64, kind: OrderKind, limit_cents: i64) -> Order {
@@ -342,6 +347,59 @@ fn orders_that_a_feed_found_are_answered_once_and_in_the_same_order_however_it_n
 }
 
 #[test]
+fn an_order_that_the_feed_of_another_process_found_is_answered_there_and_counted_once() {
+    let part = |number| Part { number, of: 2, first_client: number, all_clients: 2 };
+    let (mut ours, mut theirs) = (market_of(part(0)), market_of(part(1)));
+    let told = |trade: i64| format!("{trade} {} 21.00", Symbol::of(7).as_str());
+    let under_way = |one: &Market, other: &Market| {
+        let (one, other) = (one.counts(), other.counts());
+        (one.pending as i64 + one.limits) + (other.pending as i64 + other.limits)
+    };
+    // Numbers begin at 1 and processes take turns: even ones are theirs.
+    theirs.place(order(2, OrderKind::LimitBuy, 2100), 0);
+    theirs.place(order(4, OrderKind::LimitBuy, 2100), 0);
+    ours.place(order(3, OrderKind::LimitBuy, 2100), 0);
+    assert_eq!(under_way(&ours, &theirs), 3);
+    ours.fed(&format!("{}, {}, {}", told(2), told(2), told(3)), 1);
+    assert_eq!(under_way(&ours, &theirs), 3);
+    // The last one is found before its client has heard of it.
+    ours.fed(&told(6), 2);
+    theirs.place(order(6, OrderKind::LimitBuy, 2100), 3);
+    assert_eq!(under_way(&ours, &theirs), 4);
+    let mut done = answered(&mut ours, 10 * SECOND).0;
+    done.sort_unstable();
+    assert_eq!((done, under_way(&ours, &theirs)), (vec![2, 3, 6], 1));
+}
+
+#[test]
+fn parts_share_the_market_and_number_their_orders_apart_and_the_first_maintains_the_data() {
+    let part = |number| Part { number, of: 3, first_client: [0, 1, 3][number], all_clients: 5 };
+    let options = || options(r#", "market_clients": 5, "first_trade": 100"#);
+    let parts: Vec<_> =
+        (0..3).map(|number| Roles::new(options(), [1, 2, 2][number], part(number), 1).unwrap()).collect();
+    let whole = Roles::new(options(), 5, Part::whole(5), 1).unwrap();
+    assert_eq!(parts.iter().map(Jobs::waiting_clients).sum::<usize>(), whole.waiting_clients());
+    assert_eq!(parts.iter().map(Roles::market_clients).collect::<Vec<_>>(), [1, 2, 2]);
+    let trades: BTreeSet<i64> = parts.iter().flat_map(|roles| (0..4).map(|_| roles.trade())).collect();
+    assert_eq!(trades, (100..112).collect());
+    let duties = |roles: &Roles| {
+        let clients = roles.customers + roles.waiting_clients();
+        (0..clients).map(|client| (roles.duty(client), roles.place(client))).collect::<Vec<_>>()
+    };
+    let mut drawn: Vec<_> = parts.iter().flat_map(duties).filter(|(duty, _)| *duty != Duty::Market).collect();
+    drawn.sort_by_key(|(_, place)| *place);
+    // Each draws as it would in a trial of one process.
+    assert_eq!(drawn, duties(&whole).into_iter().filter(|(duty, _)| *duty != Duty::Market).collect::<Vec<_>>());
+    let decks = parts.iter().map(|roles| {
+        roles.check(&full()).unwrap();
+        let mut deck = roles.deck.get().unwrap().lock().unwrap();
+        (0..890).map(|_| deck.draw()).collect::<Vec<_>>()
+    });
+    let decks: Vec<_> = decks.collect();
+    assert!(decks[0] != decks[1] && decks[1] != decks[2]);
+}
+
+#[test]
 fn a_hundred_thousand_transactions_have_the_mix_of_the_standard() {
     let (_, outcome) = trial(1, Stop::Transactions(100_000), r#", "alone": true, "price_period_s": 10"#);
     let done = done(&outcome);
@@ -395,14 +453,15 @@ fn customers_ask_and_the_market_answers_while_the_trial_runs() {
 #[test]
 fn roles_that_cannot_be_played_are_refused() {
     let refused = |more: &str, clients, names: &[&str]| {
-        let roles = Roles::new(options(more), clients, 1).and_then(|roles| roles.check(&program(names)));
+        let roles =
+            Roles::new(options(more), clients, Part::whole(clients), 1).and_then(|roles| roles.check(&program(names)));
         roles.unwrap_err().to_string()
     };
     assert!(refused("", 1, &["trade_order", "market_feed"]).contains("trade_result"));
     assert!(refused("", 1, &["data_maintenance"]).contains("customers of the brokerage"));
     assert!(refused(r#", "alone": true"#, 2, &["trade_status"]).contains("one client"));
     assert!(refused(r#", "maintenance_s": 0"#, 2, &["trade_status"]).contains("above zero"));
-    let roles = Roles::new(options(""), 4, 1).unwrap();
+    let roles = Roles::new(options(""), 4, Part::whole(4), 1).unwrap();
     assert!(roles.check(&program(&["trade_status"])).is_ok());
     assert!(serde_json::from_str::<Options>(&format!("{{\"data\": {DATA}, \"other\": 1}}")).is_err());
 }
