@@ -54,11 +54,11 @@ class MistakesError(InputError):
 
 def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
     """What every check returns. InputError: the mistake that one of them found, or the first of each subject."""
-    found: list[T] = []
+    values: list[T] = []
     mistakes: dict[str, InputError] = {}
     for check in checks:
         try:
-            found.append(check())
+            values.append(check())
         except MistakesError as error:
             for one in error.mistakes:
                 mistakes.setdefault(one.subject, one)
@@ -68,7 +68,7 @@ def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
         raise MistakesError(list(mistakes.values()))
     if mistakes:
         raise next(iter(mistakes.values()))
-    return found
+    return values
 
 
 class FailureError(IronbenchError):

@@ -41,8 +41,8 @@ def seconds(subject: str, written: str | float) -> float:
 def size(subject: str, written: str | float) -> int:
     """`512MB` (10⁶), `2GiB` (2³⁰), `64K` (2¹⁰) as bytes; a bare number is bytes. InputError."""
     factors = _ANY_CASE | {"": 1.0}
-    found = _read(subject, written, factors, "a size", "write for example 512MB (10⁶) or 2GiB (2³⁰)", True)
-    return int(min(found, 2.0**200))
+    value = _read(subject, written, factors, "a size", "write for example 512MB (10⁶) or 2GiB (2³⁰)", True)
+    return int(min(value, 2.0**200))
 
 
 def figure(subject: str, written: object) -> float | int | bool:

@@ -158,15 +158,15 @@ def _alike(texts: Sequence[str]) -> list[tuple[str, int]]:
     by_statement: dict[str, list[str]] = {}
     for text in texts:
         by_statement.setdefault(_NUMBER.sub("#", text.partition(": ")[0]), []).append(text)
-    found = []
+    groups = []
     for same in by_statement.values():
         if len({_NUMBER.sub("#", text) for text in same}) == 1:
-            found.append((_merged(same), len(same)))
+            groups.append((_merged(same), len(same)))
             continue
         statements, _, lists = zip(*(text.partition(": ") for text in same), strict=True)
         whole = f"{_merged(statements)}: {_parts(lists)}"
-        found.append((whole, len(same)))
-    return found
+        groups.append((whole, len(same)))
+    return groups
 
 
 def _parts(lists: Sequence[str]) -> str:

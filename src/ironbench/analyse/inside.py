@@ -60,12 +60,12 @@ class OtherPlan:
 
 def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Use, ...]:
     """`groups`: name and comparable trials; those of which the server said nothing are left out."""
-    found = []
+    uses = []
     for name, records in groups:
         told = [(record, inside) for record in records if (inside := archive.inside(record.id))]
         if told:
-            found.append(_use(name, told))
-    return tuple(found)
+            uses.append(_use(name, told))
+    return tuple(uses)
 
 
 def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:

@@ -204,7 +204,7 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Itera
         level = LEVEL / share
         low, high = one.interval(level)
         matters = one.p <= level
-        found = errors_found(one.freedom, LEVEL / len(estimates)) * likely_spread(one.error, one.freedom + 1)
+        least = errors_found(one.freedom, LEVEL / len(estimates)) * likely_spread(one.error, one.freedom + 1)
         yield Screened(
             name=factor.name,
             first=factor.levels[0],
@@ -218,7 +218,7 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Itera
             p=p,
             matters=matters,
             better=(factor.levels[-1] if (one.effect > 0) == higher else factor.levels[0]) if matters else "",
-            detectable=math.expm1(min(found, _MOST)),
+            detectable=math.expm1(min(least, _MOST)),
             blocks=tuple(math.exp(effects[place]) for effects in by_block if effects is not None),
         )
 
@@ -228,12 +228,12 @@ def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:
     pairs = sorted(trials.differences(block))
     if len(pairs) < len(trials.signs):
         return None
-    found: screening.Matrix = trials.signs.T @ np.array([value for _, value in pairs]) / len(pairs)
-    return found
+    effects: screening.Matrix = trials.signs.T @ np.array([value for _, value in pairs]) / len(pairs)
+    return effects
 
 
 def _interaction(trials: _Trials, names: Sequence[str]) -> Interaction | None:
-    found = screening.interplay(trials.signs, trials.means())
-    if found is None or found.p > _CHANCE:
+    strongest = screening.interplay(trials.signs, trials.means())
+    if strongest is None or strongest.p > _CHANCE:
         return None
-    return Interaction(found.p, tuple(f"{names[a]} × {names[b]}" for a, b in found.strongest), found.ratio)
+    return Interaction(strongest.p, tuple(f"{names[a]} × {names[b]}" for a, b in strongest.strongest), strongest.ratio)

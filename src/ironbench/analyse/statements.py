@@ -63,7 +63,7 @@ def times(
     pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
     keys = _shown(pooled.values())
     compared = paired_ratios if in_blocks else unpaired_ratios
-    found = []
+    times = []
     for name, trials in timed.items():
         own = () if trials is baseline else compared(_means(trials), _means(baseline))
         ratios = {one.query: one for one in own}
@@ -71,8 +71,8 @@ def times(
         statements = (
             _timed(pooled[name][key], ratios.get(key), answers) if key in pooled[name] else None for key in keys
         )
-        found.append(Times(name, tuple(statements)))
-    return tuple(found)
+        times.append(Times(name, tuple(statements)))
+    return tuple(times)
 
 
 def _all(record: Record, archive: Archive) -> Sequence[Statement]:
@@ -83,12 +83,12 @@ def _all(record: Record, archive: Archive) -> Sequence[Statement]:
 def _by_key(statements: Sequence[Statement]) -> dict[str, Statement]:
     """By what makes it the same command in another script: the n-th with this text in a file of this name."""
     seen: Counter[str] = Counter()
-    found = {}
+    by_key = {}
     for one in statements:
         name = f"{_file(one.script)}\t{one.text}"
         seen[name] += 1
-        found[f"{name}\t{seen[name]}"] = one
-    return found
+        by_key[f"{name}\t{seen[name]}"] = one
+    return by_key
 
 
 def _file(script: str) -> str:

@@ -381,11 +381,11 @@ def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
     if any(record.purpose == "confirmation" for record in records):
         answers = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
         notes += [f"The search found: {answer}." for answer in answers]
-        found = {"peak" if load.rate is None else "rate" for load in loads}
+        kinds = {"peak" if load.rate is None else "rate" for load in loads}
         notes += [
             f"The {what} was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
             "several noisy numbers is too high by nature."
-            for what in sorted(found)
+            for what in sorted(kinds)
         ]
     if any(record.budget.emulation > 0 for record in records):
         most = max(record.budget.emulation for record in records)

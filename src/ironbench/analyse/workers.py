@@ -41,15 +41,15 @@ class Workers:
 
 def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Workers, ...]:
     """`groups`: name and trials; those without workers are left out."""
-    found = []
+    workers = []
     for name, records in groups:
         trials = [one for record in records if (one := archive.workers(record.id))]
         if trials:
             numbers = sorted({worker.number for one in trials for worker in one})
             by_number = [[worker for one in trials for worker in one if worker.number == number] for number in numbers]
             spread_s = max(worker.start_s for one in trials for worker in one)
-            found.append(Workers(name, len(trials), tuple(map(_share, by_number)), spread_s))
-    return tuple(found)
+            workers.append(Workers(name, len(trials), tuple(map(_share, by_number)), spread_s))
+    return tuple(workers)
 
 
 def _share(each: Sequence[Worker]) -> Share:

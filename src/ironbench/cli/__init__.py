@@ -78,8 +78,8 @@ def program(verbs: Iterable[str]) -> typer.Typer:
 def _verb(name: str) -> Callable[..., int] | typer.Typer:
     module = import_module(f"ironbench.cli.{name}")
     function = "list_" if name == "list" else name
-    found: Callable[..., int] | typer.Typer = getattr(module, "app", None) or getattr(module, function)
-    return found
+    verb: Callable[..., int] | typer.Typer = getattr(module, "app", None) or getattr(module, function)
+    return verb
 
 
 def _unread() -> int:
@@ -129,9 +129,9 @@ def _mistake(error: Exception) -> int:
         Printer().say(str(error))
         return 2
     if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:
-        found: IronbenchError | None = unwritten(error)  # the parser writes its pages itself
+        told: IronbenchError | None = unwritten(error)  # the parser writes its pages itself
     else:
-        found = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
-    found = found or unforeseen(error)
-    Printer().error(found)
-    return found.exit_code
+        told = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
+    told = told or unforeseen(error)
+    Printer().error(told)
+    return told.exit_code

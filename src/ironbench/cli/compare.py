@@ -61,15 +61,15 @@ def compare(
         raise InputError(b, cause, "name two systems, or two series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
-    found = analysis.compare(Subject(a, tuple(records_a)), Subject(b, tuple(records_b)), known, tuple(derived), store)
+    result = analysis.compare(Subject(a, tuple(records_a)), Subject(b, tuple(records_b)), known, tuple(derived), store)
     if json:
         from ironbench.report.comparison import document
 
-        Printer().data(document(found, pairs))
+        Printer().data(document(result, pairs))
     else:
         from ironbench.report.comparison import text
 
-        Printer().data(text(found, everything, pairs))
+        Printer().data(text(result, everything, pairs))
     return 0
 
 

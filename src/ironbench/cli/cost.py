@@ -51,9 +51,9 @@ def cost(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    found = compared(selection or (), target, systems, prices or (), currency, results)
+    result = compared(selection or (), target, systems, prices or (), currency, results)
     printer = Printer()
-    printer.data(report.document(found) if json else report.text(found, printer.width()))
+    printer.data(report.document(result) if json else report.text(result, printer.width()))
     return 0
 
 
@@ -79,10 +79,10 @@ def compared(
     machines = {key: store.machine(key) for key in dict.fromkeys(map(machine_of, trials))}
     if declared and selection:
         declared = _in_order(declared, list(records))
-    found = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
+    result = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
     without = {} if wanted else leaderboard.without_peak(rows)
     notes = (f"No score of {label}: {why}." for label, why in without.items())
-    return replace(found, notes=(*found.notes, *notes), derived=tuple(sorted(sentences(trials).values())))
+    return replace(result, notes=(*result.notes, *notes), derived=tuple(sorted(sentences(trials).values())))
 
 
 def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:

@@ -135,16 +135,18 @@ def _shown(text: str, capacity: str, files: tuple[str, ...], json: bool) -> int:
     lone = known.get(text.strip().lower())
     is_controller = lone is not None and lone.kind == "controller"
     normal = text.strip().lower() if is_controller else known_models.normal(text, files)
-    found = () if is_controller else seen(normal, core, size)
+    seen_by = () if is_controller else seen(normal, core, size)
     parts = [model for name, model in known.items() if name in _names(normal)]
     printer = Printer()
     if json:
         printer.data(
-            encoded({"device": normal, "models": [_document(one) for one in parts], "seen": [asdict(s) for s in found]})
+            encoded(
+                {"device": normal, "models": [_document(one) for one in parts], "seen": [asdict(s) for s in seen_by]}
+            )
         )
         return 0
     pages = [_page(model, printer.width()) for model in parts]
-    pages += [_seen(normal, found, printer.width())] if found else []
+    pages += [_seen(normal, seen_by, printer.width())] if seen_by else []
     printer.data("\n\n".join(pages))
     return 0
 
@@ -202,17 +204,17 @@ def _replayed(
     size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
     answering_ns = recorded.processors.answering_ns() if emulated and recorded.processors else 0
-    found = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
+    prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
     printer = Printer()
     if json:
-        printer.data(encoded(_prediction(found)))
+        printer.data(encoded(_prediction(prediction)))
     else:
-        printer.data(_told(found, printer.width()))
+        printer.data(_told(prediction, printer.width()))
     return 0
 
 
-def _prediction(found: replays.Prediction) -> dict[str, Any]:
-    plain = {name: getattr(found, name) for name in found.__slots__ if name not in ("latencies",)}
+def _prediction(prediction: replays.Prediction) -> dict[str, Any]:
+    plain = {name: getattr(prediction, name) for name in prediction.__slots__ if name not in ("latencies",)}
     latencies = [
         {
             "op": one.op,
@@ -220,7 +222,7 @@ def _prediction(found: replays.Prediction) -> dict[str, Any]:
             "recorded": _quantiles(one.recorded),
             "predicted": _quantiles(one.predicted),
         }
-        for one in found.latencies
+        for one in prediction.latencies
     ]
     return plain | {"latencies": latencies}
 
@@ -230,22 +232,24 @@ def _quantiles(histogram: Any) -> dict[str, float]:
     return {"mean_s": histogram.mean_s, "p50_s": p50, "p99_s": p99, "p999_s": p999, "max_s": histogram.max_s}
 
 
-def _told(found: replays.Prediction, width: int | None) -> str:
-    held = "the work and its think times held" if found.closed else "the arrivals held"
+def _told(prediction: replays.Prediction, width: int | None) -> str:
+    held = "the work and its think times held" if prediction.closed else "the arrivals held"
     lines = [
-        f"{counted(found.ios, 'I/O')}, {quantity(found.read_bytes, 'bytes')} read and "
-        f"{quantity(found.written_bytes, 'bytes')} written, on {found.model}; {held}",
-        f"recorded {quantity(found.recorded_s, 's')}, "
-        f"predicted {quantity(found.predicted_s, 's')} ({times(found.ratio)})",
+        f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "
+        f"{quantity(prediction.written_bytes, 'bytes')} written, on {prediction.model}; {held}",
+        f"recorded {quantity(prediction.recorded_s, 's')}, "
+        f"predicted {quantity(prediction.predicted_s, 's')} ({times(prediction.ratio)})",
     ]
-    if found.closed:
-        lines.append(f"of that at least {quantity(found.thinking_s, 's')} is the program's own time")
-    if found.cores:
-        cores = counted(found.cores, "core")
-        lines.append(f"computing takes {quantity(found.computing_s, 's')} of CPU, and there are {cores} as recorded")
-    if found.host_cpu_s:
-        lines.append(f"the device's driver would take {quantity(found.host_cpu_s, 's')} of CPU")
-    rows = [(one, kind, getattr(one, kind)) for one in found.latencies for kind in ("recorded", "predicted")]
+    if prediction.closed:
+        lines.append(f"of that at least {quantity(prediction.thinking_s, 's')} is the program's own time")
+    if prediction.cores:
+        cores = counted(prediction.cores, "core")
+        lines.append(
+            f"computing takes {quantity(prediction.computing_s, 's')} of CPU, and there are {cores} as recorded"
+        )
+    if prediction.host_cpu_s:
+        lines.append(f"the device's driver would take {quantity(prediction.host_cpu_s, 's')} of CPU")
+    rows = [(one, kind, getattr(one, kind)) for one in prediction.latencies for kind in ("recorded", "predicted")]
     columns = [
         Column("operation", tuple(one.op for one, _, _ in rows)),
         Column("latency", tuple(kind for _, kind, _ in rows)),
@@ -254,5 +258,5 @@ def _told(found: replays.Prediction, width: int | None) -> str:
         Column("99th percentile", tuple(quantity(h.quantile(0.99), "s") for _, _, h in rows), right=True),
         Column("longest", tuple(quantity(h.max_s, "s") for _, _, h in rows), right=True),
     ]
-    doubts = [f"out of range: {doubt}" for doubt in found.out_of_range]
+    doubts = [f"out of range: {doubt}" for doubt in prediction.out_of_range]
     return "\n".join([*lines, "", fitted(columns, width)[0].rstrip(), *([""] if doubts else []), *doubts])

@@ -115,20 +115,20 @@ def _meant(name: str) -> register.Entry:
     """Entry of what `device mount` mounted there, or of that model. InputError: there is none, or several."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
-    found = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
-    if not found and arrange.is_expression(name):
+    matching = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
+    if not matching and arrange.is_expression(name):
         with contextlib.suppress(InputError):  # a model of one's own that is not known now: as it is written
             name = expression.normal("device", name)
-        found = [entry for entry, model in mounted if model == name]
-    if len(found) > 1:
-        places = ", ".join(entry.data for entry in found)
-        raise InputError(name, f"{len(found)} devices of that model are mounted", f"say which one: {places}")
+        matching = [entry for entry, model in mounted if model == name]
+    if len(matching) > 1:
+        places = ", ".join(entry.data for entry in matching)
+        raise InputError(name, f"{len(matching)} devices of that model are mounted", f"say which one: {places}")
     known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
-    if not found:
+    if not matching:
         raise InputError(
             name, "`device mount` mounted nothing there or of that model", f"mounted: {known}" if known else ""
         )
-    return found[0]
+    return matching[0]
 
 
 def _order(entry: register.Entry) -> dict[str, Any]:

@@ -41,13 +41,13 @@ def lead(
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"stands for the same records as {a}", "name two systems")
-    found = analysis.leads(a, first, b, second, Archives([one.store for one in sides]), margin)
+    leads = analysis.leads(a, first, b, second, Archives([one.store for one in sides]), margin)
     printer = Printer()
     if output:
-        _write(output, found)
+        _write(output, leads)
         printer.data(output)
     else:
-        printer.data(report.document(found) if json else report.text(found))
+        printer.data(report.document(leads) if json else report.text(leads))
     return 0
 
 
@@ -58,7 +58,7 @@ _FORMATS: dict[str, Callable[[Leads], bytes]] = {
 }
 
 
-def _write(output: str, found: Leads) -> None:
+def _write(output: str, leads: Leads) -> None:
     """InputError: no such format or directory; FailureError: it cannot be written."""
     path = Path(output)
     render = _FORMATS.get(path.suffix.lower())
@@ -67,6 +67,6 @@ def _write(output: str, found: Leads) -> None:
     if not path.absolute().parent.is_dir():
         raise InputError(f"-o {output}", "is in no directory that exists", "make it first, or name another place")
     try:
-        path.write_bytes(render(found))
+        path.write_bytes(render(leads))
     except OSError as error:
         raise FailureError(output, error.strerror or str(error), "name another place") from error

@@ -44,9 +44,9 @@ def leaderboard(
     ] = "ironbench-results",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> int:
-    found = rankings(name, per, sort, licence, prices or (), results)
+    boards = rankings(name, per, sort, licence, prices or (), results)
     printer = Printer()
-    printer.data(report.document(found) if json else report.text(found, printer.width()))
+    printer.data(report.document(boards) if json else report.text(boards, printer.width()))
     return 0
 
 
@@ -71,9 +71,9 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
     if licence:
         sheet.licence(licence)
     boards = [published.get(one) for one in published.names() if name in ("", one)]
-    found = [analysis.published(board, order, sheet, licence) for board in boards]
-    found += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
-    if not found:
+    ranked = [analysis.published(board, order, sheet, licence) for board in boards]
+    ranked += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
+    if not ranked:
         rows = [row for row in Store(Path(results)).listed() if row.workload == name]
         if why := analysis.without_peak(rows):
             cause = "; ".join(f"{label}: {text}" for label, text in why.items())
@@ -83,7 +83,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         raise InputError(
             f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
         )
-    return found
+    return ranked
 
 
 def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
@@ -91,11 +91,11 @@ def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: 
     store = Store(Path(results))
     rows = [row for row in store.listed() if row.workload in names]
     records = store.records(analysis.peaks(rows))
-    found: list[Ranking] = []
+    own_rankings: list[Ranking] = []
     for workload in names:
         did = [record for record in records if record.choice.workload == workload]
         left_out = analysis.without_peak([row for row in rows if row.workload == workload])
         reasons = tuple(f"{label}, {why}" for label, why in left_out.items())
         ranked = analysis.own(did, store, order, sheet, licence)
-        found += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
-    return found
+        own_rankings += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
+    return own_rankings

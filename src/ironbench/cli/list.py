@@ -51,7 +51,7 @@ RANKS = {
 def workloads() -> Rows:
     from ironbench import workloads
 
-    found = [workloads.get(name) for name in workloads.names()]
+    known = [workloads.get(name) for name in workloads.names()]
     return [
         {
             "name": one.name,
@@ -59,7 +59,7 @@ def workloads() -> Rows:
             "engines": list(one.engines),
             "options": {option.name: {"default": option.default, "what": option.doc} for option in one.options},
         }
-        for one in found
+        for one in known
     ]
 
 
@@ -168,10 +168,10 @@ def _cells(column: str, rows: Rows) -> tuple[str, ...]:
     from ironbench.report.numbers import quantity, unit_of
 
     unit = unit_of(column)
-    found = (row[column] for row in rows)
+    values = (row[column] for row in rows)
     return tuple(
         value if isinstance(value, str) else quantity(value, unit) if isinstance(value, float) else _words(value)
-        for value in found
+        for value in values
     )
 
 

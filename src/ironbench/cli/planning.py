@@ -25,25 +25,25 @@ from ironbench.words import THIN, counted, in_percent, listed
 _SHOWN_BLOCKS = 12
 
 
-def show(found: Planned, json: bool) -> None:
+def show(planned: Planned, json: bool) -> None:
     """Prints the plan."""
     if json:
         import msgspec
 
-        Printer().data(msgspec.json.format(msgspec.json.encode(document(found)), indent=2).decode())
+        Printer().data(msgspec.json.format(msgspec.json.encode(document(planned)), indent=2).decode())
     else:
         from ironbench.cli import screening
 
-        pages = screening.pages if found.lab.design == SCREEN else _pages
-        Printer().data("\n\n".join(pages(found)))
+        pages = screening.pages if planned.lab.design == SCREEN else _pages
+        Printer().data("\n\n".join(pages(planned)))
 
 
-def document(found: Planned) -> dict[str, Any]:
+def document(planned: Planned) -> dict[str, Any]:
     """The plan in base units."""
     from ironbench.cli import screening
 
-    lab, resolution = found.lab, found.resolution
-    more = screening.fields(found) if lab.design == SCREEN else {}
+    lab, resolution = planned.lab, planned.resolution
+    more = screening.fields(planned) if lab.design == SCREEN else {}
     return {
         "schema": 1,
         "name": lab.name,
@@ -73,7 +73,7 @@ def document(found: Planned) -> dict[str, Any]:
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
-        "resolution": resolution_fields(resolution) | {"needed_s": _needed_s(found)},
+        "resolution": resolution_fields(resolution) | {"needed_s": _needed_s(planned)},
     } | more
 
 
@@ -88,8 +88,8 @@ def resolution_fields(resolution: Resolution) -> dict[str, Any]:
     }
 
 
-def _pages(found: Planned) -> Iterator[str]:
-    lab = found.lab
+def _pages(planned: Planned) -> Iterator[str]:
+    lab = planned.lab
     yield plain.clean(lab.question)
     yield _cells(lab)
     yield _order(lab)
@@ -98,19 +98,19 @@ def _pages(found: Planned) -> Iterator[str]:
     if lines := list(_controlled(lab)):
         yield "\n".join(["Changes on the server's machine, for each trial", *lines])
     if lab.rated:
-        yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(found))
+        yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(planned))
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
-    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(found), resolved(found)))
-    if known := notes(found):
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(planned), resolved(planned)))
+    if known := notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)
 
 
-def notes(found: Planned) -> list[str]:
+def notes(planned: Planned) -> list[str]:
     """What to know before the lab is run."""
-    lab = found.lab
+    lab = planned.lab
     cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
-    return [*cautions, *_notes(lab), *_crowded_out(found), *_undecidable(found)]
+    return [*cautions, *_notes(lab), *_crowded_out(planned), *_undecidable(planned)]
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
@@ -159,9 +159,9 @@ def _meaning(claim: Any) -> str:
     return plain.clean(f"{claim.metric} of {claim.cells[0]} over that of {claim.cells[1]}")
 
 
-def _rated(found: Planned) -> Iterator[str]:
+def _rated(planned: Planned) -> Iterator[str]:
     """What comparing response times at the same load means, and costs."""
-    lab, costs = found.lab, found.costs
+    lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
     cells = counted(len(lab.rated) // len(shares), "cell")
@@ -177,29 +177,29 @@ def _listed(shares: Sequence[float]) -> str:
     return (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") + f"{THIN}%"
 
 
-def _crowded_out(found: Planned) -> Iterator[str]:
-    if found.crowded_out:
+def _crowded_out(planned: Planned) -> Iterator[str]:
+    if planned.crowded_out:
         yield (
             "the budget has no room for response times at the same load (shares of the baseline's peak): with more "
             "time, or fewer levels, they are measured, too"
         )
 
 
-def _undecidable(found: Planned) -> Iterator[str]:
+def _undecidable(planned: Planned) -> Iterator[str]:
     """Claims about cells at rates that too few blocks, or none, will have."""
-    own = {setup.cell.name for setup in found.lab.setups}
-    blocks = found.costs.rated_blocks
-    for claim in found.lab.claims:
-        if not own.issuperset(claim.cells) and (found.crowded_out or blocks < LEAST_BLOCKS):
+    own = {setup.cell.name for setup in planned.lab.setups}
+    blocks = planned.costs.rated_blocks
+    for claim in planned.lab.claims:
+        if not own.issuperset(claim.cells) and (planned.crowded_out or blocks < LEAST_BLOCKS):
             why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
-            needed_s = found.lab.method.budget_for_rates_s
+            needed_s = planned.lab.method.budget_for_rates_s
             more = (
                 f"; a budget of about {units.span(needed_s)} has room for {LEAST_BLOCKS}"
                 if needed_s is not None
                 else ""
             )
             yield plain.clean(
-                f"{claim.text}: stays undecided, {'there is no room' if found.crowded_out else why}{more}"
+                f"{claim.text}: stays undecided, {'there is no room' if planned.crowded_out else why}{more}"
             )
 
 
@@ -269,9 +269,9 @@ def _look(lab: Lab, block: int) -> str:
     return ""
 
 
-def cost(found: Planned) -> Iterator[str]:
+def cost(planned: Planned) -> Iterator[str]:
     """Trials, time and space."""
-    lab, costs = found.lab, found.costs
+    lab, costs = planned.lab, planned.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
     before = blocks.trials_before(lab)
     loading = (
@@ -348,20 +348,20 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     return f"each {span} measured and about {units.span(around_s)} of {around}"
 
 
-def resolved(found: Planned) -> str:
+def resolved(planned: Planned) -> str:
     """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
-    lab, resolution = found.lab, found.resolution
-    time_s = _needed_s(found)
+    lab, resolution = planned.lab, planned.resolution
+    time_s = _needed_s(planned)
     needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
     verb = "carries" if lab.method.blocks == 1 else "carry"
     none = f"{counted(lab.method.blocks, 'block')} {verb} no verdict, {LEAST_BLOCKS} are the fewest"
     return resolves(resolution, units.span(lab.estimate_s), none, needs)
 
 
-def _needed_s(found: Planned) -> float | None:
+def _needed_s(resolution: Planned) -> float | None:
     """Time of the whole lab in which it would resolve the smaller difference; None beyond 500 blocks."""
-    count = found.resolution.needed
-    return None if count is None else found.costs.lab_s(found.resolution.trial_s, count)
+    count = resolution.resolution.needed
+    return None if count is None else resolution.costs.lab_s(resolution.resolution.trial_s, count)
 
 
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:

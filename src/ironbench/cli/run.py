@@ -341,8 +341,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     if json:
         from ironbench.report.as_json import run_document
 
-        found = search.answer(plan.search, records) if plan.search else None
-        printer.data(run_document(records, store, found))
+        answer = search.answer(plan.search, records) if plan.search else None
+        printer.data(run_document(records, store, answer))
     else:
         from ironbench.report.formats.text import run_summary, search_summary
 

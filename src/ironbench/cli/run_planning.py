@@ -38,13 +38,13 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         import msgspec
 
         trials = [{"cell": one.cell.name, "block": one.block} for one in left.trials]
-        found = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
+        document = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
         cells = {one.cell.name: one.cell.load for one in plan.trials}
-        found |= {"loads": cells, "confirmations": left.confirmations, "measured": len(_counting(before))}
-        found |= {"resolution": planning.resolution_fields(resolution) if resolution else None}
-        found |= {"seed": None if drawn else setups[0].cell.load.seed}
-        found |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
-        Printer().data(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        document |= {"loads": cells, "confirmations": left.confirmations, "measured": len(_counting(before))}
+        document |= {"resolution": planning.resolution_fields(resolution) if resolution else None}
+        document |= {"seed": None if drawn else setups[0].cell.load.seed}
+        document |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
+        Printer().data(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
         return
     label, engine = plan.system.label, plan.system.engine
     lines = [f"{workload.name} on {label if label == engine else f'{label} ({engine})'}"]

@@ -19,23 +19,23 @@ from ironbench.words import THIN, counted, in_percent
 _SHOWN_BLOCKS = 3
 
 
-def pages(found: Planned) -> Iterator[str]:
+def pages(planned: Planned) -> Iterator[str]:
     """What the plan of any lab has, as far as a screen has it."""
-    lab = found.lab
+    lab = planned.lab
     yield plain.clean(lab.question)
     yield _factors(lab)
     yield _runs(lab)
     yield _order(lab)
     if lab.every_command:
         yield "\n".join(["Commands", *planning.commands_of(lab.every_command, lab.folder)])
-    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(found), resolved(found)))
-    if notes := planning.notes(found):
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(planned), resolved(planned)))
+    if notes := planning.notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
 
 
-def fields(found: Planned) -> dict[str, Any]:
+def fields(planned: Planned) -> dict[str, Any]:
     """What the plan of a screen adds to its JSON document."""
-    after = screening.confirming(found.costs, found.resolution.trial_s)
+    after = screening.confirming(planned.costs, planned.resolution.trial_s)
     return {
         "confirmation": {
             "factors": after.factors,
@@ -81,9 +81,9 @@ def _order(lab: Lab) -> str:
     return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
 
 
-def _cost(found: Planned) -> Iterator[str]:
-    yield from planning.cost(found)
-    after = screening.confirming(found.costs, found.resolution.trial_s)
+def _cost(planned: Planned) -> Iterator[str]:
+    yield from planning.cost(planned)
+    after = screening.confirming(planned.costs, planned.resolution.trial_s)
     many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
     yield (
         f"then what matters against the baseline: {counted(after.factors, 'factor')} would be {after.cells} cells in "
@@ -91,9 +91,9 @@ def _cost(found: Planned) -> Iterator[str]:
     )
 
 
-def resolved(found: Planned) -> str:
+def resolved(resolution: Planned) -> str:
     """The effects that the screen sees, and on which noise that rests."""
-    one = found.resolution
+    one = resolution.resolution
     assert one.detectable is not None
     smaller = "" if one.needed is None else f"; {in_percent(one.target)} needs {counted(one.needed, 'block')}"
     return (

@@ -129,9 +129,9 @@ def _named_in(word: str, results: Path) -> Named:
     if wanted := _levels(word, lab.factors):
         cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
         if cells:
-            found = [one for one in directory.records() if wanted.items() <= one.cell.levels.items()]
+            records = [one for one in directory.records() if wanted.items() <= one.cell.levels.items()]
             own = len(cells) == 1  # a rated cell has the levels of its own
-            return Named(word, [one for one in found if not own or one.cell.name == cells[0]], directory.store, cells)
+            return Named(word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells)
     try:
         return Named(word, directory.store.select([word]), directory.store)
     except InputError:

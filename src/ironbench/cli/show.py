@@ -47,11 +47,11 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
         if any(record.system.label == name for record in store.all()):
             printer.say(f"{kind} {name}; there are records with that label too: show them by their id or series")
         return 0
-    found = _records(name, store, known)
+    records = _records(name, store, known)
     if json:
-        printer.data(listing.encoded([msgspec.to_builtins(record) for record in found]))
+        printer.data(listing.encoded([msgspec.to_builtins(record) for record in records]))
     else:
-        printer.data(_told(found, store, printer, everything))
+        printer.data(_told(records, store, printer, everything))
     return 0
 
 

@@ -24,7 +24,7 @@ def commands(
         texts = _core.compile_scripts([(one.name, one.text, one.weight) for one in scripts], given, protocol)
     except IronbenchError:
         return ()
-    found = []
+    commands = []
     for script, of_script in zip(scripts, texts, strict=True):
         sent = _sent(script, given, seed)
         place = 0
@@ -35,8 +35,8 @@ def commands(
             place = place if at is None else at + 1
             if at is None and not _PARAMETER.search(text):
                 typical = text
-            found.append(Command(script.name, number, text, "" if _LEFT.search(_bare(typical)) else typical))
-    return tuple(found)
+            commands.append(Command(script.name, number, text, "" if _LEFT.search(_bare(typical)) else typical))
+    return tuple(commands)
 
 
 def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:

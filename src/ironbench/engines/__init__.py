@@ -30,8 +30,8 @@ def get(name: str) -> Engine:
     known = names()
     folder = name.partition("-")[0]
     engine = _of_folder(folder) if folder in known else None
-    if engine is not None and name in (found := {folder: engine, **engine.variants}):
-        return found[name]
+    if engine is not None and name in (by_name := {folder: engine, **engine.variants}):
+        return by_name[name]
     raise InputError(f"engine {name}", "there is no such engine", nearest(name, list(known)))
 
 

@@ -64,14 +64,14 @@ class Made:
     @property
     def words(self) -> str:
         """In short; empty where nothing is."""
-        found = []
+        said = []
         if self.tables or self.routines:
             parts = [counted(len(self.tables), "table")]
             parts += [counted(len(self.routines), "routine")] if self.routines else []
-            found.append(f"{' and '.join(parts)} in database {self.database} ({_short(self.tables)})")
+            said.append(f"{' and '.join(parts)} in database {self.database} ({_short(self.tables)})")
         if self.databases:
-            found.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
-        return "; ".join(found)
+            said.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
+        return "; ".join(said)
 
 
 _NAMED = 8

@@ -42,12 +42,12 @@ def fields(sample: Sample) -> Iterator[list[str | None]]:
 
 def counters(sample: Sample, keys: int, width: int) -> dict[tuple[str, ...], list[float]]:
     """The first `keys` columns of each row → the others as numbers; a row that makes no sense is left out."""
-    found = {}
+    counters = {}
     for row in fields(sample):
         if len(row) == keys + width:
             with contextlib.suppress(ValueError):
-                found[tuple(text or "" for text in row[:keys])] = [number(text) for text in row[keys:]]
-    return found
+                counters[tuple(text or "" for text in row[:keys])] = [number(text) for text in row[keys:]]
+    return counters
 
 
 def _plain(text: str) -> str:

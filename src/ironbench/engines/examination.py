@@ -102,8 +102,8 @@ class Examination:
     def examine(self, session: Session) -> Examined:
         """FailureError: the server cannot be reached. What a probe stumbles over is reported, never raised."""
         server = self._server(session)
-        found = (diagnosis for one in self.probes() for diagnosis in self._diagnoses(one, session, server))
-        return Examined(server, tuple(found))
+        diagnoses = (diagnosis for one in self.probes() for diagnosis in self._diagnoses(one, session, server))
+        return Examined(server, tuple(diagnoses))
 
     def _diagnoses(self, one: Probe, session: Session, server: Server) -> list[Diagnosis]:
         query = " ".join((one.query if isinstance(one.query, str) else one.query(server)).split())

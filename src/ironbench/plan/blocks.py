@@ -28,14 +28,14 @@ def trials(
     follows from the seed and the block's number alone, so that a later stage does not change what was planned before.
     `plots`: cell → what is hard to change for it; in each block, cells of one plot come together (`plan.commands`).
     """
-    found: list[Trial] = []
+    trials: list[Trial] = []
     block = first
     for stage in stages:
         for _ in range(stage.blocks):
             here = [*cells, *rated] if block - first < rated_blocks else cells
-            found += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order, plots)]
+            trials += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order, plots)]
             block += 1
-    return tuple(found)
+    return tuple(trials)
 
 
 def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Mapping[str, str] = {}) -> list[Cell]:

@@ -96,11 +96,11 @@ def _order(text: str, tail: str, metric: str, where: str, declared: Declared, ce
         raise InputError(
             where, f"of {metric} neither more nor less is better", "claim an order of a metric that has a direction"
         )
-    found = tuple(_cell(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
-    if len(found) < 2:
+    ordered = tuple(_cell(part, where, declared, cells) for part in re.split(r"\s*>\s*", tail.strip()))
+    if len(ordered) < 2:
         raise InputError(where, "an order needs at least two cells", _FORMS)
-    _distinct(found, where)
-    return Claim(text, "order", metric, found)
+    _distinct(ordered, where)
+    return Claim(text, "order", metric, ordered)
 
 
 def _ratio(
@@ -122,8 +122,8 @@ def _range(text: str, where: str) -> tuple[float | None, float | None]:
     raise InputError(where, f"{text!r} is no range of ratios", "write `1.00 to 1.10`, `at least 1.2` or `at most 0.9`")
 
 
-def _distinct(found: Sequence[str], where: str) -> None:
-    twice = next((name for name in found if found.count(name) > 1), None)
+def _distinct(claims: Sequence[str], where: str) -> None:
+    twice = next((name for name in claims if claims.count(name) > 1), None)
     if twice is not None:
         raise InputError(where, f"{twice} is compared with itself", "name different cells")
 
@@ -200,11 +200,11 @@ def _assignments(text: str, where: str, declared: Declared) -> Mapping[str, str]
     if parts[0].strip() or len(parts) < 3:
         word = text.partition("=")[0].strip()
         raise InputError(where, f"there is no factor {word}", nearest(word, list(known)))
-    found = dict(zip(parts[1::2], (level.strip() for level in parts[2::2]), strict=True))
-    for name, level in found.items():
+    levels = dict(zip(parts[1::2], (level.strip() for level in parts[2::2]), strict=True))
+    for name, level in levels.items():
         if level not in known[name].names:
             raise InputError(where, f"factor {name} has no level {level}", nearest(level, list(known[name].names)))
-    return found
+    return levels
 
 
 def _level_alone(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Mapping[str, str]:

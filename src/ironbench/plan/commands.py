@@ -91,13 +91,13 @@ def of_pair(section: PairSection, limit: str | int | float, of: str) -> Commands
 
 
 def _read(pair: CommandsSection | PairSection, of: str, where: str, limit: str | int | float) -> Commands:
-    found = Commands(pair.prepare.strip(), pair.cleanup.strip(), of=of)
-    for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
+    commands = Commands(pair.prepare.strip(), pair.cleanup.strip(), of=of)
+    for name, text in (("prepare", commands.prepare), ("cleanup", commands.cleanup)):
         _validate(written(f"{where}.{name}"), text)
     if limit == "":
-        return found
+        return commands
     limit_s = ranges.read("command_limit", written("commands.command_limit"), limit)
-    return Commands(found.prepare, found.cleanup, limit_s, of)
+    return Commands(commands.prepare, commands.cleanup, limit_s, of)
 
 
 def _validate(subject: str, text: str) -> None:

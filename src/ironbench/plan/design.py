@@ -53,13 +53,13 @@ def cells(declared: Declared) -> tuple[DeclaredCell, ...]:
     _not_too_many(declared)
     if declared.design == SCREEN:
         return tuple(at(declared, levels, name) for name, levels in screen.runs(declared))
-    found = tuple(_explicit(declared) if declared.design == "explicit" else combined(declared))
-    if len(found) < 2:
+    cells = tuple(_explicit(declared) if declared.design == "explicit" else combined(declared))
+    if len(cells) < 2:
         raise InputError(
             f"{declared.file}, cell", "one cell has nothing to be compared with", "declare at least two cells"
         )
-    _all_different(found, declared.file)
-    return found
+    _all_different(cells, declared.file)
+    return cells
 
 
 def comparisons(declared: Declared, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
@@ -202,10 +202,10 @@ def _level(factor: Varied, value: Any, where: str) -> str:
     return name
 
 
-def _all_different(found: Sequence[DeclaredCell], file: str) -> None:
+def _all_different(setups: Sequence[DeclaredCell], file: str) -> None:
     names: set[str] = set()
     documents: dict[Any, str] = {}
-    for cell in found:
+    for cell in setups:
         if cell.name in names:
             raise InputError(f"{file}, cell", f"two cells are called {cell.name}", "give each a name of its own")
         names.add(cell.name)

@@ -186,12 +186,12 @@ def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iter
 
 def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     """`set.auto_explain.log_timing = 1` without quotes means the setting `auto_explain.log_timing`."""
-    found = copy.deepcopy(dict(document))
+    joined = copy.deepcopy(dict(document))
     for section, field in OPEN:
-        table = found.get(section)
+        table = joined.get(section)
         if isinstance(table, dict) and isinstance(table.get(field), dict):
             table[field] = {path[-1]: value for path, value in _keys((section, field), table[field])}
-    return found
+    return joined
 
 
 def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:

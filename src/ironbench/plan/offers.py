@@ -57,13 +57,13 @@ class Offers:
 
 def read(text: str, name: str) -> Offers:
     """InputError names file, system and field."""
-    found = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
-    if not found.system:
+    file = converted(document(text, name, _HINT), _OffersFile, name, _HINT)
+    if not file.system:
         raise InputError(name, "names no system", "add [system.NAME] with sockets, cores and buy")
-    offers = tuple(_offer(name, key, row) for key, row in found.system.items())
+    offers = tuple(_offer(name, key, row) for key, row in file.system.items())
     _known_shares(name, offers)
-    years = None if found.years is None else Decimal(str(found.years))
-    return Offers(found.question, years, found.currency, found.unit, offers)
+    years = None if file.years is None else Decimal(str(file.years))
+    return Offers(file.question, years, file.currency, file.unit, offers)
 
 
 def _offer(file: str, name: str, table: Any) -> Offer:

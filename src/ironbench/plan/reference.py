@@ -15,12 +15,12 @@ _SECTIONS = ("system", "devices", "layout", "limits", "data", "workload", "load"
 
 def schema() -> str:
     """JSON Schema 2020-12, as text."""
-    found = msgspec.json.schema(LabFile)
+    schema = msgspec.json.schema(LabFile)
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ironbench lab file",
         "required": ["question"],
-        **found,
+        **schema,
     }
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 

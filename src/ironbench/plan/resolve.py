@@ -78,7 +78,7 @@ def load(
     if not curves.asked(section.rate):
         rate, share = rates.read(written("load.rate"), section.rate)
     assert isinstance(clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
-    found = Load(
+    load = Load(
         clients=clients,
         threads=min(section.threads, clients),
         workers=section.workers,
@@ -101,8 +101,8 @@ def load(
         cache=section.cache,
         checkpoint_s=_time("load.checkpoint", section.checkpoint),
     )
-    validate(found)
-    return found
+    validate(load)
+    return load
 
 
 def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
@@ -180,13 +180,13 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
         for file in files:
             if not file.strip():
                 raise InputError(written(f"data.{name}"), "an empty name is no file", "leave it out")
-    found = OwnData(
+    data = OwnData(
         dump=_path(section.dump, folder) if section.dump else "",
         setup=tuple(_path(file, folder) for file in section.setup),
         template=section.template,
         check=section.check.strip().rstrip(";"),
     )
-    return None if found == OwnData() else found
+    return None if data == OwnData() else data
 
 
 def options(sections: Sections) -> dict[str, str]:
@@ -197,8 +197,8 @@ def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> f
     """`auto`: planned as a fifth of the measured time, 5 s to 60 s; a pilot trial decides."""
     if section.warmup == "auto":
         return min(60.0, max(5.0, (duration_s or DURATION_S) / 5))
-    found = _time("load.warmup", section.warmup)
-    return usual_s if found is None else found
+    warmup_s = _time("load.warmup", section.warmup)
+    return usual_s if warmup_s is None else warmup_s
 
 
 def texts(table: Mapping[str, Setting]) -> dict[str, str]:
@@ -213,8 +213,8 @@ def _time(subject: str, text: str | int | float) -> float | None:
 
 
 def _size(subject: str, text: str | int) -> int | None:
-    found = _read(subject, text)
-    return None if found is None else int(found)
+    size = _read(subject, text)
+    return None if size is None else int(size)
 
 
 def _read(subject: str, text: str | int | float) -> float | None:
@@ -264,19 +264,19 @@ def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple
 
 def counts(quantity: str, subject: str, text: str) -> tuple[int, ...]:
     """`1,2,4,8` as distinct whole numbers in the range of the quantity, in the order written. InputError."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         number = int(ranges.read(quantity, subject, part.strip()))
-        if number in found:
+        if number in numbers:
             raise InputError(subject, f"{number} is named twice", "name each number once; repeats repeat the trials")
-        found.append(number)
-    return tuple(found)
+        numbers.append(number)
+    return tuple(numbers)
 
 
 def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int, ...]:
     """A CPU set as taskset writes it: `0`, `0,2`, `0-3`. `available` None: those of another machine, asked later."""
     known = set(range(_MOST_CPUS) if available is None else available)
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,9})(?:-([0-9]{1,9}))?\s*", part)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
@@ -287,16 +287,16 @@ def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int,
         if missing is not None:
             here = ",".join(map(str, sorted(known))) if available is not None else f"0-{_MOST_CPUS - 1}"
             raise InputError(subject, f"CPU {missing} is not available", f"available here: {here}")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
+        cpus.update(range(low, high + 1))
+    return tuple(sorted(cpus))
 
 
 def pairs(subject: str, texts: Iterable[str]) -> dict[str, str]:
     """`KEY=VALUE` strings as a dict; a later one wins."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise InputError(subject, f"{text!r} is not KEY=VALUE", f"write for example {subject} name=value")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values

@@ -32,16 +32,16 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
     """Of the peak, as `measure.rates` says. InputError: something that is no share, or the same twice."""
     if isinstance(asked, str):
         return rates.SHARES if asked == AUTO else ()
-    found = []
+    shares = []
     for number, word in enumerate(asked):
         at = f"{where}[{number}]"
         share = rates.read(at, word)[1]
         if share is None:
             raise InputError(at, f"{word!r} is no share of the peak", 'write for example "70%"')
-        if share in found:
+        if share in shares:
             raise InputError(at, f"{word} is named twice", "name each share once")
-        found.append(share)
-    return tuple(found)
+        shares.append(share)
+    return tuple(shares)
 
 
 def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:

@@ -100,12 +100,12 @@ def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[T
     """Of the screen: in each block every pair, its two runs side by side, in an order by seed and block alone."""
     by_name = {cell.name: cell for cell in cells}
     sides = mirrored([(cell.name, cell.levels) for cell in cells])
-    found: list[Trial] = []
+    trials: list[Trial] = []
     block = 0
     for stage in stages:
         for _ in range(stage.blocks):
             dice = random.Random(f"{seed}/{block}")
             for pair in dice.sample(sides, len(sides)):
-                found += [Trial(by_name[name], block, "lab", stage.number) for name in dice.sample(pair, 2)]
+                trials += [Trial(by_name[name], block, "lab", stage.number) for name in dice.sample(pair, 2)]
             block += 1
-    return tuple(found)
+    return tuple(trials)

@@ -170,9 +170,9 @@ def _limit(text: str) -> Limit:
             "a limit is the most that a metric may reach under load",
         )
     subject = written("load.limit", name)
-    found = _value(subject, value, known.unit)
-    ranges.RANGES["limit"].require(subject, found)
-    return Limit(name, found)
+    limit = _value(subject, value, known.unit)
+    ranges.RANGES["limit"].require(subject, limit)
+    return Limit(name, limit)
 
 
 def _value(subject: str, text: str, unit: str) -> float:

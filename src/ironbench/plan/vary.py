@@ -47,9 +47,9 @@ def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tup
     """Every factor of [vary] in the order of the file. InputError with the path of what is wrong."""
     written = list(_unfolded(table))
     shown = _names([name for name, _ in written])
-    found = tuple(collected(partial(_factor, shown[name], name, value, base, file) for name, value in written))
-    _no_field_twice(found, file)
-    return found
+    factors = tuple(collected(partial(_factor, shown[name], name, value, base, file) for name, value in written))
+    _no_field_twice(factors, file)
+    return factors
 
 
 def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: str) -> Varied:
@@ -138,13 +138,13 @@ def _readings(number: str, unit: str) -> dict[str, float]:
         return {"": 0.0, "size": 0.0, "time": 0.0, unit: 0.0}
     if not unit:
         return {"": float(number)}
-    found = {}
+    readings = {}
     for kind, read in (("size", units.size), ("time", units.seconds)):
         with suppress(InputError):
-            found[kind] = float(read("", number + unit))
+            readings[kind] = float(read("", number + unit))
     with suppress(InputError):  # engines count in powers of 1024
-        found["size"] = float(units.size_of_1024("", number + unit, 1))
-    return found or {unit: float(number)}
+        readings["size"] = float(units.size_of_1024("", number + unit, 1))
+    return readings or {unit: float(number)}
 
 
 def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
@@ -187,9 +187,9 @@ def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
         known[content] = level.name
 
 
-def _no_field_twice(found: Sequence[Varied], file: str) -> None:
+def _no_field_twice(known: Sequence[Varied], file: str) -> None:
     setter: dict[Path, str] = {}
-    for factor in found:
+    for factor in known:
         paths = dict.fromkeys(path for level in factor.levels for path in level.changes)
         for path in (path for path in paths if path[0] != "commands"):  # those of all factors are run
             if path in setter:

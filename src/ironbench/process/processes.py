@@ -77,10 +77,10 @@ def children(pid: int) -> list[int]:
 def below(pid: int) -> list[ProcessId]:
     """Every process that it or one of these has started and that runs still."""
     parents = {one: int(fields[_STAT_PPID]) for one in _pids() if (fields := _stat(one)) is not None}
-    found, each = set[int](), {pid}
-    while each := {one for one, of in parents.items() if of in each} - found:
-        found |= each
-    return [one for number in sorted(found) if (one := identify(number)) is not None]
+    descendants, each = set[int](), {pid}
+    while each := {one for one, of in parents.items() if of in each} - descendants:
+        descendants |= each
+    return [one for number in sorted(descendants) if (one := identify(number)) is not None]
 
 
 def parent(pid: int) -> int | None:
@@ -165,7 +165,7 @@ def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lam
 
 
 def _of_session(leader: int) -> list[ProcessId]:
-    fields = {pid: found for pid in _pids() if (found := _stat(pid)) is not None}
+    fields = {pid: members for pid in _pids() if (members := _stat(pid)) is not None}
     own = {pid for pid, one in fields.items() if pid == leader or one[_STAT_SESSION] == str(leader)}
     while more := {pid for pid, one in fields.items() if int(one[_STAT_PPID]) in own} - own:
         own |= more

@@ -94,8 +94,8 @@ def forget(note: Note) -> None:
 
 def notes() -> list[Note]:
     """All, the latest first."""
-    found = (_read(path) for path in sorted(directory().glob("*.json"), reverse=True))
-    return [note for note in found if note is not None]
+    notes = (_read(path) for path in sorted(directory().glob("*.json"), reverse=True))
+    return [note for note in notes if note is not None]
 
 
 def orphans(began: str = "") -> list[Note]:

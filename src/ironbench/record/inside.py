@@ -39,12 +39,18 @@ def written(inside: Inside) -> bytes:
 
 def read(data: bytes) -> Inside:
     """ValueError, msgspec.MsgspecError."""
-    found = msgspec.json.decode(data, type=Inside)
-    lists: tuple[Sequence[object], ...] = (found.statements, found.tables, found.indexes, found.plans, found.missing)
-    if any(len(one) > _MOST for one in (*lists, found.vacuums, found.doubts, found.executed)):
+    inside = msgspec.json.decode(data, type=Inside)
+    lists: tuple[Sequence[object], ...] = (
+        inside.statements,
+        inside.tables,
+        inside.indexes,
+        inside.plans,
+        inside.missing,
+    )
+    if any(len(one) > _MOST for one in (*lists, inside.vacuums, inside.doubts, inside.executed)):
         raise ValueError(f"holds a list of more than {_MOST} entries")
-    texts = [one.text for one in found.statements] + [one.text for one in found.plans]
-    texts += [one.text for one in found.executed]
+    texts = [one.text for one in inside.statements] + [one.text for one in inside.plans]
+    texts += [one.text for one in inside.executed]
     if any(len(text) > _LONGEST for text in texts):
         raise ValueError(f"holds a text of more than {_LONGEST} characters")
-    return found
+    return inside

@@ -24,12 +24,12 @@ def written(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 def read(data: bytes) -> tuple[Statement, ...]:
     """ValueError, msgspec.MsgspecError."""
-    found = msgspec.json.decode(data, type=tuple[Statement, ...])
-    if len(found) > _MOST or any(len(one.text) > _LONGEST or len(one.script) > _LONGEST for one in found):
+    statements = msgspec.json.decode(data, type=tuple[Statement, ...])
+    if len(statements) > _MOST or any(len(one.text) > _LONGEST or len(one.script) > _LONGEST for one in statements):
         raise ValueError(f"holds more than {_MOST} statements, or a text of more than {_LONGEST} characters")
-    for one in found:
+    for one in statements:
         if one.count < 0 or one.failed < 0 or not math.isfinite(one.mean_s + one.stdev_s) or one.mean_s < 0:
             raise ValueError(f"has impossible times of {one.script}, line {one.line}")
         if any(time is not None and not 0 <= time < math.inf for time in (one.p50_s, one.p95_s, one.p99_s)):
             raise ValueError(f"has impossible percentiles of {one.script}, line {one.line}")
-    return found
+    return statements

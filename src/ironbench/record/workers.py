@@ -23,9 +23,9 @@ def written(workers: Sequence[Worker], machines: Mapping[int, str]) -> bytes:
 
 def read(data: bytes) -> tuple[Worker, ...]:
     """ValueError, msgspec.MsgspecError."""
-    found = msgspec.json.decode(data, type=tuple[Worker, ...])
-    if len(found) > _MOST or any(len(one.host) > _LONGEST for one in found):
+    workers = msgspec.json.decode(data, type=tuple[Worker, ...])
+    if len(workers) > _MOST or any(len(one.host) > _LONGEST for one in workers):
         raise ValueError(f"holds more than {_MOST} workers, or a name of more than {_LONGEST} characters")
-    if not all(math.isfinite(one.elapsed_s + one.start_s + one.threads_cpu_share) for one in found):
+    if not all(math.isfinite(one.elapsed_s + one.start_s + one.threads_cpu_share) for one in workers):
         raise ValueError("has a time that is no number")
-    return found
+    return workers

@@ -142,9 +142,9 @@ class Pin:
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
             return f"the link was lost; that machine undid it by itself, within {SILENT_S} s"
-        if not (found := " ".join(words[1:])):
+        if not (cpus := " ".join(words[1:])):
             return "the server has ended since, or was restarted by somebody"
-        return "" if _numbers(found) == _numbers(self.cpus) else f"somebody held the server to CPUs {found}"
+        return "" if _numbers(cpus) == _numbers(self.cpus) else f"somebody held the server to CPUs {cpus}"
 
 
 def _require_programs(there: Link, names: tuple[str, ...]) -> None:
@@ -175,11 +175,11 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str) -> 
 
 def _numbers(cpus: str) -> set[int]:
     """Of a list of CPUs as the kernel writes it: `0-3,8`."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, cpus.strip().split(",")):
         low, _, high = part.partition("-")
-        found.update(range(int(low), int(high or low) + 1))
-    return found
+        numbers.update(range(int(low), int(high or low) + 1))
+    return numbers
 
 
 def _pinning(sudo: str, server: int, cpus: str) -> str:

@@ -47,7 +47,7 @@ class Placed:
 def placed(frames: Sequence[Frame]) -> list[Placed]:
     """Of each frame, in order."""
     brackets = [(one.sent_s - one.there_s - RESOLUTION_S, one.came_s - one.until_s) for one in frames]
-    found = []
+    placed = []
     for number, frame in enumerate(frames):
         low, high = brackets[number]
         for other in range(max(0, number - _NEAR), min(len(frames), number + _NEAR + 1)):
@@ -58,8 +58,8 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
         first = max(frame.sent_s, frame.there_s + min(low, high))
         last = min(frame.came_s, frame.until_s + max(low, high) + RESOLUTION_S)
         at_s = (first + last) / 2 if first <= last else (frame.sent_s + frame.came_s) / 2
-        found.append(Placed(at_s, max(0.0, last - first) / 2))
-    return found
+        placed.append(Placed(at_s, max(0.0, last - first) / 2))
+    return placed
 
 
 def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> list[tuple[float, tuple[Source, ...]]]:
@@ -106,7 +106,7 @@ def contents(text: bytes, sources: Sequence[Source]) -> dict[str, bytes]:
     """Source → its sample as the core's sampler takes it; one that was not there is left out."""
     literal = {source.target for source in sources if "*" not in source.target}
     patterns = [(matcher(source.target), source.name) for source in sources if "*" in source.target]
-    found: dict[str, list[str]] = {}
+    pieces: dict[str, list[str]] = {}
     path = ""
     names: list[str] = []
     for line in text.decode("utf-8", "surrogateescape").split("\n"):
@@ -115,7 +115,7 @@ def contents(text: bytes, sources: Sequence[Source]) -> dict[str, bytes]:
             matched = [name for one, name in patterns if one.fullmatch(path)]
             names = [*matched, *(source.name for source in sources if source.target == path)]
             for name in matched:
-                found.setdefault(name, []).append(f"==> {path}")
+                pieces.setdefault(name, []).append(f"==> {path}")
         for name in names:
-            found.setdefault(name, []).append(line[len(path) + 1 :])
-    return {name: ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape") for name, lines in found.items()}
+            pieces.setdefault(name, []).append(line[len(path) + 1 :])
+    return {name: ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape") for name, lines in pieces.items()}

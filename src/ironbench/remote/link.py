@@ -210,10 +210,10 @@ def _has_known_key(address: Address) -> bool:
     for file in (Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")):
         try:
             known = asyncssh.read_known_hosts(str(file))
-            found = asyncssh.match_known_hosts(known, address.host, "", address.port)
+            keys = asyncssh.match_known_hosts(known, address.host, "", address.port)
         except (OSError, ValueError, asyncssh.Error):
             continue
-        if any(found[:2]):
+        if any(keys[:2]):
             return True
     return False
 

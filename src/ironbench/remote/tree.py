@@ -75,8 +75,8 @@ class RemoteTree(Tree):
             self.refresh((pattern,))
         depth = pattern.count("/")
         wanted = matcher(pattern)
-        found = {"/".join(name.split("/")[: depth + 1]) for name in self.files}
-        return sorted(name for name in found if wanted.fullmatch(name))
+        paths = {"/".join(name.split("/")[: depth + 1]) for name in self.files}
+        return sorted(name for name in paths if wanted.fullmatch(name))
 
     def resolved(self, path: str) -> str:
         """Without links; as it is where we may not look."""

@@ -53,8 +53,8 @@ def junit(gate: Gate) -> bytes:
     for check in gate.checks:
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(check))})
         if check in stopped:
-            found = {"type": check.outcome.value, "message": clean(check.why)}
-            ElementTree.SubElement(case, "failure", found).text = clean(_figures(check))
+            attributes = {"type": check.outcome.value, "message": clean(check.why)}
+            ElementTree.SubElement(case, "failure", attributes).text = clean(_figures(check))
         elif check in open_yet:
             ElementTree.SubElement(case, "skipped", {"message": clean(f"{check.outcome.value}: {check.why}")})
         ElementTree.SubElement(case, "system-out").text = clean(f"{_figures(check)}. {check.why}")
@@ -146,8 +146,8 @@ def _cautions(gate: Gate) -> list[str]:
 
 def _fields(check: Check) -> dict[str, Any]:
     likely, worst = slowdown(check.effect.finding)
-    found: dict[str, Any] = clean_document(plain_value(check.effect.finding))
-    return {"outcome": check.outcome.value, "why": check.why, "slowdown": likely, "slowdown_most": worst, **found}
+    fields: dict[str, Any] = clean_document(plain_value(check.effect.finding))
+    return {"outcome": check.outcome.value, "why": check.why, "slowdown": likely, "slowdown_most": worst, **fields}
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:

@@ -24,7 +24,7 @@ def verdict(one: Screened) -> str:
     return f"matters, better at {one.better}" if one.matters else "no effect seen"
 
 
-def screened_table(found: Screen) -> Table:
+def screened_table(screen: Screen) -> Table:
     """A row per factor."""
     head = ("factor", "levels", "ratio", "interval", "in the screen", "finds from", "p")
     rows = tuple(
@@ -37,33 +37,33 @@ def screened_table(found: Screen) -> Table:
             percent(one.detectable) if one.detectable <= 1 else "a doubling",
             "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
         )
-        for one in found.factors
+        for one in screen.factors
     )
     return Table(head, rows, numbers=True)
 
 
-def points(study: Study, found: Screen, compared: Sequence[Point]) -> list[Point]:
+def points(study: Study, screen: Screen, compared: Sequence[Point]) -> list[Point]:
     """The answer of a screen and of its confirmation. `compared`: what the comparisons say."""
-    if not found.complete:
-        over = f"{found.trials} of {counted(found.trials + found.missing, 'trial')}"
+    if not screen.complete:
+        over = f"{screen.trials} of {counted(screen.trials + screen.missing, 'trial')}"
         return [Point(f"The screen is not over ({over} measured): nothing can be told yet.")]
-    if not found.factors:
+    if not screen.factors:
         return [Point("The screen tells no effect: too few of its pairs have two usable trials.")]
-    if not found.matter:
-        rest = [Point(text) for text in (_none(found), _support([], study))]
-        return [*rest, *_interaction(found)]
+    if not screen.matter:
+        rest = [Point(text) for text in (_none(screen), _support([], study))]
+        return [*rest, *_interaction(screen)]
     said = [*compared]
     if study.complete and any(effect.finding.blocks for effect in study.effects):
-        said.append(Point(_support(_faster(study, found), study)))
-    said += [Point(text) for text in _not_confirmed(study, found)]
-    said += [Point(text) for text in _others(found)]
-    return [*said, *_interaction(found)]
+        said.append(Point(_support(_faster(study, screen), study)))
+    said += [Point(text) for text in _not_confirmed(study, screen)]
+    said += [Point(text) for text in _others(screen)]
+    return [*said, *_interaction(screen)]
 
 
-def _none(found: Screen) -> str:
-    count = counted(len(found.factors), "factor")
+def _none(screen: Screen) -> str:
+    count = counted(len(screen.factors), "factor")
     return (
-        f"None of the {count} shows an effect on {metric_words(found.metric)}: one of {_seen(found.factors)} would "
+        f"None of the {count} shows an effect on {metric_words(screen.metric)}: one of {_seen(screen.factors)} would "
         "have been seen in nine of ten such screens."
     )
 
@@ -72,10 +72,10 @@ def _seen(factors: Sequence[Screened]) -> str:
     return at_least(max(one.detectable for one in factors))
 
 
-def _faster(study: Study, found: Screen) -> list[str]:
+def _faster(study: Study, screen: Screen) -> list[str]:
     """Cells of one changed factor that the fresh blocks call faster, and that the screen did not find slower."""
-    alone = {f"{one.name}={level}" for one in found.matter for level in (*one.between, one.last)}
-    alone -= {f"{one.name}={one.last}" for one in found.matter if not one.changes}
+    alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
+    alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.changes}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
 
 
@@ -87,10 +87,10 @@ def _support(cells: Sequence[str], study: Study) -> str:
     return f"These trials support {what} of {study.baseline}: {listed(cells)}."
 
 
-def _not_confirmed(study: Study, found: Screen) -> Iterator[str]:
+def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
     """Effects of the screen that fresh blocks did not show against the baseline."""
     by_cell = {effect.finding.cell: effect for effect in study.effects}
-    for one in found.matter:
+    for one in screen.matter:
         effect = by_cell.get(f"{one.name}={one.last}")
         if study.complete and effect is not None and effect.finding.conclusion is _opposite(one):
             yield (
@@ -115,8 +115,8 @@ def _open(effect: Effect) -> bool:
     return effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT)
 
 
-def _others(found: Screen) -> Iterator[str]:
-    rest = [one for one in found.factors if not one.matters]
+def _others(screen: Screen) -> Iterator[str]:
+    rest = [one for one in screen.factors if not one.matters]
     if rest:
         verb = "shows" if len(rest) == 1 else "show"
         yield (
@@ -125,13 +125,13 @@ def _others(found: Screen) -> Iterator[str]:
         )
 
 
-def _interaction(found: Screen) -> Iterator[Point]:
-    if found.interaction is not None:
-        pairs, more = found.interaction.pairs[:_NAMED], len(found.interaction.pairs) - _NAMED
+def _interaction(screen: Screen) -> Iterator[Point]:
+    if screen.interaction is not None:
+        pairs, more = screen.interaction.pairs[:_NAMED], len(screen.interaction.pairs) - _NAMED
         which = " or ".join(pairs) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
         yield Point(
-            f"Factors do together what they do not do alone (p {_p(found.interaction.p)}): {which}, up to "
-            f"{ratio(found.interaction.factor)} the product of both.",
+            f"Factors do together what they do not do alone (p {_p(screen.interaction.p)}): {which}, up to "
+            f"{ratio(screen.interaction.factor)} the product of both.",
             doubt="The screen cannot tell these pairs from each other; a lab with design full of one pair can.",
         )
 
@@ -143,18 +143,18 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def lead(found: Screen) -> str:
+def lead(screen: Screen) -> str:
     """How the screen was made, and how its figures are to be read."""
     noise = ""
-    if found.spread is not None:
+    if screen.spread is not None:
         noise = (
-            f" The two runs of a pair differ by {percent(found.spread)} from block to block ({found.freedom} degrees "
+            f" The two runs of a pair differ by {percent(screen.spread)} from block to block ({screen.freedom} degrees "
             "of freedom): that, and no effect taken for zero, is the error."
         )
     return (
-        f"{counted(found.runs, 'run')} of a fractional factorial design of {len(found.factors)} factors (Plackett and "
-        f"Burman, folded over: resolution IV) in {counted(found.blocks, 'block')}. Each run and its mirror image, with "
-        "every factor at its other level, were measured one after the other. An effect is the ratio of a factor's "
+        f"{counted(screen.runs, 'run')} of a fractional factorial design of {len(screen.factors)} factors (Plackett "
+        f"and Burman, folded over: resolution IV) in {counted(screen.blocks, 'block')}. Each run and its mirror image, "
+        "with every factor at its other level, were measured one after the other. An effect is the ratio of a factor's "
         "last level to its first over all settings of the others; no interaction of two factors is in it. Intervals "
         f"share one chance of a false alarm among all factors (Holm).{noise}\n\n"
         "The screen only chooses what fresh blocks compare: of many noisy effects the largest look larger than they "

@@ -63,8 +63,8 @@ def _hadamard(order: int) -> Matrix:
     if order & (order - 1) == 0:
         from scipy import linalg
 
-        found: Matrix = linalg.hadamard(order).astype(np.float64)
-        return found
+        square: Matrix = linalg.hadamard(order).astype(np.float64)
+        return square
     prime = order - 1
     squares = {number * number % prime for number in range(1, prime)}
     steps = np.subtract.outer(np.arange(prime), np.arange(prime)) % prime

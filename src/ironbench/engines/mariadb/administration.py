@@ -48,14 +48,14 @@ _INDEXES = """
 
 def _using(session: Session, made: Made) -> list[tuple[str, str]]:
     """Database and number of other connections: of this user in the one of the session, of anybody in those of ours."""
-    found = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
+    users = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
     if made.databases:
         rows = session.query(
             "select db, id from information_schema.processlist where id <> connection_id() "
             f"and db in ({listed(list(made.databases))})"
         )
-        found += [(str(name), str(number)) for name, number in rows]
-    return found
+        users += [(str(name), str(number)) for name, number in rows]
+    return users
 
 
 class MariadbAdministration(Administration):

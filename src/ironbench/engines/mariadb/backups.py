@@ -158,12 +158,12 @@ def _where(session: Session) -> list[str]:
 def _found(system: System, name: str) -> Path | None:
     """Beside the server, or on PATH."""
     beside = installation.find(system.settings.get("bin")).server.with_name(name)
-    found = beside if beside.is_file() else shutil.which(name)
-    return None if found is None else Path(found)
+    program = beside if beside.is_file() else shutil.which(name)
+    return None if program is None else Path(program)
 
 
 def _program(system: System, name: str) -> Path:
-    found = _found(system, name)
-    if found is None:
+    program = _found(system, name)
+    if program is None:
         raise InputError(name, "is not on PATH any more", "install it again")
-    return found
+    return program

@@ -51,12 +51,12 @@ _COLUMNS = """
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
     """Databases of ours on this server that the user sees: name → bytes, and the key of complete ones."""
-    found = {}
+    databases = {}
     for name, size, noted in session.query(_MADE.format(note=NOTE)):
         if name and is_ours(name):
             key = session.query(f"select max(note) from `{name}`.{NOTE}")[0][0] if noted == "1" else ""
-            found[name] = int(float(size or 0)), key or ""
-    return found
+            databases[name] = int(float(size or 0)), key or ""
+    return databases
 
 
 def drop(session: Session, name: str) -> None:
@@ -92,10 +92,10 @@ class MariadbCopies(DatabaseCopies):
         self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
-        found = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
-        if found:
-            self._session.query(f"use `{found[0].name}`")
-        return found[0] if found else None
+        copies = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
+        if copies:
+            self._session.query(f"use `{copies[0].name}`")
+        return copies[0] if copies else None
 
     def new(self, key: str, template: str = "") -> Copy:
         name, how = new_name(), "empty"
@@ -206,11 +206,11 @@ def _triggers(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
 
 
 def _routines(line: MysqlConnection, source: str) -> list[tuple[str, str]]:
-    found = line.query(
+    routines = line.query(
         "select routine_type, routine_name from information_schema.routines "
         f"where routine_schema = '{source}' and routine_type in ('PROCEDURE', 'FUNCTION')"
     )
-    rows = [line.query(f"show create {kind} {quoted(str(name))}")[0] for kind, name in found]
+    rows = [line.query(f"show create {kind} {quoted(str(name))}")[0] for kind, name in routines]
     if any(row[2] is None for row in rows):
         cause = "the user may not see the body of a routine in it"
         raise FailureError(f"database {source}", cause, "GRANT SELECT ON mysql.proc TO …")

@@ -53,15 +53,15 @@ def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         text += line
         opens = re.compile(rf"{re.escape(delimiter)}|['\"`#]|/\*|--(?=\s|$)")
         while True:
-            found = _CLOSES[inside].match(text, at) if inside else opens.search(text, at)
-            if found is None:
+            match = _CLOSES[inside].match(text, at) if inside else opens.search(text, at)
+            if match is None:
                 break
-            if not inside and found[0] == delimiter:
-                if text[: found.start()].strip():
-                    yield number, text[: found.start()]
-                text, at = text[found.end() :], 0
+            if not inside and match[0] == delimiter:
+                if text[: match.start()].strip():
+                    yield number, text[: match.start()]
+                text, at = text[match.end() :], 0
             else:
-                at, inside = found.end(), "" if inside else found[0]
+                at, inside = match.end(), "" if inside else match[0]
     if text.strip():
         yield number, text
 

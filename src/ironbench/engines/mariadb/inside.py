@@ -68,16 +68,16 @@ class MariadbInsight(Insight):
     def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
         tables, indexes = relations.used(samples, window_s)
         seen = replace(begun, tables=tables, indexes=indexes)
-        found = statements.counted(samples, window_s)
-        if found is None:
+        counts = statements.counted(samples, window_s)
+        if counts is None:
             if statements.DIGESTS not in samples:
                 return seen
             why = Missing(_STATEMENTS, "it was not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
-        texts = _texts(session, found.by_digest)
-        all_of = [(texts.get(id, ""), grown) for id, grown in found.by_digest.items()]
-        all_of += [(_ALL if text == TOGETHER else bounded(text), grown) for text, grown in found.prepared.items()]
-        if TOGETHER in found.prepared:
+        texts = _texts(session, counts.by_digest)
+        all_of = [(texts.get(id, ""), grown) for id, grown in counts.by_digest.items()]
+        all_of += [(_ALL if text == TOGETHER else bounded(text), grown) for text, grown in counts.prepared.items()]
+        if TOGETHER in counts.prepared:
             reason = "this server counts statements that clients prepared together, not one by one"
             remedy = f"{written('load.protocol', 'simple')} sends them as text; {written('load.report_per_statement')}"
             lacking = Missing(_STATEMENTS, reason, f"{remedy} times each as its client sees it")
@@ -91,7 +91,7 @@ class MariadbInsight(Insight):
             seen,
             statements=tuple(sorted((_statement(*theirs[at]) for at in shown), key=lambda one: -one.time_s)),
             statements_s=sum(grown["time_ps"] for _, grown in theirs) * _PS,
-            doubts=(*seen.doubts, *found.doubts),
+            doubts=(*seen.doubts, *counts.doubts),
         )
 
 

@@ -52,8 +52,8 @@ class OdbcEngine(Engine):
 
     @cached_property
     def variants(self) -> Mapping[str, Engine]:
-        found = (Through(kind) for kind in KINDS)
-        return {engine.name: engine for engine in found}
+        variants = (Through(kind) for kind in KINDS)
+        return {engine.name: engine for engine in variants}
 
     def behind(self, dsn_: str | None) -> Engine:
         """Connects, to ask the driver what it drives."""
@@ -108,9 +108,9 @@ class Through(Engine):
 
     def behind(self, dsn: str | None) -> Engine:
         """Itself: its SQL would be wrong for another database."""
-        if dsn is not None and (found := ENGINE.behind(dsn)) is not self:
+        if dsn is not None and (engine := ENGINE.behind(dsn)) is not self:
             raise InputError(
-                written("system.engine", self.name), f"behind {written('system.dsn')} is {found.name}", "leave it out"
+                written("system.engine", self.name), f"behind {written('system.dsn')} is {engine.name}", "leave it out"
             )
         return self
 

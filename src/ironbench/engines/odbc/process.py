@@ -76,9 +76,9 @@ def main(parent: Channel) -> None:
         try:
             cursor.execute(statement)
         except driver.package().Error as error:
-            found = driver.failure(error)
+            failure = driver.failure(error)
             raise FailureError(
-                driver.SUBJECT, f"at the start of the connection, {statement!r}: {found.cause}"
+                driver.SUBJECT, f"at the start of the connection, {statement!r}: {failure.cause}"
             ) from None
     answer(parent, driver.said(connection))
     Served(
@@ -174,8 +174,8 @@ _NO_VALUES = ("'", '"', "`", "$", "#", "--", "/*")
 
 
 def _parts(sql: str, *, backslashes: bool) -> Iterator[str]:
-    found = (_PART_BACKSLASHES if backslashes else _PART).finditer(sql)
-    return (match[0] for match in found)
+    parts = (_PART_BACKSLASHES if backslashes else _PART).finditer(sql)
+    return (match[0] for match in parts)
 
 
 def statements(sql: str, *, backslashes: bool = False) -> list[str]:
@@ -183,13 +183,13 @@ def statements(sql: str, *, backslashes: bool = False) -> list[str]:
 
     `backslashes`: as MariaDB reads strings and comments; else as the standard and PostgreSQL do.
     """
-    found = [""]
+    texts = [""]
     for part in _parts(sql, backslashes=backslashes):
-        if part == ";" and not _WHOLE.match(found[-1]):
-            found.append("")
+        if part == ";" and not _WHOLE.match(texts[-1]):
+            texts.append("")
         else:
-            found[-1] += part
-    return [one for one in found if one.strip()]
+            texts[-1] += part
+    return [one for one in texts if one.strip()]
 
 
 def parameters(sql: str, *, backslashes: bool = False) -> int:

@@ -169,8 +169,8 @@ class Client:
 
     def _gathered(self, text: str, wanted: bool, several: bool) -> Step:
         cursor, is_open = self._cursor(), self._open
-        found = statements(text, backslashes=self._kind.backslashes)
-        brackets = [one for one in found if any(bracket.match(one) for bracket in _BRACKETS)]
+        texts = statements(text, backslashes=self._kind.backslashes)
+        brackets = [one for one in texts if any(bracket.match(one) for bracket in _BRACKETS)]
         begins = [bool(_BEGIN.match(one)) for one in brackets]
 
         def step(values: tuple[Any, ...]) -> Answer:

@@ -218,10 +218,10 @@ class PostgresAdministration(Administration):
 def _using(session: Session, databases: Mapping[str, int]) -> Sequence[tuple[str | None, ...]]:
     """Database and server process of an ironbench in this one, of whoever is in these, and of one that may copy one of
     them at any moment (`copies.KEEPER`)."""
-    found = session.query(_BUSY)
+    users = session.query(_BUSY)
     if not databases:
-        return found
-    return found + session.query(
+        return users
+    return users + session.query(
         f"select datname, pid from pg_stat_activity where application_name = '{copies.KEEPER}' "
         f"or datname in ({listed(list(databases))}) and backend_type = 'client backend'"
     )

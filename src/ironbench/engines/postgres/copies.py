@@ -77,8 +77,8 @@ class PostgresCopies(DatabaseCopies):
         self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
-        found = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
-        return found[0] if found else None
+        copies = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
+        return copies[0] if copies else None
 
     def new(self, key: str, template: str = "") -> Copy:
         name = new_name()

@@ -85,14 +85,14 @@ class PostgresDataImport(DataImport):
         dumps.refuse_outside(file, f"setup file {file}")
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
-        found = dumps.read(dump)
-        self._refuse_newer(found, int(session.query("show server_version_num")[0][0] or 0) // 10000)
+        source = dumps.read(dump)
+        self._refuse_newer(source, int(session.query("show server_version_num")[0][0] or 0) // 10000)
         rows = session.query(_AVAILABLE)
-        left_out = _left_out(found, {name or "" for name, _ in rows}, {name or "" for name, may in rows if may == "t"})
-        if found.form == "plain":
+        left_out = _left_out(source, {name or "" for name, _ in rows}, {name or "" for name, may in rows if may == "t"})
+        if source.form == "plain":
             _run_text(session, dump, show, tolerant=True)
             return
-        parallel = ("--jobs", str(jobs)) if found.form in ("custom", "directory") and jobs > 1 else ()
+        parallel = ("--jobs", str(jobs)) if source.form in ("custom", "directory") and jobs > 1 else ()
         connection = session.target()["connection"]
         program = dumps.tools(connection["sslmode"]).program("pg_restore")
         words = [program, *_LEFT_OUT, "--verbose", *parallel, f"--dbname={connection['database']}"]
@@ -100,7 +100,7 @@ class PostgresDataImport(DataImport):
             if left_out:
                 (folder / "list").write_text(dumps.contents(dump, left_out))
                 words.append(f"--use-list={folder / 'list'}")
-            _Told(f"dump {dump}", session, show, found.items).run([*words, str(dump)])
+            _Told(f"dump {dump}", session, show, source.items).run([*words, str(dump)])
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         dumps.refuse_outside(file, f"setup file {file}")

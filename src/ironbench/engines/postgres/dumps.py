@@ -92,8 +92,8 @@ def contents(path: Path, left_out: Sequence[str]) -> str:
 
 
 def _dump(path: Path, form: str, head: str, extensions: list[str], schemas: list[str], items: int) -> PgDump:
-    found = _FROM.search(head)
-    version, major = (found[1] + (found[2] or ""), int(found[1])) if found else ("", 0)
+    match = _FROM.search(head)
+    version, major = (match[1] + (match[2] or ""), int(match[1])) if match else ("", 0)
     others = tuple(name for name in schemas if name != "public")
     return PgDump(path, form, major, version, tuple(extensions), others, items)
 
@@ -167,14 +167,14 @@ def tools(sslmode: str = "disable") -> Tools:
 
     FailureError: there are none.
     """
-    found = [one for one in _installed() if sslmode in _NO_TLS or one.bin not in _without_tls()]
-    if not found:
+    usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin not in _without_tls()]
+    if not usable:
         raise FailureError(
             "pg_restore",
             f"no pg_restore on this machine does TLS ({written('system.dsn')} asks for sslmode={sslmode})",
             "install the package postgresql-client",
         )
-    return max(found, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
+    return max(usable, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
 
 
 def _without_tls() -> list[Path]:
@@ -187,10 +187,10 @@ def _installed() -> list[Tools]:
     if (on_path := shutil.which("pg_restore")) is not None:
         folders.append(Path(on_path).parent)
     folders += [*Path("/usr/lib/postgresql").glob("*/bin"), *Path("/usr").glob("pgsql-*/bin")]
-    found = []
+    installed = []
     for folder in folders:
         if (folder / "pg_restore").is_file() and (folder / "psql").is_file():
             done = run_program([str(folder / "pg_restore"), "--version"])
             if number := re.search(r"\d+(\.\d+)*", done.stdout):
-                found.append(Tools(folder, number[0]))
-    return found
+                installed.append(Tools(folder, number[0]))
+    return installed

@@ -82,21 +82,21 @@ class PostgresInsight(Insight):
             done = logged.executed(log, begun.plans)
             lacks = () if done else tuple(filter(None, [_none_slow(logged.least_ms(session))]))
             seen = replace(seen, executed=done, missing=(*seen.missing, *lacks))
-        found = statements.counted(samples, window_s)
-        if found is None:
+        counts = statements.counted(samples, window_s)
+        if counts is None:
             if statements.SOURCE not in samples:
                 return seen
             why = Missing("What each statement costs", "it was not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
-        texts, version = _texts(session, _top(found.by_id)), statements.state(session)
-        shown = [_statement(text, found.by_id[id], version.io_timed) for id, text in texts.items() if text]
-        ours = sum(found.by_id[id]["time_ms"] for id, text in texts.items() if not text)
-        whole_ms = sum(one["time_ms"] for one in found.by_id.values()) - ours
+        texts, version = _texts(session, _top(counts.by_id)), statements.state(session)
+        shown = [_statement(text, counts.by_id[id], version.io_timed) for id, text in texts.items() if text]
+        ours = sum(counts.by_id[id]["time_ms"] for id, text in texts.items() if not text)
+        whole_ms = sum(one["time_ms"] for one in counts.by_id.values()) - ours
         return replace(
             seen,
             statements=tuple(sorted(shown, key=lambda one: -one.time_s)),
             statements_s=whole_ms / 1e3,
-            doubts=(*seen.doubts, *found.doubts),
+            doubts=(*seen.doubts, *counts.doubts),
         )
 
 
@@ -139,7 +139,7 @@ def _plan(session: Session, command: Command, version: int) -> Plan:
     except IronbenchError as error:
         return replace(plan, failed=error.cause)
     lines = [row[0] or "" for row in rows]
-    steps = tuple(found[1] for line in lines if (found := NODE.match(line)))
+    steps = tuple(match[1] for line in lines if (match := NODE.match(line)))
     return replace(plan, text="\n".join(lines)[:_LONGEST_PLAN], steps=steps, generic=generic)
 
 

@@ -83,13 +83,13 @@ def executed(log: Log, plans: Sequence[Plan]) -> tuple[Executed, ...]:
     except OSError:
         return ()
     shapes = [(plan, _shape(plan.statement)) for plan in plans]
-    found: dict[tuple[str, int], list[tuple[float, str]]] = {}
+    by_statement: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for entry in _ENTRY.finditer(text):
         query, steps = _split(entry[2])
         plan = next((plan for plan, shape in shapes if shape.fullmatch(query)), None)
         if plan is not None:
-            found.setdefault((plan.script, plan.number), []).append((float(entry[1]) / 1e3, steps))
-    return tuple(_of(plan, own) for plan in plans if (own := found.get((plan.script, plan.number))))
+            by_statement.setdefault((plan.script, plan.number), []).append((float(entry[1]) / 1e3, steps))
+    return tuple(_of(plan, own) for plan in plans if (own := by_statement.get((plan.script, plan.number))))
 
 
 def _of(plan: Plan, logged: Sequence[tuple[float, str]]) -> Executed:

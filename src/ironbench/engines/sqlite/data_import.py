@@ -47,9 +47,9 @@ class SqliteDataImport(DataImport):
         os.chmod(folder / FILE, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101 - whatever the original's owner allows
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
-        found = session.query("pragma quick_check(1)")[0][0] or ""
-        if found != "ok":
-            raise FailureError(f"dump {dump}", f"the file is damaged: {found}", "nothing of it is measured; mend it")
+        verdict = session.query("pragma quick_check(1)")[0][0] or ""
+        if verdict != "ok":
+            raise FailureError(f"dump {dump}", f"the file is damaged: {verdict}", "nothing of it is measured; mend it")
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         text = text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)

@@ -16,32 +16,32 @@ _LOOKS = {"matters": ("s2", "triangle-up"), "no effect seen": ("muted", "circle"
 _ROOM = 0.06
 
 
-def screened(found: Screen) -> list[Chart]:
+def screened(screen: Screen) -> list[Chart]:
     """None where no effect could be told."""
-    if not found.factors:
+    if not screen.factors:
         return []
-    ends = [math.log(end) for one in found.factors for end in (one.low, one.high, *one.blocks)]
+    ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]
     low, high = min(-0.05, *ends), max(0.05, *ends)
     room = _ROOM * (high - low)
     domain = [math.exp(low - room), math.exp(high + room)]
-    data = rows.named([_row(one) for one in found.factors])
+    data = rows.named([_row(one) for one in screen.factors])
     points = [
         {"below": row["below"], "block": block, "ratio": value, "text": ratio(value)}
-        for row, one in zip(data, found.factors, strict=True)
+        for row, one in zip(data, screen.factors, strict=True)
         for block, value in enumerate(one.blocks, 1)
     ]
-    words = metric_words(found.metric)
+    words = metric_words(screen.metric)
     return [
         Chart(
             "screen",
             f"{words.capitalize()}: effects in the screen",
-            _alt(found, words),
+            _alt(screen, words),
             base.specification(
-                _layers(len(data), domain, axis_of(found.metric, "ratio of the last level to the first")),
+                _layers(len(data), domain, axis_of(screen.metric, "ratio of the last level to the first")),
                 {"effects": data, "blocks": points},
                 rows.height(len(data)),
             ),
-            screened_table(found),
+            screened_table(screen),
             "ratio with its interval, logarithmic",
             (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale points: one block each", "muted", "dots")),
             wide=True,
@@ -97,9 +97,9 @@ def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]
     return [{**one, "data": {"name": "effects"}}, *rows.frame(count, "effects", "text"), block, whisker, centre]
 
 
-def _alt(found: Screen, metric: str) -> str:
+def _alt(screen: Screen, metric: str) -> str:
     words = [
         f"{one.name} {levels(one)}: {ratio(one.ratio)}, {bounds(one.low, one.high)}, {verdict(one)}"
-        for one in found.factors
+        for one in screen.factors
     ]
     return f"Ratios of {metric}, last level over first. {'; '.join(words)}."

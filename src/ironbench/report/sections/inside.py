@@ -212,10 +212,10 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
 
 
 def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    found = (
+    rows = (
         (one.name, f"{_cut(plan.statement)}\t{plan.failed}") for one in subjects for plan in one.plans if plan.failed
     )
-    refused = tuple((*value.split("\t", 1), names) for value, names in by_value(found))
+    refused = tuple((*value.split("\t", 1), names) for value, names in by_value(rows))
     if refused:
         yield "Commands without a plan", Table(("command", "why", "in"), refused, words=True)
 
@@ -302,8 +302,8 @@ def _hits(hit: float, read: float) -> str:
 
 
 def missing(subjects: Sequence[Use]) -> Table:
-    found = ((one.name, f"{own.what}\t{own.why}\t{own.remedy}") for one in subjects for own in one.missing)
-    rows = [(*value.split("\t", 2), names) for value, names in by_value(found)]
+    reasons = ((one.name, f"{own.what}\t{own.why}\t{own.remedy}") for one in subjects for own in one.missing)
+    rows = [(*value.split("\t", 2), names) for value, names in by_value(reasons)]
     if all(names == "every cell" for *_, names in rows):
         return Table(("what", "why", "how to get it"), tuple(tuple(row[:3]) for row in rows), words=True)
     return Table(("what", "why", "how to get it", "where"), tuple(rows), words=True)

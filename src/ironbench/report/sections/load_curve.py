@@ -21,9 +21,9 @@ _ASKED = {"rate": "rate asked for", "clients": "clients active"}
 
 
 def sections(study: Study) -> Iterator[Section]:
-    found = [(part.name, one) for part in study.parts if (one := _course(part)) is not None]
-    charts = tuple(_chart(place, name, one, study.counts[1]) for place, (name, one) in enumerate(found))
-    sentences = tuple(sentence for name, one in found if (sentence := _knee(name, one, study.counts[1])))
+    courses = [(part.name, one) for part in study.parts if (one := _course(part)) is not None]
+    charts = tuple(_chart(place, name, one, study.counts[1]) for place, (name, one) in enumerate(courses))
+    sentences = tuple(sentence for name, one in courses if (sentence := _knee(name, one, study.counts[1])))
     yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, at_end=True)
 
 

@@ -15,9 +15,9 @@ PLACE = 150
 
 
 def sections(study: Study) -> Iterator[Section]:
-    found = study.screen
-    if found is None or not found.factors:
+    screen = study.screen
+    if screen is None or not screen.factors:
         return
     # The table says what the chart shows.
-    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(found))
-    yield Section("screen", "The screen", lead(found), charts, with_rows(screened_table(found)), at_end=True)
+    charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
+    yield Section("screen", "The screen", lead(screen), charts, with_rows(screened_table(screen)), at_end=True)

@@ -78,10 +78,10 @@ class MariaStatements:
         return tuple(Source(name, "sql", sql(name), Ends.PERIOD_S) for name in (DIGESTS, PREPARED))
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = counted(samples, window_s)
-        if found is None:
+        counts = counted(samples, window_s)
+        if counts is None:
             return Observation()
-        calls = sum(one["calls"] for of in (found.by_digest, found.prepared) for one in of.values())
+        calls = sum(one["calls"] for of in (counts.by_digest, counts.prepared) for one in of.values())
         return Observation({"engine_statements_per_s": calls / window_s})
 
 

@@ -79,13 +79,13 @@ class PgRelations:
 
 def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Table, ...]:
     """Those that were used, the most read and changed ones first."""
-    found = []
+    tables = []
     for (name,), before, now in _grown(samples.get(_TABLES, ()), window_s, 1, 13):
         grown = [b - a for a, b in zip(before, now, strict=True)]
         scans, scanned, by_index, inserted, updated, deleted, hot, _, hit, read, vacuums, analyzes, size = grown
         if scans + by_index + inserted + updated + deleted + vacuums + hit + read <= 0:
             continue
-        found.append(
+        tables.append(
             Table(
                 *(name, scans, scanned, by_index, inserted, updated, deleted, hot, hit, read),
                 dead_rows=now[7],
@@ -96,17 +96,17 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
                 analyzes=analyzes,
             )
         )
-    return tuple(sorted(found, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
+    return tuple(sorted(tables, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
 
 
 def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Index, ...]:
     """Those that were read or written, the most used ones first."""
-    found = []
+    indexes = []
     for (name, table), before, now in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
         grown = [b - a for a, b in zip(before, now, strict=True)]
         if sum(grown) > 0:
-            found.append(Index(name, table, *grown))
-    return tuple(sorted(found, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
+            indexes.append(Index(name, table, *grown))
+    return tuple(sorted(indexes, key=lambda one: -(one.hit_bytes + one.read_bytes))[:_SHOWN])
 
 
 def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Vacuum, ...]:

@@ -92,10 +92,10 @@ class PgStatements:
         return (Source(SOURCE, "sql", " ".join(sql(known).split()), Ends.PERIOD_S),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        found = counted(samples, window_s)
-        if found is None:
+        counts = counted(samples, window_s)
+        if counts is None:
             return Observation()
-        calls = sum(one["calls"] for one in found.by_id.values())
+        calls = sum(one["calls"] for one in counts.by_id.values())
         return Observation({"engine_statements_per_s": calls / window_s})
 
 
