@@ -10,4 +10,4 @@ def expanded(text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise InputError(text, "nobody knows the home that its ~ stands for", "write the whole path") from None
+        raise InputError(text, "there is no home directory for its ~", "write the whole path") from None

@@ -49,7 +49,12 @@ def validate(declared: Declared) -> None:
     order."""
     where, measure = declared.file, declared.measure
     fits: list[tuple[bool, str, str, str]] = [
-        (not declared.claims, "expect.claims", "a screen compares what it finds, and nobody knows that yet", _LAB),
+        (
+            not declared.claims,
+            "expect.claims",
+            "a screen itself chooses what is compared",
+            _LAB,
+        ),
         (not measure.compare, "measure.compare", "a screen compares what it finds", _LAB),
         (measure.order == "random", "measure.order", "the runs of a screen are in random order", "leave it out"),
         (measure.rates in ("auto", "none"), "measure.rates", "a screen measures at one load", "leave it out"),

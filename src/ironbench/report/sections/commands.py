@@ -18,8 +18,8 @@ _LEAD = (
     "directory holds every one in commands.jsonl, the last cleanups too."
 )
 BY_US = (
-    "What is of `control` ironbench did itself, over ssh on the server's machine, as `--control ssh` allows; a change "
-    "that lasts is undone by that machine when the trial, or the link, ends."
+    "Commands of `control` are ironbench's own, sent over ssh to the server's machine as `--control ssh` allows. "
+    "That machine undoes every change that lasts when the trial, or the connection, ends."
 )
 BY_HAND = (
     "Where a person makes a change, the trials of a block that need it come together, and each block has it made anew: "

@@ -304,8 +304,8 @@ def _cell(point: Point, metric: str, unit: str) -> str:
 
 
 _LEAD_RATES = (
-    "In an open loop transactions start at the rate asked for, whatever the system does: it keeps that rate or does "
-    "not. Response times of a rate that is not kept grow as long as the trial lasts."
+    "In an open loop, transactions start at the rate asked for, however slow the system is: it keeps the rate or "
+    "does not. If it does not, response times grow as long as the trial lasts."
 )
 
 

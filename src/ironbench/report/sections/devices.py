@@ -172,9 +172,10 @@ def _io_table(spreads: list[tuple[str, Spread]]) -> Table:
 
 
 _LEAD_READS = (
-    "The same work from the device and cached: the difference in CPU time, for each read of the device. The engine's "
-    "is user and system time of its processes; next to it the same with all that belongs to nobody known, the kernel's "
-    "own threads and interrupts, and whatever other programs did. Where plans differ, the difference is theirs, too."
+    "CPU time for each read of the device: the same work, once with its data on the device and once with them "
+    "cached, and the difference of the two. The engine's figure is user and system time of its processes. The "
+    "figure next to it adds the kernel's own threads, interrupts and other programs. Where plans differ, both "
+    "figures contain that difference, too."
 )
 
 

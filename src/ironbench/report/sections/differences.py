@@ -19,15 +19,15 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("others", "Other metrics", _LEAD, tables=tuple(metric_tables(study.others)))
     yield Section("balance", "Balance sheet", _LEAD_BALANCE, tables=with_rows(balance(study)))
     if study.lab:
-        lead = "Everything recorded that is not the same in all cells: what was varied, and what came with it."
+        lead = "Every recorded fact that differs between cells: what the lab varied, and what changed with it."
         yield Section("differences", "What differs between the cells", lead, tables=with_rows(between_cells(study)))
     else:
         yield Section("differences", "What differs", _lead(study), tables=tuple(between_parts(study)))
 
 
 _LEAD = (
-    "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and whoever "
-    "looks at many finds something by chance."
+    "The same trials by other metrics. These carry no verdict: the lab declared one metric to decide by, and among "
+    "many others some differ by chance."
 )
 
 
@@ -113,4 +113,4 @@ def _lead(study: Study) -> str:
         return ""
     if not study.differences:
         return "Nothing that was recorded differs between these systems."
-    return "Everything recorded that is not the same for all systems."
+    return "Every recorded fact that differs between the systems."

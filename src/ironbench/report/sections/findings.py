@@ -34,8 +34,9 @@ def claims(study: Study) -> Table:
 
 
 _LEAD_EARLIER = (
-    "Blocks that were added after findings had been seen are a round of their own, and the findings above are those of "
-    "the last one. This is what the rounds before it ended with, each on its own blocks; no later one takes it back."
+    "Blocks that are added after findings were seen form a round of their own. The findings above are those of the "
+    "last round. These are the findings of the rounds before it, each from its own blocks; a later round does not "
+    "revoke them."
 )
 
 

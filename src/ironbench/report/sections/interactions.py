@@ -14,8 +14,8 @@ PLACE = 900
 
 
 _LEAD = (
-    "Two changes made together, over the product of what each does alone: 1 says that their effects multiply, more "
-    "that each helps the other, less that they overlap. These carry no verdict."
+    "The effect of two changes together, divided by the product of their single effects. At 1 the effects multiply;"
+    " above 1 each helps the other; below 1 they overlap. These ratios carry no verdict."
 )
 
 

@@ -180,9 +180,9 @@ def _end(value: float, infinite: str) -> str:
 
 
 _LEAD = (
-    "The line is the Universal Scalability Law, fitted to all trials. Contention is the share of work that waits for "
-    "something held by one at a time, coherency what clients pay to agree with each other; beyond the knee more "
-    "clients mostly wait."
+    "The line is the Universal Scalability Law, fitted to all trials. Contention is the share of work that only one"
+    " client can do at a time. Coherency is the cost of keeping clients consistent with each other. Beyond the "
+    "knee, more clients mostly wait."
 )
 
 

@@ -15,8 +15,8 @@ from ironbench.report.section import Section, with_rows
 PLACE = 620
 
 _LEAD = (
-    "Before the first block a search chose the load of each cell, in preliminary trials that enter no finding. "
-    "The blocks measured every cell afresh at its own, so that the luckiest trial of a search is not reported."
+    "Before the first block, a search chose the load of each cell. Its trials enter no finding: the blocks measured"
+    " every cell anew at that load, so that a lucky trial of the search is not reported."
 )
 
 

@@ -17,8 +17,8 @@ from ironbench.report.section import Section, with_rows
 
 PLACE = 1600
 _LEAD = (
-    "A client's time per transaction, shared out among what its backend did or waited for. A share bounds what a "
-    "faster part could bring; how much it does bring is told by a cell in which that part is free."
+    "A client's time per transaction, divided among what its backend did or waited for. A share is the most that a "
+    "faster part can gain; what it does gain, only a cell with that part made free (`ideal`) can show."
 )
 
 

@@ -14,8 +14,8 @@ from ironbench.words import counted, grouped, in_percent
 
 PLACE = 1700
 _LEAD = (
-    "Each had its share of the clients, or of the rate, and its own clock; their times were merged bucket by bucket. "
-    "Throughput is a mean of the trials, the rest is the highest of them."
+    "Each worker had its share of the clients, or of the rate, and its own clock; their histograms of times were "
+    "merged. Throughput is the mean of the trials, every other figure the highest of them."
 )
 
 

@@ -53,7 +53,7 @@ class Backup(Maintenance):
         elif system.dsn is not None and choice.options["format"] != "discard":
             raise InputError(
                 written("workload.with", "to"),
-                "is missing: nobody knows where a running server's data are",
+                "is missing: ironbench does not know where a running server keeps its data",
                 f"name a directory, or {written('workload.with', 'format=discard')}",
             )
 
