@@ -1,7 +1,8 @@
 //! Search filters as text (RFC 4515), compiled to what is sent of them.
 
 use super::ber::tag;
-use super::operation::{Part, Writer, literal, words};
+use super::text::{Part, literal, words};
+use super::writer::Writer;
 
 /// Filters in filters, at most.
 const DEEPEST: usize = 20;

@@ -1,5 +1,5 @@
 //! LDAP version 3 (RFC 4511): basic encoding rules (`ber`), messages (`message`), operations as people write them
-//! (`operation`, `filter`), getting in (`connect`, `auth`), and a blocking session for everything outside the timed window
+//! (`operation`, `filter`, of `text`, by `writer`), getting in (`connect`, `auth`), and a blocking session for everything outside the timed window
 //! (`session`, `ldif`).
 mod auth;
 pub mod ber;
@@ -11,6 +11,8 @@ mod ldif;
 pub mod message;
 pub mod operation;
 pub mod session;
+mod text;
+mod writer;
 
 pub use connect::{Connected, Connector};
 pub use session::Session;
