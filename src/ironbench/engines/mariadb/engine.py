@@ -23,6 +23,7 @@ from ironbench.engines.mariadb.installation import TITLE, Installation
 from ironbench.engines.mariadb.observers.threads import HOLDER
 from ironbench.engines.mariadb.server import launch
 from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server_session import Own
 from ironbench.errors import InputError
 from ironbench.machine.copies import Copied
@@ -115,13 +116,7 @@ class MariadbEngine(Engine):
             address, _ = dsn.parse(system.dsn, {})
             return _joined(MariadbSession(address, secrets), clients)
         programs = installation.find(system.settings.get("bin"))
-        home = homes.of(system.layout, programs)
-        lock = place.lock(place.claim(str(home.place), "data"))
-        try:
-            return _Start(system, clients, programs, home).session(lock)
-        except BaseException:
-            os.close(lock)
-            raise
+        return _OwnMariadb(system, clients, programs, homes.of(system.layout, programs)).session()
 
     def for_devices(self, system: System) -> dict[str, str]:
         return settings.for_devices(system)
@@ -189,43 +184,24 @@ def _joined(session: MariadbSession, clients: int) -> MariadbSession:
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """A server of ours that is to be started, as often as it must be."""
-
+class _OwnMariadb(OwnServer[MariadbSession]):
     system: System
     clients: int
     installation: Installation
     home: Home
 
-    def session(self, lock: int) -> MariadbSession:
-        own = self._own(lock)
-        try:
-            return MariadbSession(_address(own.running, homes.DATABASE), Secrets(), own)
-        except BaseException:
-            own.running.stop()
-            raise
+    @property
+    def place(self) -> Path:
+        return self.home.place
 
-    def _own(self, lock: int) -> Own:
-        start = partial(self._running, _identity(self.installation), lock)
-        running = start()
-        try:
-            release = partial(os.close, lock)
-            return Own(running, start, _directories(self.home), self._facts(), release, self._retaken)
-        except BaseException:
-            running.stop()
-            raise
+    def connected(self, own: Own) -> MariadbSession:
+        return MariadbSession(_address(own.running, homes.DATABASE), Secrets(), own)
 
-    def _retaken(self) -> Own:
-        """As at the start: whatever the directory has been through meanwhile."""
-        lock = place.lock(place.claim(str(self.home.place), "data"))
-        try:
-            return self._own(lock)
-        except BaseException:
-            os.close(lock)
-            raise
+    def directories(self) -> dict[str, str]:
+        return {"data": str(self.home.files), "log": str(self.home.log), "temp": str(self.home.temp)}
 
-    def _running(self, who: Identity, lock: int) -> server.Running:
-        """A server with everything where the layout wants it."""
+    def running(self, lock: int) -> server.Running:
+        who = _identity(self.installation)
         home, programs = self.home, self.installation
         declared = settings.own(self.system.settings)
         shape = {name: declared[name] for name in settings.INSTALLING if name in declared}
@@ -242,7 +218,7 @@ class _Start:
             raise
         return running
 
-    def _facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, object]:
         cpus = self.system.server_cpus
         return {
             "installation": str(self.installation.server),
@@ -267,10 +243,6 @@ def _furnish(address: dsn.Address) -> None:
         session.query(f"create database if not exists {homes.DATABASE}")
     finally:
         session.stop()
-
-
-def _directories(home: Home) -> dict[str, str]:
-    return {"data": str(home.files), "log": str(home.log), "temp": str(home.temp)}
 
 
 def _text(path: Path | None) -> str | None:

@@ -13,6 +13,7 @@ from ironbench.engines import ideal as memory
 from ironbench.engines import identity, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.identity import Identity
+from ironbench.engines.own_server import OwnServer
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres import dsn, given, installation, resources, settings, snapshots
 from ironbench.engines.postgres.administration import PostgresAdministration
@@ -129,13 +130,7 @@ class PostgresEngine(Engine):
             address, _ = dsn.parse(system.dsn, {})
             return _joined(PostgresSession(address, secrets), clients)
         programs = installation.find(system.settings.get("bin"))
-        cluster = clusters.of(system.layout, programs)
-        lock = place.lock(place.claim(str(cluster.place), "data"))
-        try:
-            return _Start(system, clients, programs, cluster).session(lock)
-        except BaseException:
-            os.close(lock)
-            raise
+        return _OwnPostgres(system, clients, programs, clusters.of(system.layout, programs)).session()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
         text = settings.get("shared_buffers")
@@ -198,43 +193,25 @@ def _joined(session: PostgresSession, clients: int) -> PostgresSession:
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """A server of ours that is to be started, as often as it must be."""
-
+class _OwnPostgres(OwnServer[PostgresSession]):
     system: System
     clients: int
     installation: Installation
     cluster: Cluster
 
-    def session(self, lock: int) -> PostgresSession:
-        own = self._own(lock)
-        try:
-            return PostgresSession(_address(own.running, clusters.DATABASE), Secrets(), own)
-        except BaseException:
-            own.running.stop()
-            raise
+    @property
+    def place(self) -> Path:
+        return self.cluster.place
 
-    def _own(self, lock: int) -> Own:
-        start = partial(self._running, _identity(self.installation), lock)
-        running = start()
-        try:
-            release = partial(os.close, lock)
-            return Own(running, start, _directories(self.cluster), self._facts(), release, self._retaken)
-        except BaseException:
-            running.stop()
-            raise
+    def connected(self, own: Own) -> PostgresSession:
+        return PostgresSession(_address(own.running, clusters.DATABASE), Secrets(), own)
 
-    def _retaken(self) -> Own:
-        """As at the start: whatever the directory has been through meanwhile."""
-        lock = place.lock(place.claim(str(self.cluster.place), "data"))
-        try:
-            return self._own(lock)
-        except BaseException:
-            os.close(lock)
-            raise
+    def directories(self) -> dict[str, str]:
+        roles = {"data": str(self.cluster.files), "log": os.path.realpath(self.cluster.files / "pg_wal")}
+        return roles if self.cluster.temp is None else roles | {"temp": str(self.cluster.temp)}
 
-    def _running(self, who: Identity, lock: int) -> server.Running:
-        """A server with everything where the layout wants it."""
+    def running(self, lock: int) -> server.Running:
+        who = _identity(self.installation)
         cluster, programs = self.cluster, self.installation
         in_memory = memory.directories(self.system)
         if in_memory:
@@ -253,7 +230,7 @@ class _Start:
             raise
         return running
 
-    def _facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, object]:
         cpus = self.system.server_cpus
         return {
             "installation": "came with ironbench" if "bin" not in self.system.settings else str(self.installation.bin),
@@ -293,11 +270,6 @@ def _place_temp(session: PostgresSession, cluster: Cluster) -> None:
     if location is not None:
         quoted = location.replace("'", "''")
         session.query(f"CREATE TABLESPACE {name} LOCATION '{quoted}'")
-
-
-def _directories(cluster: Cluster) -> dict[str, str]:
-    roles = {"data": str(cluster.files), "log": os.path.realpath(cluster.files / "pg_wal")}
-    return roles if cluster.temp is None else roles | {"temp": str(cluster.temp)}
 
 
 def _text(path: object) -> str | None:

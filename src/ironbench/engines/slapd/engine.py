@@ -8,8 +8,7 @@ import secrets as random
 import signal
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from ironbench.engines import server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.given import refuse_configuring
 from ironbench.engines.identity import Identity
+from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server import Launch, Make
 from ironbench.engines.server_session import Own
 from ironbench.engines.slapd import dsn, installation, settings
@@ -97,13 +97,7 @@ class SlapdEngine(Engine):
         if system.dsn is not None:
             return SlapdSession(dsn.parse(system.dsn, {})[0], secrets)
         programs = installation.find(system.settings.get("bin"))
-        home = homes.of(system.layout, programs)
-        lock = place.lock(place.claim(str(home.place), "data"))
-        try:
-            return _Start(system, programs, home).session(lock)
-        except BaseException:
-            os.close(lock)
-            raise
+        return _OwnSlapd(system, programs, homes.of(system.layout, programs)).session()
 
     def basis(self, system: System) -> str:
         if system.dsn is not None:
@@ -137,42 +131,29 @@ class SlapdEngine(Engine):
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
-    """A server of ours that is to be started, as often as it must be."""
-
+class _OwnSlapd(OwnServer[SlapdSession]):
     system: System
     installation: Installation
     home: Home
+    password: str = field(default_factory=lambda: random.token_hex(16))
 
-    def session(self, lock: int) -> SlapdSession:
-        password = random.token_hex(16)
-        own = self._own(lock, password)
-        try:
-            path = f"{own.running.socket_directory}/{settings.SOCKET}"
-            address = dsn.Address(settings.ROOT, settings.BASE, socket=path)
-            return SlapdSession(address, Secrets(password=password), own, self._fill)
-        except BaseException:
-            own.running.stop()
-            raise
+    @property
+    def place(self) -> Path:
+        return self.home.place
 
-    def _own(self, lock: int, password: str) -> Own:
-        start = partial(self._running, lock, password)
-        running = start()
+    def connected(self, own: Own) -> SlapdSession:
+        path = f"{own.running.socket_directory}/{settings.SOCKET}"
+        address = dsn.Address(settings.ROOT, settings.BASE, socket=path)
+        return SlapdSession(address, Secrets(password=self.password), own, self._fill)
+
+    def directories(self) -> dict[str, str]:
+        return {"data": str(self.home.files)}
+
+    def facts(self) -> dict[str, object]:
         cpus = self.system.server_cpus
-        facts = {"installation": str(self.installation.server), "cpus": None if cpus is None else list(cpus)}
-        directories = {"data": str(self.home.files)}
-        return Own(running, start, directories, facts, partial(os.close, lock), partial(self._retaken, password))
+        return {"installation": str(self.installation.server), "cpus": None if cpus is None else list(cpus)}
 
-    def _retaken(self, password: str) -> Own:
-        """As at the start: whatever the directory has been through meanwhile."""
-        lock = place.lock(place.claim(str(self.home.place), "data"))
-        try:
-            return self._own(lock, password)
-        except BaseException:
-            os.close(lock)
-            raise
-
-    def _running(self, lock: int, password: str) -> server.Running:
+    def running(self, lock: int) -> server.Running:
         effective = settings.effective(self.system)
         homes.prepare(self.home, self.installation, effective)
         # A private socket has a path of its own each time, which is a word of the command: so it begins in a shell.
@@ -182,7 +163,7 @@ class _Start:
         addresses, waiting = home.place / "addresses", list[str]()
 
         def configure(sockets: str) -> None:
-            homes.write_private(home.options, settings.as_file(effective, self.installation, home.files, password))
+            homes.write_private(home.options, settings.as_file(effective, self.installation, home.files, self.password))
             path = f"{sockets}/{settings.SOCKET}"
             addresses.write_text(f"ldapi://{quote(path, safe='')}")
             waiting.append(path)
