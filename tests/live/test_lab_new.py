@@ -11,8 +11,10 @@ import pytest
 from raw_server import RawServer
 from user import User
 
+from ironbench import engines
 from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres.engine import PostgresEngine
+from ironbench.model.system import System
 from ironbench.record.labs import LabDirectory
 
 pytestmark = pytest.mark.live
@@ -86,6 +88,20 @@ def test_a_setting_starts_from_its_present_value_and_every_suggestion_can_be_pla
         (user.home / f"{number}.toml").write_text(head + "\n".join([*lines, measure]))
         told = user("lab", "plan", f"{number}.toml")
         assert told.code == 0, told
+
+
+@pytest.mark.parametrize("kind", ["setting", "index"])
+def test_a_database_of_theirs_is_the_template_and_gets_no_tables_of_ours(user: User, theirs: str, kind: str) -> None:
+    boss = engines.get("postgres").start(*engines.get("postgres").validated(System("postgres", "x", dsn=theirs), 1), 1)
+    boss.query("drop database if exists mall")
+    boss.query("create database mall")
+    boss.stop()
+    assert user("lab", "new", kind, "--dsn", f"{theirs.rpartition(chr(47))[0]}/mall").code == 0
+    text = (user.home / f"{kind}.toml").read_text()
+    assert 'template = "mall"' in text and f'dsn = "{theirs}' in text and "igen-oltp" not in text
+    (user.home / f"{kind}.toml").write_text(filled(user, text, theirs))
+    plan = user("lab", "plan", f"{kind}.toml")
+    assert plan.code == 0, plan
 
 
 def test_what_is_there_is_not_overwritten(user: User) -> None:

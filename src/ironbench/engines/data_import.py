@@ -62,6 +62,11 @@ class DataImport:
         """After all is in: statistics for the planner, nothing left over that a trial would pay for; bytes in all."""
         raise NotImplementedError
 
+    def template_of(self, dsn: str) -> tuple[str, str]:
+        """The database of the user's that a DSN names and the DSN of another one on that server, from which it can be
+        copied; "" and the DSN itself where there is none."""
+        return "", dsn
+
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
         """Copies of databases on a running server. Only asked where `databases`."""
         raise NotImplementedError

@@ -28,6 +28,8 @@ class AtHand:
     engine: Engine
     dsn: str
     """Without its password; empty: ironbench starts the server itself."""
+    template: str
+    """A database of the user's on that server, which trials can get copies of; "": none is known."""
     version: str
     settings: Mapping[str, str]
     """As they are now; empty where the server is not running."""
@@ -52,7 +54,8 @@ def at_hand(dsn: str, engine: str) -> AtHand:
     known = _facts(system, secrets) if system.dsn else {}
     version = known.get("version") or named.identity(system, secrets).get("version", "")
     cores = len(os.sched_getaffinity(0))
-    return AtHand(named, system.dsn or "", str(version), known.get("settings", {}), cores, memory_bytes)
+    template, elsewhere = named.data_import.template_of(system.dsn) if system.dsn else ("", "")
+    return AtHand(named, elsewhere, template, str(version), known.get("settings", {}), cores, memory_bytes)
 
 
 def _facts(system: System, secrets: Secrets) -> dict[str, Any]:
@@ -131,7 +134,9 @@ def _checkpoints(here: AtHand) -> bool:
     return not here.dsn and here.engine.can("checkpoints")
 
 
-def _workload() -> list[str]:
+def _workload(here: AtHand) -> list[str]:
+    if here.template:
+        return [*_own_workload(here), _files(), ""]
     return [
         "[workload]",
         'name = "igen-oltp"   # an order system; others: `ironbench list workloads`; your own: docs/guide/scripts.md',
@@ -140,7 +145,8 @@ def _workload() -> list[str]:
 
 
 def _own_workload(here: AtHand) -> list[str]:
-    template = [f'template = "{FILL_IN}-database"   # on that server; each trial gets a copy of it']
+    named = here.template or f"{FILL_IN}-database"
+    template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
     dump = [f'dump = "{FILL_IN}.dump"    # of your database: docs/guide/your-own-data.md']
     return [
         "[data]",
@@ -149,6 +155,12 @@ def _own_workload(here: AtHand) -> list[str]:
         "[workload]",
         'name = "script"',
     ]
+
+
+def _files() -> str:
+    return (
+        f'files = ["{FILL_IN}.sql"]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several'
+    )
 
 
 def _setting(here: AtHand) -> Iterator[str]:
@@ -160,7 +172,7 @@ def _setting(here: AtHand) -> Iterator[str]:
     first = knobs[0]
     yield f'question = "What does {first.name} cost, or bring?"'
     yield ""
-    yield from _workload()
+    yield from _workload(here)
     yield from _system(here)
     yield from _load(here)
     yield from _of_knob(here, first)
@@ -187,7 +199,7 @@ def _index(here: AtHand) -> Iterator[str]:
     yield 'question = "What does the index bring, and cost where rows are written?"'
     yield ""
     yield from _own_workload(here)
-    yield f'files = ["{FILL_IN}.sql"]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several'
+    yield _files()
     yield ""
     yield from _system(here)
     yield from _load(here, timed=True)
@@ -215,7 +227,7 @@ def _query(here: AtHand) -> Iterator[str]:
 def _upgrade(here: AtHand) -> Iterator[str]:
     yield 'question = "Is the newer version faster?"'
     yield ""
-    yield from _workload()
+    yield from _workload(here)
     yield from _system(here, dsn=False)
     yield from _load(here)
     yield "[vary.version]"
@@ -231,7 +243,7 @@ def _upgrade(here: AtHand) -> Iterator[str]:
 def _storage(here: AtHand) -> Iterator[str]:
     yield 'question = "What would faster storage do?"'
     yield ""
-    yield from _workload()
+    yield from _workload(here)
     yield from _system(here)
     yield from _load(here)
     if here.dsn:
@@ -252,7 +264,7 @@ def _storage(here: AtHand) -> Iterator[str]:
 def _driver(here: AtHand) -> Iterator[str]:
     yield 'question = "What does the new driver do?"'
     yield ""
-    yield from _workload()
+    yield from _workload(here)
     yield from _system(here)
     yield from _load(here)
     yield from _by_hand("driver", "install the new driver", "put the old driver back")

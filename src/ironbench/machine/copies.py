@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import shutil
 import tempfile
@@ -19,6 +20,8 @@ _FICLONE = 0x40049409
 _NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM)
 _CHUNK_BYTES = 64 << 20
 """Copied by one call, so that Ctrl-C is heard between two."""
+_WRITE = 2
+"""SYNC_FILE_RANGE_WRITE of sync_file_range(2): begins to write what is dirty, and does not wait for it."""
 
 Skip = Callable[[str], bool]
 """Told a path relative to the tree's root; True leaves it out, with all below."""
@@ -83,8 +86,7 @@ def sync(directory: Path) -> None:
     """
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.syncfs(fd) != 0:
+        if _libc().syncfs(fd) != 0:
             raise failure(directory, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
     finally:
         os.close(fd)
@@ -208,11 +210,28 @@ def _extents(fd: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _span(old: int, new: int, begin: int, end: int) -> None:
+    while begin < end:
+        size = min(_CHUNK_BYTES, end - begin)
+        try:
+            copied = os.copy_file_range(old, new, size, begin, begin)
+        except OSError as error:
+            if error.errno not in _NO_REFLINK:
+                raise
+            copied = _sent(old, new, begin, size)
+        if copied == 0:
+            return  # the file became shorter
+        # Whoever syncs a finished copy would wait for its device then; so it works while the next part is copied.
+        _libc().sync_file_range(new, ctypes.c_int64(begin), ctypes.c_int64(copied), _WRITE)
+        begin += copied
+
+
+def _sent(old: int, new: int, begin: int, size: int) -> int:
+    """sendfile(2) copies inside the kernel between any two file systems; copy_file_range(2) does not."""
     os.lseek(old, begin, os.SEEK_SET)
     os.lseek(new, begin, os.SEEK_SET)
-    while begin < end:
-        # sendfile(2) copies inside the kernel between any two file systems; copy_file_range(2) does not.
-        sent = os.sendfile(new, old, None, min(_CHUNK_BYTES, end - begin))
-        if sent == 0:
-            return  # the file became shorter
-        begin += sent
+    return os.sendfile(new, old, None, size)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

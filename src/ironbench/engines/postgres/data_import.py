@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
 from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Show
+from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres import dumps, installation
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.copies import PostgresCopies
@@ -43,6 +45,8 @@ _AVAILABLE = """
       from pg_available_extension_versions group by name
 """
 """Each with whether the role may make it: of those that are trusted, the owner of a database may."""
+_EVERYWHERE = ("postgres", "template1")
+"""Databases that initdb makes."""
 _NO_TABLE = "42P01"
 _SCHEMAS = """
     select quote_ident(schemaname) from pg_tables
@@ -124,6 +128,12 @@ class PostgresDataImport(DataImport):
             f"there are tables in {listed(schemas)}: write {schemas[0]}.TABLE, or set {path}; on a running server "
             f"{written('system.dsn')} …?options=-c%20search_path%3D{schemas[0]}"
         )
+
+    def template_of(self, dsn: str) -> tuple[str, str]:
+        address, _ = addresses.parse(dsn, {})
+        if address.database in _EVERYWHERE:
+            return "", dsn
+        return address.database, replace(address, database=_EVERYWHERE[0]).text()
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
         return PostgresCopies(system, secrets)
