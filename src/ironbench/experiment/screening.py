@@ -112,7 +112,8 @@ def _within(draft: Lab, declared: Declared, contents: Mapping[str, Content], bud
         runs = f"{counted(len(setups), 'run')} of {counted(len(draft.factors), 'factor')} in {counted(least, 'block')}"
         raise InputError(
             f"{declared.file}, budget {units.span(budget_s)}",
-            f"{runs}, and fresh blocks for {EXPECTED} that matter, take {units.span(needed_s)}",
+            f"{runs}, and fresh blocks for {EXPECTED} that matter, take {units.span(needed_s)}: "
+            f"{units.span(needed_s - budget_s)} more",
             f"allow {units.span(budget.spoken_up(needed_s))}, or vary fewer factors",
         )
     _, negative_s, count = min(found)
