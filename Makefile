@@ -39,6 +39,8 @@ test: setup ## All tests but the long ones: Rust, Python, live engines
 build-rust-tests:
 	@cargo test --locked --quiet --release --workspace --no-run
 test-together:
+	@# Compiles what is new once, not once in each worker.
+	@$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null || true
 	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup || $(AGAIN)
 
 test-long: setup ## The tests that take minutes

@@ -42,9 +42,10 @@ def run(
     cwd: Path | None = None,
     stdin: str = "",
     timeout_s: float = 120.0,
+    within: Sequence[str] = (),
 ) -> Done:
     """A command to its end."""
-    process = Command(words, env=env, cwd=cwd, stdin=stdin)
+    process = Command(words, env=env, cwd=cwd, stdin=stdin, within=within)
     try:
         stdout, stderr = process.communicate(timeout_s)
     finally:
@@ -64,8 +65,9 @@ class Command:
         cwd: Path | None = None,
         stdin: str = "",
         stderr: IO[Any] | None = None,
+        within: Sequence[str] = (),
     ) -> None:
-        """`stderr`: a file for it; None: what `communicate` returns."""
+        """`stderr`: a file for it; None: what `communicate` returns. `within`: put before its command."""
         self.returncode: int | None = None
         self._kept: dict[int, bytes] = {}
         given, give = os.pipe()
@@ -79,7 +81,8 @@ class Command:
             "folder": str(cwd or Path.cwd()),
             "cpus": sorted(os.sched_getaffinity(0)),
         }
-        self.pid = int(_template().ask(asked, (given, stdout, errors)))
+        self._template = _template(tuple(within))
+        self.pid = int(self._template.ask(asked, (given, stdout, errors)))
         self._ended = os.pidfd_open(self.pid)
         self._pipes = [out] if err is None else [out, err]
         for end in (given, stdout) if err is None else (given, stdout, errors):
@@ -94,7 +97,7 @@ class Command:
             with selectors.DefaultSelector() as ready:
                 ready.register(self._ended, selectors.EVENT_READ)
                 if ready.select(timeout):
-                    self.returncode = int(_template().ask({"ended": self.pid}))
+                    self.returncode = int(self._template.ask({"ended": self.pid}))
                     os.close(self._ended)
         if self.returncode is None and required:
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
@@ -140,13 +143,13 @@ def _left(deadline: float | None) -> float | None:
 class _Template(Channel):
     """Our end of the process of which commands are forks."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: Sequence[str]) -> None:
         ours, theirs = socket.socketpair()
         super().__init__(ours)
         path = os.pathsep.join((str(SOURCE), str(Path(__file__).parent)))
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _CODE, str(theirs.fileno())],
+                [*within, sys.executable, "-c", _CODE, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -168,8 +171,8 @@ class _Template(Channel):
 
 
 @cache
-def _template() -> _Template:
-    template = _Template()
+def _template(within: tuple[str, ...]) -> _Template:
+    template = _Template(within)
     atexit.register(template.end)
     return template
 

@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,10 +37,29 @@ STAGES = [
 EVERYTHING = {"experiment", "cli"}
 
 
+pytestmark = pytest.mark.xdist_group("sources")
+"""One worker reads every file once."""
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """Its nodes at any depth, but not those for types alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from executed(node)
+
+
+@cache
 def rooms_imported(path: Path) -> set[str]:
-    """The rooms of ironbench that a file imports, at any depth of its code, but not for types alone."""
+    """The rooms of ironbench that a file imports."""
     found: set[str] = set()
-    for node in ast.walk(_without_type_checking(ast.parse(path.read_text()))):
+    for node in executed(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ironbench":
             parts = node.module.split(".")
             found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
@@ -47,51 +68,47 @@ def rooms_imported(path: Path) -> set[str]:
     return found
 
 
-def _without_type_checking(tree: ast.Module) -> ast.Module:
-    class Drop(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> ast.AST | None:
-            is_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-            return None if is_types else self.generic_visit(node)
-
-    return Drop().visit(tree)
-
-
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_stage_imports_only_what_comes_before_it(path: Path) -> None:
-    room = path.relative_to(SOURCE).parts[0]
-    if room in EVERYTHING:
-        return
+def modules_imported(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names of the modules that these nodes themselves import."""
+    nodes = list(nodes)
+    found = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return found | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+
+
+def allowed(room: str) -> set[str]:
     if room == "catalogue":
-        allowed = {"catalogue", "errors", "units", "ranges"}
-    elif room in SHARED:
-        allowed = SHARED
-    else:
-        assert room in STAGES, f"{room} is not a known room"
-        allowed = SHARED | set(STAGES[: STAGES.index(room) + 1])
-    assert rooms_imported(path) <= allowed, f"{path.name} reaches forward to {rooms_imported(path) - allowed}"
+        return {"catalogue", "errors", "units", "ranges"}
+    if room in SHARED:
+        return SHARED
+    assert room in STAGES, f"{room} is not a known room"
+    return SHARED | set(STAGES[: STAGES.index(room) + 1])
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "model").glob("*.py")), ids=lambda path: path.name)
-def test_the_model_is_pure(path: Path) -> None:
-    tree = _without_type_checking(ast.parse(path.read_text()))
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert not modules & {"os", "sys", "subprocess", "socket", "time", "pathlib", "random"}
+def test_a_stage_imports_only_what_comes_before_it() -> None:
+    rooms = {path: path.relative_to(SOURCE).parts[0] for path in FILES}
+    assert set(STAGES) <= set(rooms.values())
+    reached = {path: rooms_imported(path) - allowed(room) for path, room in rooms.items() if room not in EVERYTHING}
+    assert not {path: rooms for path, rooms in reached.items() if rooms}, "they reach forward"
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "stats").glob("*.py")), ids=lambda path: path.name)
-def test_the_mathematics_knows_numbers_alone(path: Path) -> None:
-    assert rooms_imported(path) <= {"stats"}
+def test_the_model_is_pure() -> None:
+    forbidden = {"os", "sys", "subprocess", "socket", "time", "pathlib", "random"}
+    found = {path: modules_imported(executed(parsed(path))) & forbidden for path in (SOURCE / "model").glob("*.py")}
+    assert found and not {path: modules for path, modules in found.items() if modules}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_scipy_is_imported_inside_functions(path: Path) -> None:
-    modules = {node.module or "" for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)}
-    modules |= {a.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import) for a in node.names}
-    assert not any(name.split(".")[0] == "scipy" for name in modules), f"{path.name} makes every verb wait for scipy"
+def test_the_mathematics_knows_numbers_alone() -> None:
+    found = {path: rooms_imported(path) - {"stats"} for path in (SOURCE / "stats").glob("*.py")}
+    assert found and not {path: rooms for path, rooms in found.items() if rooms}
+
+
+def test_scipy_is_imported_inside_functions() -> None:
+    for path in FILES:
+        roots = {name.split(".")[0] for name in modules_imported(parsed(path).body)}
+        assert "scipy" not in roots, f"{path} makes every verb wait for scipy"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["report", "--help"], ["run", "nothing"]])
@@ -107,7 +124,7 @@ def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str]) ->
 
 def test_only_the_printer_prints() -> None:
     for path in SOURCE.rglob("*.py"):
-        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        calls = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
         names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
         assert "print" not in names, f"{path} prints"
 
@@ -120,7 +137,7 @@ def test_only_one_crate_knows_python(crate: str) -> None:
 
 def test_every_refusal_of_an_input_names_a_way_out() -> None:
     for path in SOURCE.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
+        for call in ast.walk(parsed(path)):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "InputError":
                 whole = len(call.args) > 2 or any(isinstance(one, ast.Starred) for one in call.args)
                 assert whole, f"{path}, line {call.lineno}: subject and cause alone"

@@ -21,20 +21,19 @@ def told(
     words: Sequence[str],
     folder: Path,
     shell: str = "",
-    before: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """A command as somebody gives it; `shell`: what follows it on a command line, e.g. `> /dev/full`.
 
-    What the interpreter itself makes of its streams and environment needs one of its own: there, `shell`, `before` or
-    `env` is given.
+    What the interpreter itself makes of its streams and environment needs one of its own: there, `shell` or `env` is
+    given.
     """
     ours = {"PYTHONPATH": str(SOURCE), "TMPDIR": str(folder), "IRONBENCH_DATA": str(folder / "data")}
     environment = {**os.environ, **ours, **(env or {})}
-    if not (shell or before or env):
+    if not (shell or env):
         return launch.run(words, env=environment, cwd=folder)
     quoted = " ".join(f"'{word}'" for word in (*PROGRAM, *words))
-    command = ["/bin/sh", "-c", f"{quoted} {shell}"] if shell else [*before, *PROGRAM, *words]
+    command = ["/bin/sh", "-c", f"{quoted} {shell}"] if shell else [*PROGRAM, *words]
     return subprocess.run(
         command, capture_output=True, text=True, errors="replace", cwd=folder, env=environment, timeout=120, check=False
     )
@@ -176,11 +175,13 @@ PATHS = {
 }
 
 
+@pytest.mark.xdist_group("ordinary user")
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_below_a_directory_that_may_not_be_entered_is_refused_in_words(name: str, closed: Path) -> None:
     words = [word.replace("PATH", str(closed / "inner/x")) for word in PATHS[name]]
-    elsewhere = {"IRONBENCH_DATA": str(closed / "inner/d")} if name == "cleanup" else {}
-    done = told(words, closed.parent, before=as_ordinary_user(), env=elsewhere)
+    data = closed / "inner/d" if name == "cleanup" else closed.parent / "data"
+    environment = {**os.environ, "TMPDIR": str(closed.parent), "IRONBENCH_DATA": str(data)}
+    done = launch.run(words, env=environment, cwd=closed.parent, within=as_ordinary_user())
     assert "Traceback" not in done.stderr and "does not expect" not in done.stderr, done.stderr
     assert done.returncode in ((0, 1, 2) if name == "cleanup" else (1, 2)), done.stderr
 
