@@ -193,15 +193,19 @@ class SortedHistogram:
         return SortedHistogram(float(value) for value in data.decode().strip("[]").split(",") if value.strip())
 
 
-def _quantile(metrics: Mapping[str, float], share: float) -> float:
-    """By the trial's own percentiles, straight lines between them on a logarithmic axis."""
+def _quantiles(metrics: Mapping[str, float], shares: Iterable[float]) -> list[float]:
+    """At ascending shares, by the trial's own percentiles: straight lines between them on a logarithmic axis."""
     names = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
     known = [(0.0, metrics["response_time_p50_s"] / 3)]
     known += [(at, metrics[name]) for part, at in names.items() if (name := f"response_time_{part}_s") in metrics]
-    for (low, a), (high, b) in itertools.pairwise(known):
-        if share <= high:
-            return a * (b / a) ** ((share - low) / (high - low))
-    return known[-1][1]
+    lines = itertools.pairwise(known)
+    (low, a), (high, b) = next(lines)
+    values = []
+    for share in shares:
+        while share > high:
+            (low, a), (high, b) = next(lines, ((high, b), (math.inf, b)))
+        values.append(a * (b / a) ** ((share - low) / (high - low)))
+    return values
 
 
 MACHINE = {
@@ -273,7 +277,7 @@ class Shelf:
         if known is None:
             return {}
         one, _ = known
-        values = [_quantile(one.metrics, (place + 0.5) / 4000) for place in range(4000)]
+        values = _quantiles(one.metrics, ((place + 0.5) / 4000 for place in range(4000)))
         return {"response_time": SortedHistogram(values), "service_time": SortedHistogram(values)}
 
     def text(self, id: str, name: str) -> str:
