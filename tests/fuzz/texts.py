@@ -80,7 +80,7 @@ def _lab(text: str) -> None:
     """Read, planned, and shown: all that `ironbench lab plan` does."""
     import msgspec
 
-    from ironbench.cli import planning
+    from ironbench.cli.plans import lab as planning
     from ironbench.experiment import declare
     from ironbench.plan import labfile
 

@@ -56,10 +56,10 @@ def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
 
 def planned(file: Path, budget: str, json: bool, design: str = "") -> int:
     """`design`: as in `labfile.read`."""
-    from ironbench.cli import planning
+    from ironbench.cli.plans import lab as plan_page
     from ironbench.experiment import declare
 
-    planning.show(declare.planned(declare.read(file, design), _seconds(budget)), json)
+    plan_page.show(declare.planned(declare.read(file, design), _seconds(budget)), json)
     return 0
 
 
@@ -288,7 +288,7 @@ def _say_cautions(lab: Lab, printer: Printer) -> None:
 
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
-    from ironbench.cli import planning
+    from ironbench.cli.plans import lab as plan_page
     from ironbench.experiment import pace
     from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
@@ -305,7 +305,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     printer.say(f"at least {units.span(seconds)}, in {directory.path}")
     if lab.design == SCREEN:
         printer.say("a screen: what matters is compared with the baseline in fresh blocks then")
-    for line in planning.commands_of(lab.every_command, lab.folder):
+    for line in plan_page.commands_of(lab.every_command, lab.folder):
         printer.say(line)
     for setup in lab.setups:
         if setup.skipped:

@@ -292,12 +292,12 @@ def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bo
     store = Store(Path(options.results))
     plan, secrets = command.resumed(options, store) if resume else command.planned(options)
     if plan_only:
-        from ironbench.cli import run_planning
+        from ironbench.cli.plans import run as plan_page
         from ironbench.experiment import loop
 
         before = command.measured(store, plan.series) if resume else []
         over, drawn = loop.is_over(plan, store, before), options.seed is None and not resume
-        run_planning.show(plan, before, over, drawn, json)
+        plan_page.show(plan, before, over, drawn, json)
         return 0
     upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironbench import units
-from ironbench.cli import planning
+from ironbench.cli.plans import estimate
+from ironbench.cli.plans.lab import commands_of, notes
 from ironbench.experiment import screening
 from ironbench.experiment.size import Planned
 from ironbench.model.lab import Lab
@@ -27,10 +28,10 @@ def pages(planned: Planned) -> Iterator[str]:
     yield _runs(lab)
     yield _order(lab)
     if lab.every_command:
-        yield "\n".join(["Commands", *planning.commands_of(lab.every_command, lab.folder)])
+        yield "\n".join(["Commands", *commands_of(lab.every_command, lab.folder)])
     yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(planned), resolved(planned)))
-    if notes := planning.notes(planned):
-        yield "Before you run it\n" + "\n".join(f"  - {note}" for note in notes)
+    if texts := notes(planned):
+        yield "Before you run it\n" + "\n".join(f"  - {note}" for note in texts)
 
 
 def fields(planned: Planned) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def _order(lab: Lab) -> str:
 
 
 def _cost(planned: Planned) -> Iterator[str]:
-    yield from planning.cost(planned)
+    yield from estimate.cost(planned)
     after = screening.confirming(planned.costs, planned.resolution.trial_s)
     many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
     yield (

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ironbench import engines, units, workloads
 from ironbench.analyse.curve import SWEEP
-from ironbench.cli import planning
+from ironbench.cli.plans import estimate
+from ironbench.cli.plans import lab as of_lab
 from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
 from ironbench.experiment import declare, schedule, size
@@ -41,7 +42,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         document = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
         cells = {one.cell.name: one.cell.load for one in plan.trials}
         document |= {"loads": cells, "confirmations": left.confirmations, "measured": len(_counting(before))}
-        document |= {"resolution": planning.resolution_fields(resolution) if resolution else None}
+        document |= {"resolution": estimate.resolution_fields(resolution) if resolution else None}
         document |= {"seed": None if drawn else setups[0].cell.load.seed}
         document |= {"estimate_s": left.estimate_s, "estimate_bytes": data_bytes}
         Printer().data(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
@@ -52,7 +53,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"all {counted(len(_counting(before)), 'trial')} were measured already; nothing is left")
     else:
         lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
-    lines += planning.own_data(setups[:1])
+    lines += estimate.own_data(setups[:1])
     if resolution is not None:
         lines.append(_resolved_by_run(resolution, blocks))
     if over:
@@ -62,10 +63,10 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
-    if changes := list(planning.controlled(setups[0])):
+    if changes := list(of_lab.controlled(setups[0])):
         lines += ["changes on the server's machine, for each trial:", *(f"  {one}" for one in changes)]
     if plan.system.commands:
-        lines += ["commands:", *planning.commands_of(plan.system.commands, "the current directory")]
+        lines += ["commands:", *of_lab.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
@@ -81,7 +82,7 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     yield f"search for the best {plan.search.of} in {plan.search.low} to {plan.search.high}"
     if done := _counting(before):
         yield f"{counted(len(done), 'trial')} measured already"
-    yield f"as many {'more ' * bool(done)}trials as that takes, each {planning.length_of(plan.trials[0].cell.load)}"
+    yield f"as many {'more ' * bool(done)}trials as that takes, each {of_lab.length_of(plan.trials[0].cell.load)}"
     yield f"then {plan.confirmations} fresh ones of the best, so that the luckiest is not reported"
 
 
@@ -90,7 +91,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
         yield f"{counted(len(done), 'trial')} measured already, which leaves:"
     load = plan.trials[0].cell.load
     rate = f", {units.rate(load.rate)} asked for" if load.rate is not None else ""
-    yield f"each trial {planning.length_of(load)}{rate}"
+    yield f"each trial {of_lab.length_of(load)}{rate}"
     by_block: dict[tuple[str, int], list[str]] = {}
     for trial in left.trials:
         by_block.setdefault((trial.purpose, trial.block), []).append(trial.cell.name)
@@ -116,5 +117,5 @@ def _resolved_by_run(resolution: Resolution, count: int) -> str:
         "takes more than 500 blocks" if resolution.needed is None else f"needs {counted(resolution.needed, 'block')}"
     )
     lab = f"a lab of {count} such blocks"
-    text = planning.resolves(resolution, lab, f"{lab} gives none either, {LEAST_BLOCKS} are the fewest", needs)
+    text = estimate.resolves(resolution, lab, f"{lab} gives none either, {LEAST_BLOCKS} are the fewest", needs)
     return f"a run gives no verdict; {text}"

@@ -1,0 +1,1 @@
+"""What `--plan` and `lab plan` show: of a run, a lab, a screen; and what each will take."""

@@ -1,0 +1,147 @@
+"""What a plan will take and what it can tell: trials, time, space, the smallest difference it resolves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ironbench import units, workloads
+from ironbench.experiment import size
+from ironbench.experiment.size import Planned, Resolution
+from ironbench.load import own
+from ironbench.model.commands import asked
+from ironbench.model.lab import Lab
+from ironbench.model.system import Setup
+from ironbench.plan import blocks, commands
+from ironbench.report import plain
+from ironbench.report.numbers import quantity
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.words import counted, in_percent, listed
+
+
+def resolution_fields(resolution: Resolution) -> dict[str, Any]:
+    return {
+        "detectable": resolution.detectable,
+        "target": resolution.target,
+        "needed_blocks": resolution.needed,
+        "trial_s": resolution.trial_s,
+        "varies": resolution.varies,
+        "spread": resolution.spread,
+    }
+
+
+def cost(planned: Planned) -> Iterator[str]:
+    """Trials, time and space."""
+    lab, costs = planned.lab, planned.costs
+    around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
+    before = blocks.trials_before(lab)
+    loading = (
+        f", after {units.span(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
+    )
+    unknown = any(own == 0 for own in costs.own_s)
+    measured = "plus the transactions, whose time is not known" if unknown else _each(lab, costs.own_s, around)
+    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {units.span(lab.estimate_s)} in all{loading}"
+    if costs.copies_s > 1:
+        yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
+    if costs.peak_trials:
+        yield f"of these {costs.peak_trials} before the first block, of the baseline in a closed loop, for its peak"
+    if searching := blocks.searching(lab.setups):
+        span = units.span(costs.search_s(0.0))
+        yield f"of these about {searching} before the first block, {span} of searching for the best load of each cell"
+    if pilots := len(blocks.piloted(lab.setups)):
+        yield f"of these {pilots} before the first block, pilots that decide warm-ups"
+    if any(not asked(text) for one in lab.every_command for text in one.both):
+        yield "the time of the commands comes on top, as long as they take"
+    yield from _asked(lab)
+    if lab.method.quiet_s:
+        yield _quiet(lab)
+    yield from own_data(size.possible(lab.setups))
+    ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
+    kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
+    yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"
+
+
+def _quiet(lab: Lab) -> str:
+    """How long a trial waits at most, which is no longer than it lasts (`drive.before.at_last`)."""
+    most_s = lab.method.quiet_s
+    loads = [setup.cell.load for setup in size.possible(lab.setups)]
+    lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
+    text = (
+        f"waiting for a quiet machine comes on top: at most {units.span(max(lasting, default=most_s))} before a trial"
+    )
+    limits = ["than the trial itself"] if len(set(lasting)) > 1 else []
+    limits += ["than the other trials leave of the budget"] if lab.method.budget_s else []
+    return f"{text}, and never longer {' or '.join(limits)}" if limits else text
+
+
+def _loads(setup: Setup) -> bool:
+    return _brings(setup) or bool(
+        workloads.get(setup.choice.workload).content_key(setup.system.engine, setup.choice.options)
+    )
+
+
+def _brings(setup: Setup) -> bool:
+    """Its user's own data, into a database of ours wherever it is."""
+    return setup.choice.data is not None and setup.choice.data.imported
+
+
+def own_data(setups: Sequence[Setup]) -> Iterator[str]:
+    """What is loaded of the user's own, and how large and how long that will be."""
+    found = {setup.choice.data.key: setup.choice.data for setup in setups if setup.choice.data and _brings(setup)}
+    for data in found.values():
+        yield plain.clean(f"data {data.words}: {own.expected(data)}")
+
+
+def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
+    lengths = list(dict.fromkeys(units.span(own) for own in sorted(own or 0.0 for own in own_s)))
+    span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
+    if around_s < 0.5:
+        return f"each {span} measured"
+    setups = size.possible(lab.setups)
+    ours = [setup for setup in setups if setup.system.dsn is None]
+    parts = {
+        "warm-up": any(setup.cell.load.warmup_s or setup.cell.load.cache for setup in setups),
+        "starting": bool(ours),
+        "restoring": any(map(_loads, ours)) or any(map(_brings, setups)),
+        "checking": any(map(_loads, setups)),
+    }
+    around = listed([part for part, there in parts.items() if there] or ["preparing"])
+    return f"each {span} measured and about {units.span(around_s)} of {around}"
+
+
+def resolved(planned: Planned) -> str:
+    """`15 min resolves a difference of 7 % or more; 3 % needs 2 h 10 min (…)`."""
+    lab, resolution = planned.lab, planned.resolution
+    time_s = needed_s(planned)
+    needs = "takes more than 500 blocks" if time_s is None else f"needs {units.span(time_s)}"
+    verb = "carries" if lab.method.blocks == 1 else "carry"
+    none = f"{counted(lab.method.blocks, 'block')} {verb} no verdict, {LEAST_BLOCKS} are the fewest"
+    return resolves(resolution, units.span(lab.estimate_s), none, needs)
+
+
+def needed_s(resolution: Planned) -> float | None:
+    """Time of the whole lab in which it would resolve the smaller difference; None beyond 500 blocks."""
+    count = resolution.resolution.needed
+    return None if count is None else resolution.costs.lab_s(resolution.resolution.trial_s, count)
+
+
+def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
+    """`none`: said in place of what so few blocks resolve."""
+    smaller = f"{in_percent(resolution.target)} {needs}"
+    spread = f"spread {in_percent(resolution.varies)} from block to block, in trials of {resolution.trial_s:g} s"
+    basis = f"(90 % power; {spread}: {resolution.spread.source})"
+    if resolution.detectable is None:
+        return f"{none}; {smaller} {basis}"
+    return f"{what} resolves a difference of {in_percent(resolution.detectable)} or more; {smaller} {basis}"
+
+
+def _asked(lab: Lab) -> Iterator[str]:
+    """How often a person is wanted, and what that does to the order."""
+    if not (count := commands.asks(lab)):
+        return
+    yield f"somebody is asked {counted(count, 'time')} at the terminal; the time that takes is not in the estimate"
+    if lab.method.order != "fixed":
+        yield (
+            "cells that need the same change by hand come together in each block, and each block has it made anew, so "
+            "that blocks stay independent"
+        )
