@@ -202,7 +202,7 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
         ("insert into combined values (?, ?); select count(*) as c from combined where n > ?", True, True),
         ("insert into combined values (5, ''); commit", False, True),
     ]
-    client = trial.Client(connection, commands, kinds.of(driver.said(connection)["product"]))
+    client = trial.Client(connection, commands, kinds.of(driver.identification(connection)["product"]))
     begin, fail, count, end = client.steps
     for _ in range(2):
         assert begin((1,)) is True

@@ -209,7 +209,7 @@ def _replayed(
     if json:
         printer.data(encoded(_prediction(prediction)))
     else:
-        printer.data(_told(prediction, printer.width()))
+        printer.data(_prediction_page(prediction, printer.width()))
     return 0
 
 
@@ -232,7 +232,7 @@ def _quantiles(histogram: Any) -> dict[str, float]:
     return {"mean_s": histogram.mean_s, "p50_s": p50, "p99_s": p99, "p999_s": p999, "max_s": histogram.max_s}
 
 
-def _told(prediction: replays.Prediction, width: int | None) -> str:
+def _prediction_page(prediction: replays.Prediction, width: int | None) -> str:
     held = "the work and its think times held" if prediction.closed else "the arrivals held"
     lines = [
         f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "

@@ -35,7 +35,7 @@ def mounted(device: Device, seed: int, detach: bool, trace: str) -> int:
     try:
         one.set_model_timing(on=True)
         point = device.partitions[0].directory
-        for line in _told(one):
+        for line in _lines(one):
             printer.say(line)
         printer.data(point)
         if detach:
@@ -85,7 +85,7 @@ def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> 
     return Device(device.model, (partition,), device.file_system, device.backing)
 
 
-def _told(one: Mounted) -> list[str]:
+def _lines(one: Mounted) -> list[str]:
     measured = one.calibration
     granted = [name.replace("_", " ") for name, has in measured["granted"].items() if not has]
     lines = [

@@ -108,7 +108,7 @@ def measured(
     with directory.locked(), _resumable(directory, printer):
         directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = loop.conduct(secrets, directory, printer, traces=traces)
-    code = _told(directory, records, json and not gate, printer)
+    code = _conclude(directory, records, json and not gate, printer)
     return _gated(directory, code, json) if gate else code
 
 
@@ -168,7 +168,7 @@ def resume(
         if more and not verdict.interrupted(records):
             schedule.more(directory, more)
             records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
-    return _told(directory, records, json, printer)
+    return _conclude(directory, records, json, printer)
 
 
 @app.command("noise")
@@ -194,7 +194,7 @@ def noise(
     with directory.locked(), _resumable(directory, printer):
         directory.begin(freeze.freeze(lab, secrets, directory.store))
         records = loop.conduct(secrets, directory, printer)
-    return _told(directory, records, json, printer)
+    return _conclude(directory, records, json, printer)
 
 
 @app.command("new")
@@ -227,7 +227,7 @@ def _seconds(budget: str) -> float | None:
     return ranges.read("budget", "--budget", budget) if budget else None
 
 
-def _told(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
+def _conclude(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
     """Of a lab against itself, the noise floors are kept first, so that the verdict quotes them."""
     from ironbench.cli import verdict
     from ironbench.experiment import noise as noise_lab

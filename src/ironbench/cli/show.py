@@ -51,11 +51,11 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
     if json:
         printer.data(listing.encoded([msgspec.to_builtins(record) for record in records]))
     else:
-        printer.data(_told(records, store, printer, everything))
+        printer.data(_page(records, store, printer, everything))
     return 0
 
 
-def _told(found: Sequence[Record], store: Store, printer: Printer, everything: bool) -> str:
+def _page(found: Sequence[Record], store: Store, printer: Printer, everything: bool) -> str:
     from ironbench.report import trial
 
     if len(found) > 1:

@@ -82,7 +82,7 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
     checks: tuple[Callable[[], object], ...] = (
         lambda: expected.extend(claims.read(declared, cells)),
         lambda: compared.extend(claims.comparisons(declared, cells)),
-        lambda: claims.known(declared.measure.metric, f"{declared.file}, measure.metric"),
+        lambda: claims.require_metric(declared.measure.metric, f"{declared.file}, measure.metric"),
         lambda: setups.extend(builder.setups(cells)),
     )
     collected(checks)

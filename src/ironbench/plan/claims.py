@@ -79,10 +79,10 @@ def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCe
 def _metric(head: str, where: str, declared: Declared) -> str:
     """The one in parentheses, else the lab's."""
     match = _METRIC.search(head)
-    return known(match[1] if match else declared.measure.metric, where)
+    return require_metric(match[1] if match else declared.measure.metric, where)
 
 
-def known(metric: str, where: str) -> str:
+def require_metric(metric: str, where: str) -> str:
     """InputError with the nearest names when the catalogue has no such metric."""
     try:
         catalogue.metric(metric)

@@ -83,16 +83,16 @@ class MariadbLine:
         self._connection = connection
 
     def measure(self, sql: str) -> tuple[int, float, float]:
-        return _told(lambda: self._connection.measure(sql))
+        return _with_standard_state(lambda: self._connection.measure(sql))
 
     def query(self, sql: str) -> list[Row]:
-        return _told(lambda: self._connection.query(sql))
+        return _with_standard_state(lambda: self._connection.query(sql))
 
     def columns(self) -> list[str]:
         return self._connection.columns()
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        return _told(lambda: self._connection.copy_in(sql, data))
+        return _with_standard_state(lambda: self._connection.copy_in(sql, data))
 
     def cancel(self) -> None:
         self._connection.cancel()
@@ -101,7 +101,7 @@ class MariadbLine:
         self._connection.close()
 
 
-def _told(what: Callable[[], _T]) -> _T:
+def _with_standard_state(what: Callable[[], _T]) -> _T:
     try:
         return what()
     except FailureError as error:

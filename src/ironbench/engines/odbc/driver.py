@@ -49,7 +49,7 @@ def connect(connection: str, patience_s: int) -> Any:
         raise _refusal(pyodbc, failure(error)) from None
 
 
-def said(connection: Any) -> dict[str, str]:
+def identification(connection: Any) -> dict[str, str]:
     """What the driver says of itself and of the database."""
     pyodbc, found = package(), {"pyodbc": package().version}
     for word, name in _WORDS.items():

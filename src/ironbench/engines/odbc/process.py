@@ -80,7 +80,7 @@ def main(parent: Channel) -> None:
             raise FailureError(
                 driver.SUBJECT, f"at the start of the connection, {statement!r}: {failure.cause}"
             ) from None
-    answer(parent, driver.said(connection))
+    answer(parent, driver.identification(connection))
     Served(
         parent, _Answers(cursor, splits=asked["splits"], backslashes=asked["backslashes"]).done, cursor.cancel
     ).serve()
