@@ -155,4 +155,4 @@ def test_what_cannot_be_compared_says_why_and_what_would_help(verb: Callable[...
     with pytest.raises(InputError) as caught:
         verb("log on disk", "gone", results=results)
     assert "failed: no such host" in caught.value.cause
-    assert caught.value.hint == "mend the cause before you run it again"
+    assert caught.value.hint == "remove the cause before you run it again"

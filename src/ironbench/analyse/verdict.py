@@ -33,8 +33,8 @@ MOST_ADVISED = 100
 
 
 _STEADY = (
-    "find what changed from block to block (data that grow, a cache that fills, a warm-up that is too short), mend it, "
-    "and measure again"
+    "find what changed from block to block (data that grow, a cache that fills, a warm-up that is too short), "
+    "correct it, and measure again"
 )
 
 

@@ -161,7 +161,7 @@ def read(path: Path) -> Trace:
         processors = Processors(int(columns["cores"][0]), *counts)
     trace = Trace(**{name: columns[name] for name in COLUMNS}, trial=columns.get("trial"), processors=processors)
     if (trace.op >= len(OPS)).any():
-        raise InputError(f"trace {path}", "an op in it is none", f"known: {', '.join(OPS)}")
+        raise InputError(f"trace {path}", "it contains an unknown operation", f"known: {', '.join(OPS)}")
     return trace
 
 

@@ -184,7 +184,7 @@ class ServerSession(ABC, Generic[_A, _L]):
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
         """See `model.session.Powered`. Our server only."""
         if self._own is None:
-            raise FailureError(self.title, f"a running server ({written('system.dsn')}) loses no power by ironbench")
+            raise FailureError(self.title, f"ironbench cuts no power of a running server ({written('system.dsn')})")
         with self._lock:
             self._drop()
             cut()

@@ -128,7 +128,7 @@ def _require_every_run(declared: Declared, setups: Sequence[Setup]) -> None:
     for setup in setups:
         if setup.skipped:
             levels = design.named(setup.cell.levels)
-            hint = "a screen needs every run: mend the level, or leave its factor out"
+            hint = "a screen needs every run: correct the level, or leave its factor out"
             raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
         if any(one.by_hand for one in setup.system.commands):
             cause = "a person would have to change something for every other run"
@@ -198,7 +198,7 @@ def _enough_remain(declared: Declared, setups: Sequence[Setup]) -> None:
         raise InputError(
             f"{declared.file}, cell {setups[0].cell.name}",
             f"the baseline cannot be measured here: {setups[0].skipped}",
-            "every comparison needs it; mend it, or make another level the first",
+            "every comparison needs it; correct it, or make another level the first",
         )
     if sum(not setup.skipped for setup in setups) < 2:
         skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)

@@ -178,8 +178,8 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     on_error: Annotated[
         Literal["stop", "continue"],
         Meta(
-            description="`stop`: an error of the first second that no further try mends ends the trial; `continue`: "
-            "the transaction only counts as failed."
+            description="`stop`: an error in the first second ends the trial, unless another try can succeed; "
+            "`continue`: the transaction only counts as failed."
         ),
     ] = "stop"
     report_per_statement: Annotated[bool, Meta(description="Time every SQL command of the scripts by itself.")] = False

@@ -181,9 +181,9 @@ async def _refusal(address: Address, error: Exception) -> IronbenchError:
         cause = f"a key cannot be used: {_words(error)}"
         return InputError(subject, cause, f"`ssh-add FILE` loads one with a passphrase into the agent; {by_hand}")
     if isinstance(error, (asyncssh.ConfigParseError, ValueError)):
-        return InputError(subject, f"~/.ssh/config: {_words(error)}", "mend that line")
+        return InputError(subject, f"~/.ssh/config: {_words(error)}", "correct that line")
     if isinstance(error, socket.gaierror):
-        return InputError(subject, "there is no machine of that name", f"mend the name; {by_hand}")
+        return InputError(subject, "there is no machine of that name", f"correct the name; {by_hand}")
     if isinstance(error, asyncio.TimeoutError):
         return FailureError(subject, f"no answer within {CONNECT_S:g} s", f"is it up, and may ssh reach it? {by_hand}")
     if isinstance(error, ConnectionRefusedError):

@@ -59,7 +59,7 @@ class DuckdbDataImport(DataImport):
                 session.query(f"select bit_xor(hash(columns(*))) from {table}")
             except FailureError as error:
                 cause = f"the file is damaged, in {table}: {error.cause.splitlines()[0]}"
-                raise FailureError(f"dump {dump}", cause, "nothing of it is measured; mend it") from None
+                raise FailureError(f"dump {dump}", cause, "nothing of it is measured; repair it") from None
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         """Files that SQL reads or writes beside the database would be outside of the data's content key."""
@@ -68,7 +68,7 @@ class DuckdbDataImport(DataImport):
         try:
             session.query(text)
         except FailureError as error:
-            cause, hint = error.cause, "nothing of it is measured; mend the file"
+            cause, hint = error.cause, "nothing of it is measured; correct the file"
             if "disabled by configuration" in cause:
                 cause = f"it reaches beyond the database: {cause.splitlines()[0]}"
                 hint = "bring such data into a database of DuckDB, and name its file as the dump"
@@ -86,7 +86,7 @@ def _require_readable(subject: str, dump: Path) -> None:
     try:
         DuckdbProcess(Begin(str(dump.resolve()), {"access_mode": "read_only"})).stop()
     except FailureError as error:
-        cause, hint = error.cause.splitlines()[0], "mend it, or name another file"
+        cause, hint = error.cause.splitlines()[0], "repair it, or name another file"
         if "Could not set lock" in cause:
             cause, hint = f"it is in use: {cause}", "close the program that has it open"
         elif "version number" in cause or "newer" in cause:

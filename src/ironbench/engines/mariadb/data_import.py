@@ -143,6 +143,6 @@ def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
                 raise InputError(str(file), cause, hint) from None
             except FailureError as error:
                 where = f"line {number}: {error.cause} (in: {shortened(' '.join(sql.split()), 120)})"
-                raise FailureError(str(file), where, "nothing of it is measured; mend the file") from None
+                raise FailureError(str(file), where, "nothing of it is measured; correct the file") from None
             done += len(sql)
             show(min(0.9, 0.9 * done / whole), f"line {number}")

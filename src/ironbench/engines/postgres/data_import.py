@@ -218,7 +218,7 @@ class _Told:
             return
         what = f" (in: {statement[:200]})" if statement else ""
         cause = re.sub(r"^.*?(?:could not execute query: )?(?:ERROR|FATAL|error): +", "", error)
-        hint = _OWNERS if "must be owner of" in cause else "nothing of it is measured; mend the file, or the server"
+        hint = _OWNERS if "must be owner of" in cause else "nothing of it is measured; correct the file, or the server"
         raise FailureError(self._subject, f"{cause}{what}", hint)
 
     def _look(self) -> None:

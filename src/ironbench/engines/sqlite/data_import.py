@@ -49,7 +49,9 @@ class SqliteDataImport(DataImport):
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         verdict = session.query("pragma quick_check(1)")[0][0] or ""
         if verdict != "ok":
-            raise FailureError(f"dump {dump}", f"the file is damaged: {verdict}", "nothing of it is measured; mend it")
+            raise FailureError(
+                f"dump {dump}", f"the file is damaged: {verdict}", "nothing of it is measured; repair it"
+            )
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         text = text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
@@ -57,7 +59,7 @@ class SqliteDataImport(DataImport):
         try:
             session.query(text)
         except FailureError as error:
-            raise FailureError(str(file), error.cause, "nothing of it is measured; mend the file") from None
+            raise FailureError(str(file), error.cause, "nothing of it is measured; correct the file") from None
 
     def settled(self, session: Session) -> int:
         session.query("analyze")
