@@ -125,7 +125,7 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
     if engine is None or workload is None or system.dsn is not None:
         return system
     elsewhere: dict[str, str | None] = dict.fromkeys({"log", "temp"}.intersection(system.ideal))
-    if _is_usual(system.layout.data, system.engine):
+    if is_usual(system.layout.data, system.engine):
         elsewhere["data"] = None
     limit = system.memory_total_bytes
     if limit is not None and system.ideal:
@@ -148,7 +148,7 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
     return replace(declared, settings=own if follows else system.settings)
 
 
-def _is_usual(directory: str | None, engine: str) -> bool:
+def is_usual(directory: str | None, engine: str) -> bool:
     """Whether it is where data of this engine, of some version, lie when nobody says where."""
     if directory is None:
         return False

@@ -23,6 +23,7 @@ VERBS = {
     "compare": "Compare A and B in every metric. Show ratios, the spread of repeats, and what differs.",
     "report": "Write a report of the selected records. It has charts, tables, settings, and what differs.",
     "gate": "Stop a change that is slower. Exit 4 unless blocks show that nothing is slower than allowed.",
+    "history": "Show a metric of like trials over time. By commit, version or date, with its change points.",
     "lead": "Say how far B is ahead of A. Compare all work that both did, at each number of clients and at the peaks.",
     "leaderboard": "Rank published results, or your own: never together.",
     "cost": "Find the cheapest system that meets a target. Show what each costs, and what it does for that money.",

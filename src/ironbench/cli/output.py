@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ironbench.errors import FailureError, InputError
+
+if TYPE_CHECKING:
+    from ironbench.report.page import Page
 
 
 def target(output: str) -> Path:
@@ -31,3 +35,39 @@ def write(path: Path, data: bytes) -> None:
         raise FailureError(
             str(path), f"the report could not be written: {error.strerror}", "name another place"
         ) from error
+
+
+def destination(output: str, format: str) -> tuple[str, Path | None]:
+    """The format that is asked for, by its name or the file's, and the file; None: stdout. InputError."""
+    from ironbench.report import formats
+
+    chosen = format or _by_name(output)
+    if not format and chosen not in formats.names():
+        ends = ", ".join(f".{name}" for name in formats.names() if name != "text")
+        raise InputError(
+            f"-o {output}", "its name does not say which format", f"end it in {ends} or .txt, or add --format"
+        )
+    formats.get(chosen)
+    if not output and chosen in ("png", "svg", "html"):
+        raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{chosen}")
+    return chosen, target(output) if output else None
+
+
+def _by_name(output: str) -> str:
+    suffix = Path(output).suffix.lower().removeprefix(".")
+    return {"": "text", "htm": "html", "txt": "text", "markdown": "md"}.get(suffix, suffix)
+
+
+def written(page: Page, format: str, place: Path | None) -> int:
+    """Writes the page, or prints it; the exit code."""
+    from ironbench.printer import Printer
+    from ironbench.report.page import FORMATS
+
+    data, printer = FORMATS[format](page), Printer()
+    if place is None:
+        printer.data(data.decode().rstrip("\n"))
+        return 0
+    write(place, data)
+    printer.say("written:")
+    printer.data(str(place))
+    return 0

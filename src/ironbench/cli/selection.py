@@ -16,6 +16,7 @@ from ironbench.record.labs import LabDirectory
 
 if TYPE_CHECKING:
     # Studies import numpy, a tenth of a second that names of records need not wait for.
+    from ironbench.analyse.archive import Archive
     from ironbench.analyse.study import Effect, Study
 
 
@@ -173,3 +174,23 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
 
 def _holds_records(path: Path) -> bool:
     return (path / "trials").is_dir()
+
+
+def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], Archive]:
+    """What the words stand for, with what their records refer to; without a word all that is in `results`, and in the
+    labs among it. InputError."""
+    from ironbench.analyse.archive import Archives
+
+    found = [named(word, results) for word in selection] or _everything(Path(results))
+    records = {record.id: record for one in found for record in one.records}
+    return list(records.values()), Archives([one.store for one in found])
+
+
+def _everything(results: Path) -> list[Named]:
+    places = [results, *sorted((results / "labs").glob("*/"))]
+    stores = [Store(place) for place in places if _holds_records(place)]
+    if not stores:
+        raise InputError(
+            str(results), "holds no records", "make some with `ironbench run`, or name another with --results"
+        )
+    return [Named(str(store.directory), store.all(), store) for store in stores]

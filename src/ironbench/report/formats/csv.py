@@ -22,17 +22,17 @@ _Row = tuple[str, ...]
 
 def render(studies: Sequence[Study]) -> bytes:
     """UTF-8 with a head line, RFC 4180."""
-    return _written(row for study in studies for row in _report(report(study)))
+    return written(row for study in studies for row in _report(report(study)))
 
 
 def _report(content: Report) -> Iterator[_Row]:
-    yield from _words(content.title, content.answer, content.derived, content.cautions)
+    yield from words(content.title, content.answer, content.derived, content.cautions)
     yield from _table(content.title, "Peaks", "", content.peaks)
-    for section in content.sections:
-        yield from _section(content.title, section)
+    for part in content.sections:
+        yield from section(content.title, part)
 
 
-def _words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
+def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
     """Numbers never travel without the answer and its doubts."""
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, "", ""
@@ -40,13 +40,13 @@ def _words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) ->
         yield title, "Before you use these numbers", "", str(number), "", text, "", ""
 
 
-def _section(title: str, section: Section) -> Iterator[_Row]:
-    drawn = [chart.table for chart in section.charts]
-    for chart in section.charts:
-        yield from _table(title, section.title, chart.title, chart.table)
-    for name, table in section.tables:
+def section(title: str, part: Section) -> Iterator[_Row]:
+    drawn = [chart.table for chart in part.charts]
+    for chart in part.charts:
+        yield from _table(title, part.title, chart.title, chart.table)
+    for name, table in part.tables:
         if table not in drawn:
-            yield from _table(title, section.title, name, table)
+            yield from _table(title, part.title, name, table)
 
 
 def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
@@ -59,13 +59,13 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
                 yield title, section, name, row[0], column, text, value, unit
 
 
-def _written(rows: Iterator[_Row]) -> bytes:
+def written(rows: Iterator[_Row]) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(HEAD)
     for row in rows:
-        *words, value, unit = map(clean, row)
-        writer.writerow([*map(_harmless, words), value, unit])
+        *texts, value, unit = map(clean, row)
+        writer.writerow([*map(_harmless, texts), value, unit])
     return out.getvalue().encode()
 
 

@@ -33,41 +33,39 @@ _SHARED = ("config", "autosize", "padding", "datasets")
 
 
 def render(studies: Sequence[Study]) -> bytes:
-    """Twice the size of its text, sharp on any screen."""
-    import vl_convert
-
-    data: bytes = vl_convert.vegalite_to_png(
-        _picture(list(map(_report, map(report, studies)))), scale=2, format_locale=_LOCALE
-    )
-    return data
+    return drawn_png(picture(list(map(_report, map(report, studies)))))
 
 
 def svg(studies: Sequence[Study]) -> bytes:
+    return drawn_svg(picture(list(map(_report, map(report, studies)))))
+
+
+def drawn_png(specification: dict[str, Any]) -> bytes:
+    """Twice the size of its text, sharp on any screen."""
     import vl_convert
 
-    text: str = vl_convert.vegalite_to_svg(_picture(list(map(_report, map(report, studies)))), format_locale=_LOCALE)
+    data: bytes = vl_convert.vegalite_to_png(specification, scale=2, format_locale=_LOCALE)
+    return data
+
+
+def drawn_svg(specification: dict[str, Any]) -> bytes:
+    import vl_convert
+
+    text: str = vl_convert.vegalite_to_svg(specification, format_locale=_LOCALE)
     return text.encode()
 
 
 def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
     """Draws any charts under a title and notes."""
-    import vl_convert
-
-    rows = [_row([chart]) for chart in charts]
-    data: bytes = vl_convert.vegalite_to_png(_picture([_titled(title, notes, rows)]), scale=2, format_locale=_LOCALE)
-    return data
+    return drawn_png(picture([titled(title, notes, [_row([chart]) for chart in charts])]))
 
 
 def charts_svg(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> bytes:
     """The same as a vector picture."""
-    import vl_convert
-
-    rows = [_row([chart]) for chart in charts]
-    text: str = vl_convert.vegalite_to_svg(_picture([_titled(title, notes, rows)]), format_locale=_LOCALE)
-    return text.encode()
+    return drawn_svg(picture([titled(title, notes, [_row([chart]) for chart in charts])]))
 
 
-def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     # A control character in a text ends the process inside the library that draws.
     whole = {
         "padding": 28,
@@ -81,27 +79,27 @@ def _picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _report(content: Report) -> dict[str, Any]:
     """The answer, and the charts that it rests on."""
-    parts = [_section(part) for part in content.sections if part.charts]
+    parts = [section(part) for part in content.sections if part.charts]
     notes = (
         *(f"Note: {text}" for text in content.cautions),
         *(f"Note: {text}" for text in content.study.footnotes[:1]),
     )
-    return _titled(content.title, [content.work, content.derived, *content.answer.sentences, *notes], parts)
+    return titled(content.title, [content.work, content.derived, *content.answer.sentences, *notes], parts)
 
 
-def _section(section: Section) -> dict[str, Any]:
+def section(part: Section) -> dict[str, Any]:
     """A heading over its charts, two of them side by side but the wide ones."""
     rows: list[list[Chart]] = []
-    for chart in section.charts:
+    for chart in part.charts:
         if chart.wide or not rows or len(rows[-1]) == 2 or rows[-1][0].wide:
             rows.append([chart])
         else:
             rows[-1].append(chart)
-    title = {"text": section.title, "fontSize": 17, "offset": 16}
+    title = {"text": part.title, "fontSize": 17, "offset": 16}
     return {"title": title, "vconcat": [_row(row) for row in rows], "spacing": 34, "resolve": _RESOLVE}
 
 
-def _titled(title: str, notes: Sequence[str], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def titled(title: str, notes: Sequence[str], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     lines = [line for text in notes for line in textwrap.wrap(text, 140)]
     return {
         "title": {

@@ -45,7 +45,7 @@ def summary(study: Study, printer: Printer) -> None:
     content = report(study)
     ended = [] if study.lab else [_statuses(study)]
     blocks = [plain.clean(content.title), *ended, content.derived, plain.answer(content.answer)]
-    blocks += [block for section in content.sections if section.at_end for block in _section(section, brief=True)]
+    blocks += [block for part in content.sections if part.at_end for block in section(part, brief=True)]
     blocks += [] if study.lab else [_sample_caution(study)]
     blocks.append(_cautions(content))
     printer.data("\n\n".join(block for block in blocks if block))
@@ -54,22 +54,22 @@ def summary(study: Study, printer: Printer) -> None:
 def _report(content: Report) -> str:
     heading = "\n".join(map(plain.clean, (content.title, content.work, ", ".join(content.kicker))))
     blocks = [heading, content.derived, plain.answer(content.answer), _cautions(content)]
-    blocks += [block for section in content.sections for block in _section(section)]
+    blocks += [block for part in content.sections for block in section(part)]
     blocks += [_commands(content.commands), bullets("Notes", content.notes)]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _section(section: Section, brief: bool = False) -> list[str]:
+def section(part: Section, brief: bool = False) -> list[str]:
     """Charts as their tables. `brief`: without charts that a table says as well."""
-    tables = section.tables_at(Depth.EVERYWHERE)
+    tables = part.tables_at(Depth.EVERYWHERE)
     blocks = []
-    for chart in [] if brief and tables else section.charts_at(Depth.EVERYWHERE):
-        title = chart.title if section.self_titled else f"{section.title}: {chart.title}"
+    for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
+        title = chart.title if part.self_titled else f"{part.title}: {chart.title}"
         blocks.append(f"{plain.clean(title)}\n{plain.table(chart.table)}")
-    blocks += [f"{section.bars.title}\n{plain.bars(section.bars.rows)}"] if section.bars else []
-    blocks += [plain.folded(text) for text in section.sentences]
+    blocks += [f"{part.bars.title}\n{plain.bars(part.bars.rows)}"] if part.bars else []
+    blocks += [plain.folded(text) for text in part.sentences]
     for name, table in tables:
-        title = plain.clean(f"{section.title}: {name}" if name else section.title)
+        title = plain.clean(f"{part.title}: {name}" if name else part.title)
         blocks.append(_counted(table) if table.counted else f"{title}\n{_table(table)}")
     return blocks
 

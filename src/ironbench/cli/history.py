@@ -1,0 +1,47 @@
+"""`ironbench history`: a metric of like trials over time, with its change points."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def history(
+    selection: Annotated[
+        list[str] | None,
+        typer.Argument(help="Records, series, labels or directories of labs; nothing selects all, those of labs too."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(metavar="METRIC", help="See `ironbench list metrics`.  [default: the work's leading one]")
+    ] = "",
+    by: Annotated[
+        str, typer.Option(metavar="ORDER", help="What a point is: date, or a tag: commit, version, tag:KEY.")
+    ] = "date",
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
+    ] = "",
+    format: Annotated[
+        str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
+    ] = "",
+    results: Annotated[
+        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
+    ] = "ironbench-results",
+) -> int:
+    from ironbench import catalogue
+    from ironbench.analyse.history import histories, require_order
+    from ironbench.cli.output import destination, written
+    from ironbench.cli.selection import gathered
+    from ironbench.errors import InputError
+    from ironbench.report.history import page
+
+    require_order(by)
+    if metric:
+        catalogue.metric(metric)
+    chosen, place = destination(output, format)
+    records, archive = gathered(selection or (), results)
+    found = histories(records, archive, metric, by)
+    if not found.all:
+        why = " ".join(found.left_out) or "it holds no usable trial"
+        raise InputError(results, f"has no history to show: {why}", "tag trials with --tag, or choose another --by")
+    return written(page(found), chosen, place)

@@ -1,0 +1,171 @@
+"""What became of a metric over time, as a page of sections: `page(histories(…))` serves every format, and a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ironbench.analyse.differences import telling
+from ironbench.analyse.history import DATE, Change, Histories, History, Line, Point
+from ironbench.report import section as sections_of
+from ironbench.report.charts.base import Depth, Table
+from ironbench.report.charts.history import history as chart
+from ironbench.report.derived import sentences as derived_sentences
+from ironbench.report.findings import bounds, metric_words
+from ironbench.report.numbers import quantity, times, unit_of
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, Section
+from ironbench.report.sections.differences import fact, fact_name
+from ironbench.words import THIN, counted, in_percent
+
+_NOTES = (
+    "A point is the geometric mean of the trials of one commit, version or run; its interval is Student's, of their "
+    "logarithms.",
+    "A change point is where two neighbouring levels differ by more than chance brings about in 1 of 200 series "
+    "without a change, by the spread of each point's own trials and the variance from point to point.",
+    "A single point apart from those around it is a spike and no change; the last point needs the next to confirm it.",
+    "Points of fewer than 3 trials are shown and carry no verdict.",
+)
+
+
+def page(found: Histories) -> Page:
+    records = [trial for one in found.all for point in one.order for trial in point.trials]
+    points = sum(len(one.order) for one in found.all)
+    by = "date" if found.by == DATE else found.by.removeprefix("tag:")
+    lead = f"{counted(len(records), 'trial')} in {counted(points, 'point')} by {by}"
+    return Page(
+        title="History",
+        lead=f"{lead}; {counted(len(found.all), 'kind')} of work under one load.",
+        answer=answer(found),
+        sections=tuple(sections(found)),
+        cautions=(*found.left_out, *_suspect(found)),
+        notes=_NOTES,
+        derived=" ".join(derived_sentences(records).values()),
+        fields=document(found),
+    )
+
+
+def answer(found: Histories) -> Answer:
+    """The newest change for the worse first, or that there is none; then every other change and open question."""
+    changes = sorted(
+        _changes(found), key=lambda one: (one[2].worse is True, _at(one[1], one[2]).started_at), reverse=True
+    )
+    told = [sections_of.Point(_sentence(line, change, one.metric), _title(found, one)) for one, line, change in changes]
+    quiet = [sections_of.Point(text, _title(found, one)) for one in found.all for text in _without_change(one)]
+    if not told and not quiet:
+        return Answer(sections_of.Point("There is nothing to show."))
+    if not told:
+        lines = sum(not line.open_question for one in found.all for line in one.lines)
+        first = f"No change point in {counted(lines, 'line')}." if lines else "Nothing can be judged yet."
+        return Answer(sections_of.Point(first), tuple(quiet))
+    return Answer(told[0], (*told[1:], *quiet))
+
+
+def sections(found: Histories) -> Iterator[Section]:
+    """A section for each work under one load."""
+    for place, one in enumerate(found.all):
+        tables = [("Levels", _levels(one))] if any(line.changes for line in one.lines) else []
+        tables += [(f"What changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
+        yield Section(
+            f"history{place}",
+            one.title,
+            sentences=_told(one) if len(found.all) > 1 else (),  # else the answer has them
+            charts=(chart(one, f"history{place}"),),
+            tables=tuple(tables),
+            depth=Depth.EVERYWHERE,
+        )
+
+
+def document(found: Histories) -> dict[str, Any]:
+    """For programs: base units, catalogue names; trials by their id."""
+    return {"by": found.by, "histories": [_fields(one) for one in found.all], "left_out": list(found.left_out)}
+
+
+def _changes(found: Histories) -> Iterator[tuple[History, Line, Change]]:
+    return ((one, line, change) for one in found.all for line in one.lines for change in line.changes)
+
+
+def _at(line: Line, change: Change) -> Point:
+    return line.points[change.place]
+
+
+def _sentence(line: Line, change: Change, metric: str) -> str:
+    at = _at(line, change)
+    words = {True: "is worse", False: "is better", None: "is another"}[change.worse]
+    day = "" if at.name.startswith(at.started_at[:10]) else f" ({at.started_at[:10]})"
+    size = f"{times(change.ratio)} the level before (95{THIN}% interval {bounds(change.low, change.high)})"
+    return f"{metric_words(metric).capitalize()} {words} from {at.name}{day} on: {size}; {line.name}."
+
+
+def _title(found: Histories, one: History) -> str:
+    return f"{one.title}:" if len(found.all) > 1 else ""
+
+
+def _without_change(one: History) -> Iterator[str]:
+    for line in one.lines:
+        if line.open_question:
+            yield f"{line.name}: no verdict: {line.open_question}."
+        elif not line.changes:
+            yield f"{line.name}: no change point in {counted(len(line.points), 'point')}.{_seen(line)}"
+        if line.unconfirmed:
+            last = next(point for point in reversed(line.points) if point.judged)
+            yield f"{line.name}: {last.name} stands apart from the points before it; the next one will tell."
+
+
+def _told(one: History) -> tuple[str, ...]:
+    changes = [_sentence(line, change, one.metric) for line in one.lines for change in line.changes]
+    return (*changes, *_without_change(one))
+
+
+def _seen(line: Line) -> str:
+    least = line.detectable
+    return f" A lasting change of {in_percent(least)} would be seen after three points." if least else ""
+
+
+def _levels(one: History) -> Table:
+    unit = unit_of(one.metric)
+    rows = []
+    for line in one.lines:
+        for place, (first, last) in enumerate(line.levels if not line.open_question else ()):
+            change = line.changes[place - 1] if place else None
+            size = (times(change.ratio), bounds(change.low, change.high)) if change else ("", "")
+            name = line.points[first].name
+            level = quantity(line.level(first, last), unit)
+            rows.append((name, line.name, str(last - first + 1), level, *size))
+    head = ("from", "system", "points", metric_words(one.metric), "to the level before", "interval")
+    return Table(head, tuple(rows), words=True)
+
+
+def _differs(line: Line) -> Table:
+    main, _ = telling(line.differs)
+    rows = tuple((f"{row.room}: {fact_name(row.name)}", *(fact(row.name, one) for one in row.values)) for row in main)
+    return Table(("fact", "before", f"from {line.points[0].name} on"), rows, words=True)
+
+
+def _suspect(found: Histories) -> list[str]:
+    suspect = sum(point.suspect for one in found.all for point in one.order)
+    return [f"{counted(suspect, 'trial')} suspect: `ironbench show` says why."] if suspect else []
+
+
+def _fields(one: History) -> dict[str, Any]:
+    return {"work": one.work, "load": one.load, "metric": one.metric, "lines": [_line(line) for line in one.lines]}
+
+
+def _line(line: Line) -> dict[str, Any]:
+    points = [
+        {
+            **{"name": point.name, "started_at": point.started_at, "value": point.value, "interval": point.interval},
+            **{"deviation": point.deviation, "judged": point.judged, "spike": place in line.spikes},
+            "trials": [trial.id for trial in point.trials],
+        }
+        for place, point in enumerate(line.points)
+    ]
+    changes = [
+        {"at": _at(line, one).name, "ratio": one.ratio, "interval": [one.low, one.high], "worse": one.worse}
+        for one in line.changes
+    ]
+    differs = [
+        {"fact": f"{row.room}.{row.name}", "before": row.values[0], "here": row.values[1]} for row in line.differs
+    ]
+    rest = {"unconfirmed": line.unconfirmed, "between": line.between, "open_question": line.open_question}
+    return {"name": line.name, "differs": differs, "points": points, "changes": changes, **rest}

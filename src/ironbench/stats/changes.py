@@ -1,0 +1,270 @@
+"""Finds the points at which the level of a series of measured points changed.
+
+The search is E-divisive's (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
+Multivariate Data", JASA 109, 2014): of all pairs of neighbouring stretches from a segment's beginning, the pair that
+differs most is split where they meet, and both segments are searched again. As in Hunter (Fleming, Kołaczkowski et al.,
+"Hunter: Using Change Point Detection to Hunt for Performance Regressions", ICPE 2023) what is found is tested once more
+between its neighbours, and the weakest is dropped until all hold.
+
+The distance is their member with exponent 2, a difference of means. Each point is weighted by its own variance, that of
+its repeats, plus a variance between points that all share (random effects: DerSimonian and Laird, Controlled Clinical
+Trials 7, 1986). A difference over its standard error is held against the largest one in simulated series of the same
+length and variances without any change, so that one chance of error holds for a whole series, however many places are
+searched.
+
+A point far from its neighbours on both sides, which agree with each other, is a spike and left out; so is the last
+point while no other has confirmed it, and the first where the next two agree without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ironbench.stats.intervals import t_quantile
+
+CHANCE = 0.005
+"""Of any change point in a whole series without a change."""
+LEAST = 6
+"""Points; with fewer nothing is searched."""
+_SHORTEST = 2
+"""Points of a level: a single one is a spike, or not confirmed yet."""
+_WITHOUT_ONE = 2 / 3
+"""Share of the bound that a difference must keep without any one of the points that it rests on."""
+_FAR = 2.5
+"""Standard errors of the difference of two points, from which they do not agree."""
+_TRIMMED = 0.15
+"""The largest differences of neighbours are those of changes and spikes: so many do not enter the variance."""
+_TRIMMED_MEAN = 0.5205
+"""Mean of the lowest 85 % of squared standard normal numbers: P(χ²₃ ≤ q) / 0.85, where P(χ²₁ ≤ q) = 0.85."""
+_CONFIRMING = 3
+_POWER = 1.2816
+"""Normal quantile of 0.9."""
+_SIMULATED = 5000
+_LONGEST_SIMULATED = 120
+"""Points; a longer series is held against the bound for all pairs of stretches together (Bonferroni)."""
+_DRAWN_AT_ONCE = 500
+_SHARES = (0.3, 0.5, 0.75, 1.0)
+"""Of the variance that lies between points: for each there is a bound, between them one by a straight line. At least
+the first is supposed: measurements of different days are never quite alike, and a few cannot show it."""
+_SUPPOSED = 3.3
+"""Standard errors of a difference from which a change is supposed, so that it does not count as variance of points."""
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+Places = np.ndarray[Any, np.dtype[np.int_]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """Where the level changed, and by how much."""
+
+    place: int
+    """Index of the first point of the new level."""
+    difference: float
+    """New level less the old one."""
+    low: float
+    high: float
+    """95 % interval of the difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of a series."""
+
+    points: tuple[ChangePoint, ...]
+    spikes: tuple[int, ...]
+    """Indices of points apart from the level before and after them."""
+    unconfirmed: bool
+    """Whether the last point stands apart from those before it: the next one will tell a change from a spike."""
+    between: float
+    """Standard deviation from point to point that their own variances do not explain."""
+    detectable: float | None = None
+    """Difference of a new level that three points of it would show in 9 of 10 series; None: too few points."""
+
+
+def changes(values: Sequence[float], variances: Sequence[float], chance: float = CHANCE) -> Changes:
+    """Of points in order of time. `variances`: of each value, by its repeats; above 0."""
+    x, own = np.asarray(values, dtype=float), np.asarray(variances, dtype=float)
+    if len(x) < LEAST:
+        return Changes((), (), unconfirmed=False, between=0.0)
+    apart = _apart(x, own + _between(x, own))
+    kept = np.flatnonzero(~apart)
+    x, own = x[kept], own[kept]
+    found: list[int] = []
+    between = float(_between(x, own))
+    if len(x) >= LEAST:
+        supposed = _places(x, own + between, _SUPPOSED)
+        between = _left(x, own, supposed)
+        if supposed:
+            bound = _bound(len(x), between / (float(own.mean()) + between), chance)
+            found = _confirmed(x, 1 / (own + between), _places(x, own + between, bound), bound)
+    spikes = [int(place) for place in np.flatnonzero(apart)]
+    unconfirmed = bool(spikes) and spikes[-1] == len(values) - 1
+    return Changes(
+        tuple(_change_points(x, own + between, found, kept)),
+        tuple(spikes[:-1] if unconfirmed else spikes),
+        unconfirmed,
+        math.sqrt(between),
+        _detectable(own, between, len(found), chance) if len(x) >= LEAST else None,
+    )
+
+
+def _detectable(own: Values, between: float, found: int, chance: float) -> float:
+    """From the last of `found` changes on half of the points are supposed, where there were some."""
+    n = len(own)
+    variance = float(own.mean()) + between
+    error = math.sqrt(variance * (1 / _CONFIRMING + 1 / (n if not found else n / 2)))
+    return (_bound(n, between / variance, chance) + _POWER) * error
+
+
+def _apart(x: Values, variances: Values) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each point lies far above, or far below, all of its up to two neighbours on either side."""
+    n = len(x)
+    above, below = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
+    for step in (1, 2):
+        far = (x[step:] - x[:-step]) / np.sqrt(variances[step:] + variances[:-step])
+        above[step:] &= far > _FAR
+        below[step:] &= far < -_FAR
+        above[:-step] &= far < -_FAR
+        below[:-step] &= far > _FAR
+    return above | below
+
+
+def _between(x: Values, own: Values) -> Values:
+    """Variance between points beyond their own, of one series or of each row: half of the squared differences of
+    neighbours (von Neumann, Annals of Mathematical Statistics 12, 1941), which no level enters."""
+    squared = np.sort(np.diff(x) ** 2 / 2)
+    kept = squared.shape[-1] - math.ceil(_TRIMMED * squared.shape[-1])
+    whole = squared[..., :kept].mean(axis=-1) / _TRIMMED_MEAN
+    found: Values = np.maximum(whole - own.mean(), 0.0)
+    return found
+
+
+def _left(x: Values, own: Values, places: Sequence[int]) -> float:
+    """Variance between points beyond their own, around the levels that meet at `places`."""
+    ends = [0, *places, len(x)]
+    off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
+    freedom = max(1, len(x) - len(off))
+    return max(0.0, float(np.sum(np.concatenate(off) ** 2)) / freedom - float(own.mean()))
+
+
+def _places(x: Values, variances: Values, bound: float) -> list[int]:
+    found: list[int] = []
+    waiting = [(0, len(x))]
+    while waiting:
+        low, high = waiting.pop()
+        if high - low < 2 * _SHORTEST:
+            continue
+        most, place, _ = _farthest(x[None, low:high], variances[None, low:high])
+        if most[0] > bound:
+            split = low + int(place[0])
+            found.append(split)
+            waiting += [(low, split), (split, high)]
+    return sorted(found)
+
+
+def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> list[int]:
+    """Without those, the weakest first, that do not hold between their neighbours."""
+    while found:
+        ends = [0, *found, len(x)]
+        held = [_strength(x, weights, *ends[at : at + 3]) for at in range(len(found))]
+        weakest = int(np.argmin(held))
+        if held[weakest] > bound:
+            break
+        del found[weakest]
+    return found
+
+
+def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> float:
+    """The difference of both sides over its standard error; less where it rests on a single point."""
+    difference, error = _difference(x, weights, low, place, high)
+    strength = abs(difference) / error
+    for left_out in range(low, high):
+        kept = weights.copy()
+        kept[left_out] = 1e-12
+        without, error = _difference(x, kept, low, place, high)
+        strength = min(strength, math.copysign(abs(without) / error, without * difference) / _WITHOUT_ONE)
+    return strength
+
+
+def _difference(x: Values, weights: Values, low: int, place: int, high: int) -> tuple[float, float]:
+    """Of the weighted means of both sides, with its standard error."""
+    sides = [slice(low, place), slice(place, high)]
+    before, after = (float(np.average(x[side], weights=weights[side])) for side in sides)
+    return after - before, math.sqrt(sum(1 / float(weights[side].sum()) for side in sides))
+
+
+def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
+    """Of each row the largest difference of two neighbouring stretches, the first from its beginning, over its standard
+    error; and the indices at which they meet and end."""
+    weights = 1 / variances
+    sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights, axis=1)], axis=1)
+    totals = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights * x, axis=1)], axis=1)
+    n = x.shape[1]
+    most, place, end = np.zeros(len(x)), np.zeros(len(x), dtype=int), np.full(len(x), n)
+    for split in range(_SHORTEST, n - _SHORTEST + 1):
+        before, left = totals[:, split : split + 1], sums[:, split : split + 1]
+        after = totals[:, split + _SHORTEST :] - before
+        right = sums[:, split + _SHORTEST :] - left
+        far = np.abs(after / right - before / left) / np.sqrt(1 / right + 1 / left)
+        here = far.max(axis=1)
+        better = here > most
+        most[better], place[better] = here[better], split
+        end[better] = split + _SHORTEST + far[better].argmax(axis=1)
+    return most, place, end
+
+
+def _bound(n: int, share: float, chance: float) -> float:
+    """What the largest difference exceeds in a share `chance` of series of `n` points without a change."""
+    if n > _LONGEST_SIMULATED:
+        return t_quantile(1 - chance / (n * (n - 1)), n / 2)
+    return float(np.interp(share, _SHARES, _bounds(n, chance)))
+
+
+@functools.cache
+def _bounds(n: int, chance: float) -> tuple[float, ...]:
+    """Bounds of a series of `n` points of equal variance for each of `_SHARES`."""
+    dice = np.random.default_rng(n)  # the same series ends in the same verdict each time
+    drawn = [dice.standard_normal((_DRAWN_AT_ONCE, n)) for _ in range(_SIMULATED // _DRAWN_AT_ONCE)]
+    return tuple(
+        float(np.quantile(np.concatenate([_unchanged(x, 1 - share) for x in drawn]), 1 - chance)) for share in _SHARES
+    )
+
+
+def _unchanged(x: Values, own: float) -> Values:
+    """The largest difference of each row, as `changes` comes to it."""
+    n = x.shape[1]
+    supposed = own + _between(x, np.full(n, own))
+    most, place, end = _farthest(x, np.repeat(supposed[:, None], n, axis=1))
+    split = most > _SUPPOSED
+    ends = np.where(split[:, None], np.stack([place, end], axis=1), n)
+    at = np.arange(n)
+    level = (at[None] >= ends[:, :1]).astype(int) + (at[None] >= ends[:, 1:])
+    squares = np.zeros(len(x))
+    for one in range(3):
+        here = level == one
+        mean = (x * here).sum(axis=1) / np.maximum(here.sum(axis=1), 1)
+        squares += ((x - mean[:, None]) ** 2 * here).sum(axis=1)
+    freedom = np.maximum(1, n - 1 - level[:, -1])
+    left = own + np.maximum(0.0, squares / freedom - own)
+    found: Values = most * np.sqrt(supposed / left)
+    return found
+
+
+def _change_points(x: Values, variances: Values, found: list[int], kept: Places) -> list[ChangePoint]:
+    """Each with its interval. `kept`: index of each value in the series with its spikes."""
+    if not found:
+        return []
+    ends = [0, *found, len(x)]
+    half = t_quantile(0.975, len(x) - len(ends) + 1)
+    points = []
+    for at, place in enumerate(found):
+        difference, error = _difference(x, 1 / variances, *ends[at : at + 3])
+        points.append(ChangePoint(int(kept[place]), difference, difference - half * error, difference + half * error))
+    return points
