@@ -15,6 +15,9 @@ from types import TracebackType
 RAY = Path(sys.executable).with_name("ray")
 PORT = 6379
 PATIENCE_S = 60.0
+FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+_MTU = "9000"
+"""Large packets: those of a slow link go through a process."""
 
 
 def lacking() -> str:
@@ -23,6 +26,8 @@ def lacking() -> str:
         return "network namespaces need root and ip(8)"
     if not RAY.exists():
         return "Ray is not installed"
+    if not Path("/dev/net/tun").exists():
+        return "there is no /dev/net/tun"
     tried = subprocess.run(["ip", "netns", "add", f"ibt{os.getpid()}"], capture_output=True, check=False)
     if tried.returncode:
         return "network namespaces are not permitted here"
@@ -33,7 +38,10 @@ def lacking() -> str:
 class RayMachines:
     """Machine 1 has the head and is where commands run; this process is on the same network, at `here`."""
 
-    def __init__(self, count: int = 2) -> None:
+    def __init__(self, count: int = 2, ahead_s: float = 0.0) -> None:
+        """`ahead_s`: the clock of machine 2 is ahead by so much, to Ray's processes there (faketime(1))."""
+        self._ahead_s = ahead_s
+        self._links: list[subprocess.Popen[str]] = []
         number = os.getpid() % 200 + 20
         self._bridge, self._names = f"ibr{os.getpid()}", [f"ib{os.getpid()}-{one + 1}" for one in range(count)]
         self._network = f"10.77.{number}"
@@ -61,6 +69,9 @@ class RayMachines:
             for pid in with_children:
                 subprocess.run(["kill", "-KILL", pid], capture_output=True, check=False)
             node.wait()
+        for link in self._links:
+            link.kill()
+            link.wait()
         for name in self._names:
             _ip("netns", "del", name, check=False)
         _ip("link", "del", self._bridge, check=False)
@@ -70,16 +81,12 @@ class RayMachines:
         """Put before a command, it runs on that machine."""
         return ["ip", "netns", "exec", self._names[number]]
 
-    def delay(self, ms: int) -> bool:
-        """Every packet to and from machine 2 takes so long; whether the kernel can."""
-        return (
-            _ip("link", "show", check=False) == 0
-            and not subprocess.run(
-                [*self.within(1), "tc", "qdisc", "replace", "dev", "eth0", "root", "netem", "delay", f"{ms}ms"],
-                capture_output=True,
-                check=False,
-            ).returncode
-        )
+    def slow(self, ms: float, loss: float = 0.0) -> None:
+        """Every packet to and from machine 2 takes so long, and so large a share of them is lost."""
+        stdin = self._links[0].stdin
+        assert stdin is not None
+        stdin.write(f"{ms} {loss}\n")
+        stdin.flush()
 
     def ended(self, number: int) -> list[str]:
         """Ray's processes of a run on that machine: workers that are none of its own."""
@@ -93,11 +100,14 @@ class RayMachines:
         for number, name in enumerate(self._names):
             ours, theirs = f"v{os.getpid()}{number}", "eth0"
             _ip("netns", "add", name)
-            _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
-            _ip("link", "set", ours, "master", self._bridge, "up")
+            if number == 0:
+                _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
+            else:
+                self._links.append(_link(ours, name, theirs))
+            _ip("link", "set", ours, "mtu", _MTU, "master", self._bridge, "up")
             for words in (
                 ("addr", "add", f"{self._network}.{number + 1}/24", "dev", theirs),
-                ("link", "set", theirs, "up"),
+                ("link", "set", theirs, "mtu", _MTU, "up"),
                 ("link", "set", "lo", "up"),
             ):
                 _ip("-n", name, *words)
@@ -125,7 +135,7 @@ class RayMachines:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=self.environment,
+                env=self.environment | (_ahead(self._ahead_s) if number and self._ahead_s else {}),
                 start_new_session=True,
             )
         self.nodes.append(node)
@@ -137,6 +147,19 @@ class RayMachines:
         while b"Ray runtime started" not in said.read_bytes():
             assert node.poll() is None and time.monotonic() < deadline, said.read_text()
             time.sleep(0.1)
+
+
+def _link(ours: str, namespace: str, theirs: str) -> subprocess.Popen[str]:
+    script = Path(__file__).with_name("slow_link.py")
+    words = [sys.executable, str(script), ours, namespace, theirs]
+    link = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert link.stdout is not None
+    assert link.stdout.readline() == "ready\n"
+    return link
+
+
+def _ahead(seconds: float) -> dict[str, str]:
+    return {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{seconds:+f}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 def _below(pid: int) -> list[str]:

@@ -17,8 +17,8 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path / "home")
 
 
-def crashed(user: User, how: str, *words: str):
-    told = user("run", "tpcb-like", "--crash", how, "--warmup", "0s", "--no-observe", "--seed", "1", *words)
+def crashed(user: User, how: str, *words: str, workload: str = "tpcb-like"):
+    told = user("run", workload, "--crash", how, "--warmup", "0s", "--no-observe", "--seed", "1", *words)
     (record,) = user.records()
     assert nothing_left(user.home) and user.nothing_runs()
     return told, record
@@ -65,6 +65,27 @@ def test_what_a_server_did_not_make_safe_is_missed_by_the_checks(
     set_them = [word for setting in settings for word in ("--set", setting)]
     words = ("--engine", engine, "--data", "free", "--clients", "4", "--duration", "3s", *set_them)
     told, record = crashed(user, "lose", *words)
+    assert told.code == 1 and record["status"] == "voided", told.stderr
+
+
+ADDING = ("--with", "entries=200", "--with", "job=mixed", "--with", "weights=add=1", "--clients", "4")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["lose", "subset", "torn"])
+def test_entries_that_a_directory_confirmed_survive_a_power_cut(user: User, how: str) -> None:
+    require_installed("slapd")
+    told, record = crashed(user, how, "--data", "hdd-7200", *ADDING, "--duration", "3s", workload="directory")
+    assert told.code in (0, 3), told.stderr
+    checks = {check["name"]: check["passed"] for check in record["checks"]}
+    assert checks["entries added"] and all(checks.values()) and record["metrics"]["transactions"] > 10
+
+
+@pytest.mark.long
+def test_entries_that_a_directory_did_not_flush_are_missed_by_the_checks(user: User) -> None:
+    require_installed("slapd")
+    words = ("--data", "free", "--set", "dbnosync=on", *ADDING, "--duration", "2s")
+    told, record = crashed(user, "lose", *words, workload="directory")
     assert told.code == 1 and record["status"] == "voided", told.stderr
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -96,8 +99,6 @@ def test_answers_of_many_pieces_come_through_either_transport(server: DirectoryS
 
 
 def driven(session: SlapdSession, script: str, transactions: int = 5, io: str = "auto") -> dict[str, Any]:
-    import json
-
     from ironbench.drive.run import Tasks, compiled_plan
     from ironbench.model.system import Load
     from ironbench.workloads.base import ScriptSource
@@ -127,6 +128,28 @@ def test_a_refused_operation_is_a_failure_by_its_name_and_place(
     assert summary["failed"] == 10 and name in summary["errors"], summary
     assert "script s, line 1, command 1" in summary["error_messages"][name]
     assert words in summary["error_messages"][name]
+
+
+def test_a_referral_is_a_failure_that_names_the_other_server(place: Path) -> None:
+    with started(place) as session:
+        load(session, 5)
+        away = "ou=away,ou=directory,"
+        more = "objectClass=extensibleObject?ou=away?ref=ldap://other.example/dc=x"
+        session.query(f"add {away}?objectClass=referral?{more}")
+        summary = driven(session, f"search cn=a,{away};")
+        assert summary["errors"] == {"referral": 10}
+        assert "ldap://other.example/" in summary["error_messages"]["referral"]
+
+
+def test_a_size_limit_of_the_server_is_a_failure(place: Path) -> None:
+    port = free_port()
+    with started(place, listen=f"ldap://127.0.0.1:{port}", sizelimit="3") as session:
+        load(session, 10)
+        anybody = connected(f"ldap://127.0.0.1:{port}/{BASE}")
+        try:
+            assert driven(anybody, "search ou=directory,?1.1?one;")["errors"] == {"sizeLimitExceeded": 10}
+        finally:
+            anybody.stop()
 
 
 def test_a_size_limit_that_a_search_asks_for_is_no_failure(server: DirectoryServer) -> None:
@@ -214,6 +237,18 @@ def test_a_server_that_is_killed_ends_the_trial_at_once(place: Path) -> None:
         os.kill(session.processes()[0], signal.SIGKILL)
         with pytest.raises(FailureError, match="killed by SIGKILL"):
             session.query("search ,")
+        assert not session.alive()
+
+
+def test_a_server_that_is_killed_during_a_trial_ends_it_with_its_last_words(place: Path) -> None:
+    with started(place) as session:
+        load(session, 20)
+        strike = threading.Timer(0.5, os.kill, (session.processes()[0], signal.SIGKILL))
+        strike.start()
+        began_s = time.monotonic()
+        summary = driven(session, "search uid=user.1,ou=directory,;\n\\sleep 1 ms\n", 60_000)
+        assert summary["aborted"] and "Connection" in summary["cause"], summary
+        assert time.monotonic() - began_s < 10.0
         assert not session.alive()
 
 
@@ -317,6 +352,12 @@ def test_a_run_of_the_directory_makes_a_record(place: Path) -> None:
     done = launch.run(command, cwd=place)
     assert done.returncode in (0, 3), done.stdout + done.stderr
     assert "data: directory version=1 entries=200" in done.stderr
+    (record,) = (json.loads(path.read_text()) for path in place.rglob("trials/*/record.json"))
+    metrics = record["metrics"]
+    # 70 of 100 transactions are a search, and the checks search, too.
+    searches = metrics["directory_operations_per_s{operation=search}"]
+    assert searches == pytest.approx(0.7 * metrics["throughput"], rel=0.3)
+    assert metrics["directory_threads_active"] >= 1.0
 
 
 def commands_of_the_guide() -> list[str]:

@@ -9,16 +9,22 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
-from raw_server import RawServer
-from ray_machines import RayMachines, lacking
+from directory_server import BASE, started
+from factories import require_installed
+from raw_server import RawServer, free_port
+from ray_machines import FAKETIME, RayMachines, lacking
 from user import User, eventually
 
 from ironbench.plan.fields import SECTIONS
+from ironbench.words import THIN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "many-machines.md").read_text()
 LACKING = lacking()
@@ -44,9 +50,10 @@ def test_the_pages_commands_for_this_machine_lead_to_a_report(tmp_path: Path) ->
 
 
 def test_the_fields_that_the_page_names_are_those_of_a_lab_file() -> None:
-    (text,) = blocks("toml")
-    found = tomllib.loads(text)
-    assert set(found["load"]) <= set(SECTIONS["load"]) and set(found["vary"]) <= set(SECTIONS["load"])
+    for text in blocks("toml"):
+        found = tomllib.loads(text)
+        assert set(found["load"]) <= set(SECTIONS["load"])
+        assert set(found["vary"]) <= {*SECTIONS["load"], "workload"}
 
 
 def test_a_cluster_that_is_not_there_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -59,45 +66,62 @@ def test_a_cluster_that_is_not_there_is_refused_before_anything_starts(tmp_path:
 
 
 class Machines(RayMachines):
-    """Two of them, a server that both reach, and somebody on the first."""
+    """Two of them, servers that both reach, and somebody on the first."""
 
-    def __init__(self, server: RawServer, user: User) -> None:
-        super().__init__(2)
+    def __init__(self, server: RawServer, user: User, ahead_s: float = 0.0) -> None:
+        super().__init__(2, ahead_s)
         self.user = user
         self._server = server
-        self._listening = socket.socket()
+        self._listening: list[socket.socket] = []
 
     def __enter__(self) -> Machines:
         super().__enter__()
-        self._listening.bind((self.here, 0))
-        self._listening.listen(64)
-        self.port = self._listening.getsockname()[1]
-        threading.Thread(target=self._forward, daemon=True).start()
+        self.port = self.reachable(self._server.port)
         return self
+
+    def __exit__(self, *end: Any) -> None:
+        for one in self._listening:
+            one.close()
+        super().__exit__(*end)
 
     def dsn(self, database: str) -> str:
         return f"postgresql://postgres@{self.here}:{self.port}/{database}"
 
-    def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def reachable(self, port: int) -> int:
+        """The port at which the machines reach a server that lets in this machine alone."""
+        listening = socket.socket()
+        listening.bind((self.here, 0))
+        listening.listen(64)
+        self._listening.append(listening)
+        threading.Thread(target=self._forward, args=(listening, port), daemon=True).start()
+        return int(listening.getsockname()[1])
+
+    def begun(self, words: Sequence[str], **environment: str) -> subprocess.Popen[str]:
         code = "from ironbench.start import main; main()"
-        return subprocess.run(
+        return subprocess.Popen(
             [*self.within(0), sys.executable, "-c", code, *words],
-            env=self.environment | self.user.environment | self.token,
+            env=self.environment | self.user.environment | self.token | environment,
             cwd=self.user.home,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=300,
         )
 
-    def _forward(self) -> None:
-        """The server lets in this machine alone."""
+    def run(self, words: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
+        begun = self.begun(words, **environment)
+        try:
+            out, err = begun.communicate(timeout=300)
+        finally:
+            begun.kill()
+        return subprocess.CompletedProcess(list(words), begun.returncode, out, err)
+
+    def _forward(self, listening: socket.socket, port: int) -> None:
         while True:
             try:
-                theirs = self._listening.accept()[0]
+                theirs = listening.accept()[0]
             except OSError:
                 return
-            ours = socket.create_connection(("127.0.0.1", self._server.port))
+            ours = socket.create_connection(("127.0.0.1", port))
             for one in (theirs, ours):
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for source, sink in ((theirs, ours), (ours, theirs)):
@@ -149,19 +173,50 @@ def test_three_workers_on_two_machines_are_refused_by_the_plan(machines: Machine
     assert told.returncode == 2 and "the cluster has 2 machines" in told.stderr, told.stderr
 
 
+HEAD = 'question = "Is it the same load?"\n'
+LOAD = 'clients = 4\nthink_time = "5ms"\nduration = "0.5s"\nwarmup = "0s"'
+METHOD = '\n[measure]\nrepeats = 6\nmargin = 0.5\nquiet = "0s"\n'
+
+
+def lab(machines: Machines, text: str, name: str, work: str = "") -> Path:
+    """A lab of the page, short, with the addresses that are here."""
+    file = machines.user.home / f"{name}.toml"
+    text = text.replace('"auto"', f'"{machines.address}"').replace("clients = 64", LOAD)
+    file.write_text(HEAD + text + work + METHOD)
+    return file
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+def test_a_cluster_of_another_version_of_ray_is_refused_in_its_words(machines: Machines, database: str) -> None:
+    """What the cluster says of itself is changed, which is all that Ray looks at when somebody joins."""
+    change = (
+        "import json, sys; from ray._raylet import GcsClient; one = GcsClient(address=sys.argv[1]); "
+        "said = json.loads(one.internal_kv_get(b'CLUSTER_METADATA', b'cluster')); kept = said['ray_version']; "
+        "said['ray_version'] = sys.argv[2] or kept; "
+        "one.internal_kv_put(b'CLUSTER_METADATA', json.dumps(said).encode(), True, b'cluster'); print(kept)"
+    )
+
+    def changed(to: str) -> str:
+        words = [*machines.within(0), sys.executable, "-c", change, machines.address, to]
+        return subprocess.run(words, env=machines.environment, check=True, capture_output=True, text=True).stdout
+
+    now = version("ray")
+    changed("2.0.0")
+    try:
+        words = ["run", "select-only", "--dsn", machines.dsn(database), "--clients", "2", "--workers", "2", "--plan"]
+        told = machines.run([*words, "--cluster", machines.address])
+        assert told.returncode == 2 and "2.0.0" in told.stderr, told.stderr
+        assert "install the same versions of Ray and Python on every machine" in told.stderr
+    finally:
+        changed(now)
+
+
 @pytest.mark.long
 @pytest.mark.skipif(bool(LACKING), reason=LACKING)
 def test_a_lab_compares_one_worker_with_two_and_has_a_verdict(machines: Machines, database: str) -> None:
-    (text,) = blocks("toml")
-    text = text.replace("postgresql://bench@db.example:5432/bench", machines.dsn(database)).replace(
-        "auto", machines.address
-    )
-    text = text.replace("clients = 64", 'clients = 4\nthink_time = "5ms"\nduration = "0.5s"\nwarmup = "0s"')
-    head = 'question = "Is it the same load?"\n'
-    work = '\n[workload]\nname = "select-only"\nwith = { scale = 1 }\n'
-    method = '\n[measure]\nrepeats = 6\nmargin = 0.5\nquiet = "0s"\n'
-    file = machines.user.home / "lab.toml"
-    file.write_text(head + text + work + method)
+    text = blocks("toml")[0].replace("postgresql://bench@db.example:5432/bench", machines.dsn(database))
+    file = lab(machines, text, "sql", '\n[workload]\nname = "select-only"\nwith = { scale = 1 }\n')
     told = machines.run(["lab", "run", str(file), "--results", "lab"])
     assert told.returncode in (0, 3), told.stderr
     assert re.search(r"equivalent|faster|slower", told.stdout), told.stdout
@@ -169,17 +224,92 @@ def test_a_lab_compares_one_worker_with_two_and_has_a_verdict(machines: Machines
 
 @pytest.mark.long
 @pytest.mark.skipif(bool(LACKING), reason=LACKING)
-def test_starts_are_within_two_milliseconds_over_a_network_of_20_ms(machines: Machines, database: str) -> None:
-    if not machines.delay(20):
-        pytest.skip("the kernel has no netem")
-    try:
+def test_two_machines_drive_a_directory_in_a_lab_with_a_verdict(machines: Machines, place: Path) -> None:
+    require_installed("slapd")
+    port = free_port()
+    with started(place, listen=f"ldap://127.0.0.1:{port}") as session:
+        address = f"ldap://cn=ironbench,{BASE}@{machines.here}:{machines.reachable(port)}/{BASE}"
+        text = re.sub(r"ldap://[^\"]+", address, blocks("toml")[1]).replace("entries = 100000", "entries = 300")
+        file = lab(machines, text, "directory")
+        told = machines.run(["lab", "run", str(file), "--results", "dir"], LDAP_PASSWORD=session._secrets.password)
+        assert told.returncode in (0, 3), told.stderr
+        assert re.search(r"equivalent|faster|slower", told.stdout), told.stdout
+        records = [json.loads(path.read_text()) for path in (machines.user.home / "dir").glob("trials/*/record.json")]
+        assert len(records) == 12 and all(check["passed"] for record in records for check in record["checks"])
+        assert session._secrets.password not in "".join(map(str, records))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+def test_machines_load_large_data_that_one_asks_queries_of(machines: Machines, database: str) -> None:
+    file = machines.user.home / "load.toml"
+    text = blocks("toml")[2].replace("postgresql://bench@db.example:5432/bench", machines.dsn(database))
+    file.write_text(text.replace('"auto"', f'"{machines.address}"').replace("workers = 32", "workers = 2"))
+    told = machines.run(["lab", "plan", str(file)])
+    assert told.returncode == 0, told.stderr
+    assert "86 612 150 030 rows are loaded in" in told.stdout.replace(THIN, " "), told.stdout
+    words = ["run", "tpch", "--dsn", machines.dsn(database), "--with", "sf=0.01", "--workers", "2"]
+    told = machines.run([*words, "--cluster", machines.address])
+    assert told.returncode in (0, 3), told.stderr
+    assert "by 2 connections of 2 workers" in told.stderr, told.stderr
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+@pytest.mark.skipif(not FAKETIME.exists(), reason="faketime is not installed")
+def test_starts_are_within_two_milliseconds_over_20_ms_of_network_and_5_s_between_the_clocks(
+    raw_server: RawServer, database: str, tmp_path: Path
+) -> None:
+    with Machines(raw_server, User(tmp_path / "user"), ahead_s=5.0) as machines:
+        machines.slow(20)
         words = ["run", "select-only", "--dsn", machines.dsn(database), "--clients", "2", "--workers", "2", *SHORT]
+        told = machines.run([*words, "--cluster", machines.address, "--think-time", "5ms"])
+        assert told.returncode in (0, 3), told.stderr
+        record = machines.user.records()[-1]
+        file = machines.user.results / "trials" / record["id"] / "workers.json"
+        rows = json.loads(file.read_text())
+    (away,) = [one for one in rows if abs(one["clock_offset_s"]) > 1.0]
+    (here,) = [one for one in rows if one is not away]
+    # Both have one kernel's clock, which faketime sets forward by 5 s: so the instants of their starts are known.
+    wrong_s = away["clock_offset_s"] - 5.0
+    assert abs(wrong_s) <= away["clock_error_s"] < 0.025
+    assert abs(away["start_s"] + wrong_s - here["start_s"]) < 0.002
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+def test_a_network_that_delays_and_loses_packets_costs_time_and_no_transaction(
+    machines: Machines, database: str
+) -> None:
+    machines.slow(20, 0.02)
+    try:
+        words = ["run", "tpcb-like", "--dsn", machines.dsn(database), "--clients", "4", "--workers", "2", *SHORT]
         told = machines.run([*words, "--cluster", machines.address])
         assert told.returncode in (0, 3), told.stderr
-        # Both share this kernel's clock: the spread is the true one, the workers knew theirs by round trips alone.
-        assert machines.user.records()[-1]["metrics"]["start_spread_s"] < 0.002
+        record = machines.user.records()[-1]
+        assert all(check["passed"] for check in record["checks"]), record["checks"]
     finally:
-        machines.delay(0)
+        machines.slow(0)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+def test_a_machine_that_is_cut_off_voids_the_trial_within_ten_seconds(machines: Machines, database: str) -> None:
+    words = ["run", "select-only", "--dsn", machines.dsn(database), "--clients", "2", "--workers", "2"]
+    run = machines.begun([*words, "--cluster", machines.address, "--duration", "30s", "--think-time", "5ms"])
+    try:
+        assert eventually(lambda: bool(machines.ended(1)), 60.0), "a worker on the second machine"
+        time.sleep(4.0)
+        machines.slow(0, 1.0)
+        cut_s = time.monotonic()
+        _, err = run.communicate(timeout=60)
+        late_s = time.monotonic() - cut_s
+    finally:
+        machines.slow(0)
+        run.kill()
+    record = machines.user.records()[-1]
+    assert record["status"] == "voided" and "did not answer" in record["cause"], err
+    assert late_s < 20.0, late_s
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from ironbench import _core, workloads
 from ironbench.analyse.workers import by_worker
-from ironbench.cluster import clocks, merge, parts
+from ironbench.cluster import clocks, crew, loading, merge, parts
 from ironbench.cluster.clocks import Answer
 from ironbench.cluster.merge import Part
+from ironbench.cluster.worker import core_digest
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
@@ -197,3 +199,34 @@ def test_the_report_shows_the_worst_of_each_worker_and_the_mean_of_its_throughpu
     archive = Shelf(crews={records[0].id: (one,), records[1].id: (two,)})
     ((share,),) = [found.shares for found in by_worker([("a", records)], archive)]
     assert (share.throughput, share.p99_s, share.threads_cpu_share) == (100.0, 0.5, 0.3)
+
+
+@given(st.integers(-10_000, 10_000), st.integers(0, 2_000), st.integers(0, 2_000))
+def test_a_clock_that_is_set_during_the_start_is_told_from_one_that_is_not(jump_ms: int, there: int, back: int) -> None:
+    """Two clocks and a telling that takes what it takes; a jump of less than a tenth of a second may pass."""
+    sent, begin = 7, 7 + 30_000_000
+    at = sent + there * 10_000
+    wait = begin - at - jump_ms * 1_000_000
+    found = clocks.jump(sent, at + back * 10_000, begin, wait)
+    if abs(jump_ms) * 1_000_000 <= clocks.STEADY_NS:
+        assert found == 0
+    if abs(jump_ms) * 1_000_000 > clocks.STEADY_NS + (there + back) * 10_000:
+        assert found and (found > 0) == (jump_ms > 0)
+
+
+def test_connections_of_a_load_are_those_of_the_cpus_that_workers_share() -> None:
+    here, there = {"boot": "a", "cpus": 8}, {"boot": "b", "cpus": 64}
+    assert loading.connections([here, here, there]) == [4, 4, 16]
+    assert loading.connections([{"boot": "a", "cpus": 1}] * 3) == [1, 1, 1]
+
+
+def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {"version": _core.VERSION, "build": _core.BUILD_PROFILE, "core": core_digest(), "boot": "b", "host": "m2"}
+    control = object.__new__(crew._Control)
+    control._child = SimpleNamespace(pid=1)  # type: ignore[assignment]
+    for change in ({"version": "0.0.1"}, {"core": "f00"}, {"build": "debug"}):
+        monkeypatch.setattr(crew._Control, "asked", lambda *_, said=ours | change: {"workers": [said]})
+        with pytest.raises(InputError, match=r"runs on m2, here another build does"):
+            control.hire(1)
+    monkeypatch.setattr(crew._Control, "asked", lambda *_: {"workers": [dict(ours)]})
+    control.hire(1)

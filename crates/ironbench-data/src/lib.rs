@@ -18,4 +18,4 @@ pub mod wide;
 pub mod words;
 
 pub use load::{Loaded, Progress, cut_pieces, load, write_file, write_text};
-pub use plan::{Done, Generator, LoadPlan};
+pub use plan::{Generator, LoadPlan, Units};

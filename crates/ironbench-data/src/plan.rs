@@ -20,7 +20,10 @@ pub struct LoadPlan {
     pub connections: usize,
     /// Copied by an earlier load that was interrupted.
     #[serde(default)]
-    pub done: Vec<Done>,
+    pub done: Vec<Units>,
+    /// Nothing but these pieces: the others are another worker's. Empty: all that is not done.
+    #[serde(default)]
+    pub only: Vec<Units>,
     /// Run in the transaction of each piece, `:table`, `:first` and `:past` replaced, so that whoever goes on later
     /// knows what is there; empty: nobody will, and a connection's pieces may be one transaction.
     #[serde(default)]
@@ -30,7 +33,7 @@ pub struct LoadPlan {
 /// Units of a table: from `first` up to, not including, `past`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Done {
+pub struct Units {
     pub table: String,
     pub first: u64,
     pub past: u64,

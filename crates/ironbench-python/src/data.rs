@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ironbench_core::Error;
 use ironbench_data::tpch::arrow::{self, FFI_ArrowArrayStream};
 use ironbench_data::wide::Wide;
-use ironbench_data::{Done, Generator, LoadPlan, Progress};
+use ironbench_data::{Generator, LoadPlan, Progress, Units};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
@@ -60,7 +60,7 @@ pub fn load_rows<'py>(py: Python<'py>, plan: &[u8], progress: &LoadProgress) -> 
 #[pyfunction]
 pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(&'static str, u64, u64)>> {
     let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
-    let done: Vec<Done> = serde_json::from_slice(done).map_err(unreadable("pieces done"))?;
+    let done: Vec<Units> = serde_json::from_slice(done).map_err(unreadable("pieces done"))?;
     Ok(ironbench_data::cut_pieces(&generator, workers, &done))
 }
 

@@ -26,6 +26,8 @@ class Share:
     machine_cpu_share: float | None
     start_s: float
     clock_error_s: float
+    clock_offset_s: float
+    """The one that is furthest from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +67,5 @@ def _share(each: Sequence[Worker]) -> Share:
         machine_cpu_share=max(machines, default=None),
         start_s=max(one.start_s for one in each),
         clock_error_s=max(one.clock_error_s for one in each),
+        clock_offset_s=max((one.clock_offset_s for one in each), key=abs),
     )

@@ -43,3 +43,16 @@ def offset(answers: Iterable[Answer]) -> Offset:
 def begin_ns(now_ns: int, offsets: Sequence[Offset]) -> int:
     """When all can begin, by our clock: when the slowest has heard of it."""
     return now_ns + LEAD_NS + 4 * max((one.error_ns for one in offsets), default=0)
+
+
+STEADY_NS = 100_000_000
+"""A clock that is set is off by more, one that is slewed by less."""
+
+
+def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:
+    """By how much a clock was set since its offset was asked for; 0: by nothing that matters.
+
+    Of telling the start: sent and heard by our clock; `wait_ns` is what was left until then by theirs.
+    """
+    latest, earliest = begin_ns - sent_ns + STEADY_NS, begin_ns - heard_ns - STEADY_NS
+    return min(0, latest - wait_ns) or max(0, earliest - wait_ns)

@@ -4,8 +4,8 @@ It starts a cluster of its own on this machine, or joins a running one, and asks
 parent wants. It is two processes: one uses Ray; the other only waits for the end of the first or of the parent,
 whatever Ray does then, and ends every process that is left, at once.
 
-Messages from the parent: `begin` (once), `reach`, `drive`; `stop` while a trial is driven. Each is answered by frames,
-the last of which has `over` or is a refusal.
+Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is driven. Each is
+answered by frames, the last of which has `over` or is a refusal.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ import logging
 import os
 import queue
 import secrets
-import select
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ironbench import units
-from ironbench.cluster import clocks
+from ironbench.cluster import clocks, guard, loading
 from ironbench.cluster.clocks import Answer, Offset
 from ironbench.cluster.worker import BOOT, Worker
 from ironbench.errors import FailureError, InputError
-from ironbench.process import processes
 from ironbench.process.child import Channel, answer
 
 LOST_S = 5.0
@@ -39,6 +37,8 @@ LATE_S = 30.0
 """So long after the first worker is ready the last one must be, too."""
 _LOOK_S = 0.2
 _SOON_S = 0.005
+_AT_ONCE = loading.MOST_CONNECTIONS + 8
+"""Calls of one worker: pieces that it copies, and questions meanwhile."""
 _QUESTIONS = 16
 """For the time, of each worker."""
 _PATIENCE_S = 5.0
@@ -65,35 +65,11 @@ def main(parent: Channel) -> None:
     driver = os.fork()
     if driver:
         parent.close()
-        _guard(owner, driver)
+        guard.wait(owner, driver)
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     control = _Control(parent)
     threading.Thread(target=control.listen, daemon=True).start()
     control.serve()
-
-
-def _guard(owner: int, driver: int) -> NoReturn:
-    """Waits for the end of either; the exit status is the driver's."""
-    ended = os.pidfd_open(driver)
-    select.select([owner, ended], [], [])
-    status = os.waitpid(driver, os.WNOHANG)[1]
-    _end_all()
-    os._exit(abs(os.waitstatus_to_exitcode(status)))
-
-
-def _end_all() -> None:
-    """Ends every process below this one."""
-    deadline, none = time.monotonic() + 5.0, 0
-    # While one ends, its children go over to this process, and a look may miss them on their way.
-    while none < 3 and time.monotonic() < deadline:
-        left = processes.below(os.getpid())
-        for one in left:
-            one.signal(signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        none = 0 if left else none + 1
-        time.sleep(0.02)
 
 
 def _require_answer(address: str, subject: str) -> None:
@@ -140,6 +116,8 @@ class _Control:
                 answer(self._parent, {"over": True, "workers": self._hired(asked["count"])})
             elif asked["ask"] == "reach":
                 answer(self._parent, {"over": True, "reach": self._reach(asked["server"])})
+            elif asked["ask"] == "load":
+                self._load(asked["plan"])
             elif asked["ask"] == "drive":
                 self._drive(_split(data, asked["bytes"]))
 
@@ -230,7 +208,7 @@ class _Control:
             where: dict[str, Any] = {"num_cpus": 0}
             if self._group is not None:
                 where = {"num_cpus": 1, "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, number)}
-            self._workers.append(kind.options(max_concurrency=8, max_restarts=0, **where).remote())
+            self._workers.append(kind.options(max_concurrency=_AT_ONCE, max_restarts=0, **where).remote())
         try:
             self._said = list(ray.get([worker.hello.remote() for worker in self._workers], timeout=4 * _CLUSTER_S))
             seen = ray.get([worker.machine.remote() for worker in self._workers], timeout=_CLUSTER_S)
@@ -259,6 +237,24 @@ class _Control:
         found: list[str] = ray.get([worker.reach.remote(server) for worker in self._workers], timeout=_CLUSTER_S)
         return found
 
+    def _load(self, plan: dict[str, Any]) -> None:
+        """Answers with what the workers have copied, now and then."""
+        slots = loading.connections(self._said)
+        began_s = time.monotonic()
+
+        def look() -> None:
+            answer(self._parent, {"copied": self._all(lambda _, worker: worker.copied.remote())})
+
+        try:
+            ended = loading.shared(self._workers, slots, plan, look)
+        except _LostError as error:
+            ended = {"lost": str(error)}
+        # The text that rows are cut from, 300 MB, goes with their processes.
+        self._dismiss(range(len(self._workers)))
+        self._workers = []
+        elapsed_s = time.monotonic() - began_s
+        answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
+
     # A trial.
 
     def _drive(self, plans: list[bytes]) -> None:
@@ -269,13 +265,23 @@ class _Control:
             self._until({"ready", "done", "refused"})
             offsets = self._offsets()
             begin_ns = clocks.begin_ns(time.time_ns(), offsets)
-            self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
+            self._start(begin_ns, offsets)
             answer(self._parent, {"began": begin_ns})
             self._until({"done", "refused"})
         except _LostError as error:
             lost = str(error)
             answer(self._parent, {"lost": lost})
         self._hand_over(offsets, lost)
+
+    def _start(self, begin_ns: int, offsets: list[Offset]) -> None:
+        """Tells all workers the start. _LostError: a clock was set meanwhile."""
+        sent_ns = time.time_ns()
+        waits = self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
+        heard_ns = time.time_ns()
+        for number, wait_ns in enumerate(waits):
+            if jump_ns := clocks.jump(sent_ns, heard_ns, begin_ns, wait_ns):
+                by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
+                raise _LostError(f"the clock of {self._name(number)} was set {by}, or ours was, during the start")
 
     def _until(self, phases: set[str]) -> None:
         """All workers are in one of the phases. _LostError."""
@@ -339,7 +345,8 @@ class _Control:
             self._end_rest()
         for number, (found, data) in self._results(lost):
             known = offsets[number] if offsets else Offset(0, 0)
-            same = self._said[number]["boot"] == _boot()
+            # A kernel has one clock; a time that differs by more than asking explains was set for a process.
+            same = self._said[number]["boot"] == _boot() and abs(known.ns) <= known.error_ns
             clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
             answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
         answer(self._parent, {"over": True, "lost": lost})

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,25 @@ class Crew:
             return Driven(started, alive=True, failure=lost or "no worker has a result")
         return merge.driven(found, load, seen, window.began_ns, lost, started)
 
+    def copiers(self, load: Load) -> Copiers | None:
+        """None: this machine copies the rows of large data alone."""
+        return Copiers(self, load) if load.workers else None
+
+    def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
+        """Copies all pieces of a load plan that are not done; `lost`: why it could not be ended. Raises what a worker
+        refused."""
+        self.reach(load, plan["engine"])
+        control = self._ready(load)
+        try:
+            found = control.copied(plan, show)
+        except BaseException:
+            self.close()
+            raise
+        if found["lost"]:
+            self.printer.say(f"  {found['lost']}")
+            self.close()
+        return found
+
     def close(self) -> None:
         """Ends what was started. May be called twice."""
         self._open.close()
@@ -119,6 +138,29 @@ class Crew:
         return self._control
 
 
+@dataclass(frozen=True, slots=True)
+class Copiers:
+    """The workers of a load, as it is loaded by them."""
+
+    _crew: Crew
+    _load: Load
+
+    @property
+    def count(self) -> int:
+        return self._load.workers
+
+    @property
+    def here(self) -> int:
+        """At most one where each has a machine of its own."""
+        return 1 if self._load.cluster else self._load.workers
+
+    def begin(self, target: dict[str, Any]) -> None:
+        self._crew.reach(self._load, target)
+
+    def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
+        return self._crew.copied(plan, self._load, show)
+
+
 def require(load: Load) -> None:
     """InputError: no such workers can be had here."""
     if not load.workers:
@@ -126,8 +168,10 @@ def require(load: Load) -> None:
             cause = "a cluster is named, and no workers"
             raise InputError(written("load.cluster"), cause, f"say how many {written('load.workers')} there are")
         return
-    parts.require(load)
     package_folder("ray", "", _HINT) if importlib.util.find_spec("ray") else _refuse()
+
+
+require_shared = parts.require
 
 
 def machines(cluster: str) -> int:
@@ -241,6 +285,19 @@ class _Control:
         """The answer. InputError, FailureError."""
         self._child.send(message)
         return self._next(_START_S)[0]
+
+    def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
+        """`rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`."""
+        self._child.send({"ask": "load", "plan": plan})
+        counts: list[list[int]] = []
+        while True:
+            frame = self._next(_SILENT_S)[0]
+            if "over" in frame:
+                break
+            counts = frame["copied"]
+            show(sum(one[0] for one in counts), sum(one[1] for one in counts))
+        rows, size, memory = ([one[place] for one in counts] for place in range(3))
+        return {"lost": "", **frame, "rows": sum(rows), "bytes": sum(size), "memory_bytes": memory}
 
     def driven(self, plans: Sequence[bytes], progress: Progress, window: _Window) -> tuple[list[Part], str]:
         """The parts of a trial that have a result, and why others have none.

@@ -115,6 +115,7 @@ def _worker(part: Part, summary: Mapping[str, Any], response: Any, start_s: floa
         response_time_p99_s=p99,
         start_s=start_s,
         clock_error_s=0.0 if part.clock["same"] else part.clock["error_ns"] / 1e9,
+        clock_offset_s=0.0 if part.clock["same"] else part.clock["offset_ns"] / 1e9,
         here=part.said["here"],
     )
 

@@ -1,4 +1,4 @@
-"""What an actor does: it drives its part of a trial, and answers meanwhile.
+"""What an actor does: it drives its part of a trial, or copies pieces of a load, and answers meanwhile.
 
 It runs wherever Ray put it, with our package and its own Python and no other packages: only the standard library and
 the core are imported.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import resource
 import socket
 import threading
 import time
@@ -19,7 +20,7 @@ from ironbench.errors import FailureError, IronbenchError
 from ironbench.process.child import refusal
 
 if TYPE_CHECKING:
-    from ironbench._core import DriveResult, Progress
+    from ironbench._core import DriveResult, LoadProgress, Progress
 
 BOOT = "/proc/sys/kernel/random/boot_id"
 _PATIENCE_S = 5.0
@@ -34,6 +35,8 @@ class Worker:
         self._refused: dict[str, Any] = {}
         self._sent = 0
         self._stat: dict[str, bytes] = {}
+        self._copied: LoadProgress | None = None
+        self._lock = threading.Lock()
 
     def hello(self) -> dict[str, Any]:
         from ironbench import _core
@@ -72,10 +75,11 @@ class Worker:
         self._progress, self._result, self._refused, self._sent, self._stat = progress, None, {}, 0, {}
         threading.Thread(target=self._drive, args=(plan, progress), daemon=True).start()
 
-    def start(self, unix_ns: int) -> None:
-        """`unix_ns`: by the clock here."""
+    def start(self, unix_ns: int) -> int:
+        """`unix_ns`: by the clock here. How long that is from now, in nanoseconds."""
         if self._progress is not None:
             self._progress.begin_at(unix_ns)
+        return unix_ns - time.time_ns()
 
     def stop(self) -> None:
         if self._progress is not None:
@@ -98,6 +102,24 @@ class Worker:
             return self._refused, b""
         return {name: raw.decode() for name, raw in self._stat.items()}, self._result.to_bytes()
 
+    def load(self, plan: bytes) -> dict[str, Any]:
+        """Copies the pieces that a load plan names, over a connection of their own; an error to be raised.
+
+        Called by several threads. The text that rows are cut from is made once for all of them.
+        """
+        from ironbench import _core
+
+        try:
+            _core.load_rows(plan, self._loading())
+        except IronbenchError as error:
+            return refusal(error)
+        return {}
+
+    def copied(self) -> tuple[int, int, int]:
+        """Rows and bytes so far, and the most memory that its process has had, in bytes."""
+        progress = self._loading()
+        return progress.rows, progress.bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
     def machine(self) -> dict[str, Any]:
         """Fingerprint."""
         import msgspec
@@ -106,6 +128,14 @@ class Worker:
 
         found: dict[str, Any] = msgspec.to_builtins(fingerprint())
         return found
+
+    def _loading(self) -> LoadProgress:
+        from ironbench import _core
+
+        with self._lock:
+            if self._copied is None:
+                self._copied = _core.LoadProgress()
+            return self._copied
 
     def _drive(self, plan: bytes, progress: Progress) -> None:
         from ironbench import _core

@@ -49,7 +49,8 @@ def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
 
     try:
         session.lose_power(lambda: at_stake.append(planned.storage.cut(planned.how, seed)), restored)
-        session.query("SELECT 1")
+        if not session.alive():
+            raise FailureError(subject, "it does not answer")
     except IronbenchError as error:
         words = f"{_at_stake(at_stake)}; afterwards the database does not start: {error}"
         raise FailureError(subject, words, "were fsync, full_page_writes and synchronous as they should be?") from error

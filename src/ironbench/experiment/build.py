@@ -160,10 +160,13 @@ class Builder:
             return
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
         field = written("load.workers")
-        if engine.traits.protocols == ("library",) or not engine.can("scripts"):
+        if engine.traits.protocols == ("library",) or not (engine.can("scripts") or engine.can("directory")):
             raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
-        if not workload.in_parts(engine.name, choice.options):
-            cause = f"workload {workload.name} is not made of scripts"
+        dataset = workload.dataset(engine.name, choice.options)
+        if workload.in_parts(engine.name, choice.options):
+            crew.require_shared(load)
+        elif dataset is None or not dataset.large:
+            cause = f"workload {workload.name} is not made of scripts, and its data are small"
             raise InputError(field, cause, "leave it out")
         if not load.cluster:
             return

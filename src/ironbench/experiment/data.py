@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbench import engines, workloads
+from ironbench.cluster.crew import Crew
 from ironbench.load import own, restore, snapshot
 from ironbench.load.databases import TrialDatabases
 from ironbench.load.loaded import Loaded
@@ -14,7 +15,7 @@ from ironbench.load.source import Snapshot
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Layout, Setup, System
+from ironbench.model.system import Layout, Load, Setup, System
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import place
@@ -40,7 +41,7 @@ class _Left:
 class Data:
     """Loaded once for all cells that start from the same, and brought back as often as the lab wants it."""
 
-    def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
+    def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, crew: Crew) -> None:
         """Loads what no earlier lab has loaded. InputError: no room. FailureError."""
         self._method = lab.method
         self._snapshots: dict[str, Snapshot] = {}
@@ -56,7 +57,8 @@ class Data:
                 continue
             key = _content(_at_its_database(setup))
             if key not in known:
-                known[key] = snapshot.ready(setup, secrets.get(setup.cell.name, Secrets()), printer)
+                copiers = crew.copiers(_most_workers(lab))
+                known[key] = snapshot.ready(setup, secrets.get(setup.cell.name, Secrets()), printer, copiers)
             self._snapshots[setup.cell.name] = known[key]
 
     def loaded(self, setup: Setup) -> Loaded:
@@ -117,6 +119,11 @@ class Data:
             lasting=begun.lasting or restore.lasting(setup),
             identity=_identity(_place(setup)),
         )
+
+
+def _most_workers(lab: Lab) -> Load:
+    """The data are no factor's: all workers that there will be load them."""
+    return max((setup.cell.load for setup in lab.setups if not setup.skipped), key=lambda load: load.workers)
 
 
 def _place(setup: Setup) -> str:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from io import StringIO
 from typing import Protocol
 
-from ironbench import devices, engines, load
+from ironbench import devices, engines, load, workloads
 from ironbench.cluster.crew import Crew
 from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, controlling, freeze, upkeep, watching
@@ -78,12 +78,16 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             if plan.system.dsn is not None:
                 stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
-            loaded = load.ready(session, plan, printer)
+            most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
+            loaded = load.ready(session, plan, printer, crew.copiers(most))
             if plan.choice.data is not None and plan.choice.data.check:
                 own.require_check(session, plan.choice.data.check)
             storage.set_model_timing(on=True)
             how = plan.trials[0].cell.load
-            crew.reach(how, session.target(how.protocol, how.io))
+            if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):
+                crew.reach(how, session.target(how.protocol, how.io))
+            else:
+                crew.close()  # the workers have loaded the data, and have nothing else to do
             bench = OneEngine(plan, session, loaded, store, printer, kept, storage, crew)
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
@@ -144,10 +148,12 @@ def _conducted(
     secrets = confirm.secrets_of(lab, secrets)
     with (
         upkeep.of_lab(lab, directory.path, printer) as kept,
-        closing(Data(lab, secrets, printer)) as data,
         Crew(printer) as crew,
+        closing(Data(lab, secrets, printer, crew)) as data,
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
+        if not any(_in_parts(setup) for setup in lab.setups):
+            crew.close()  # as in a run
         bench = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew)
         schedule.ready()
         records = measured(schedule, bench, before)
@@ -155,6 +161,10 @@ def _conducted(
     if schedule.why:
         printer.say(schedule.why)
     return records
+
+
+def _in_parts(setup: Setup) -> bool:
+    return workloads.get(setup.choice.workload).in_parts(setup.system.engine, setup.choice.options)
 
 
 def _say_what_stays_of(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:

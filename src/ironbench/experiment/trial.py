@@ -51,7 +51,9 @@ def measure(
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
     control = controlling.of_trial(session, plan.system, how)
-    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=crew and crew.of(how))
+    in_parts = workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options)
+    driven_by = crew.of(how) if crew and in_parts else None
+    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=driven_by)
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
     try:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench import engines
+from ironbench import engines, units, workloads
 from ironbench.engines.base import Costs
+from ironbench.load.space import CHILD_BYTES
 from ironbench.model.system import Setup
 from ironbench.plan import blocks
 from ironbench.plan.budget import Cells
+from ironbench.words import counted
 
 COPY_BYTES_PER_S = 0.13e9
 """Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
@@ -25,6 +28,8 @@ MOUNT_S = 4.0
 """An emulated device: process, file system, calibration, and all of it taken away."""
 PIN_S = 0.5
 """To hold a server to CPUs over ssh and let it go again: a process there for each of its threads."""
+MADE_ROWS_PER_S = 0.8e6
+"""Rows of large data that one core makes in a second, whoever takes them (`bench pieces`)."""
 RECORD_BYTES = 300_000
 """Of one trial: record, timeline, histograms, observed series."""
 
@@ -40,6 +45,46 @@ class Content:
     """About how long a trial measures that has no duration: until its work is done."""
     once: bool = False
     """Whether one copy may do for a whole lab: nothing is written, and `restore` is left to ironbench."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLoad:
+    """Large data that workers load by pieces."""
+
+    key: str
+    workers: int
+    pieces: int
+    rows: int
+    made_s: float
+    """To make the rows, by one core of each worker."""
+    memory_bytes: int
+    """Of each worker."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{counted(self.rows, 'row')} are loaded in {counted(self.pieces, 'piece')} by whichever of "
+            f"{counted(self.workers, 'worker')} is free: one core of each makes them in {units.span(self.made_s)}, "
+            f"with {units.memory(self.memory_bytes)} of memory; the server may need longer"
+        )
+
+
+def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
+    """What the workers of a lab will load, each once."""
+    from ironbench import _core
+
+    workers = max((setup.cell.load.workers for setup in setups), default=0)
+    found: dict[str, SharedLoad] = {}
+    for setup in setups if workers else ():
+        brought = setup.choice.data is not None and setup.choice.data.brought
+        dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
+        if dataset is None or not dataset.large or brought or dataset.key in found:
+            continue
+        # As many as for one connection of each; where data are large, pieces are of one size.
+        pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
+        made_s = dataset.rows / MADE_ROWS_PER_S / workers
+        found[dataset.key] = SharedLoad(dataset.key, workers, len(pieces), dataset.rows, made_s, CHILD_BYTES)
+    return list(found.values())
 
 
 def cells(

@@ -10,7 +10,11 @@ from ironbench.load.tables import present
 from ironbench.model.session import Session
 
 TABLE = "ironbench_load_piece"
-_SCHEMA = f"create table {TABLE} (data text not null, piece text not null, first bigint not null, past bigint not null)"
+_SCHEMA = (
+    # The key: no piece is there twice, whatever becomes of a worker that was taken for lost.
+    f"create table {TABLE} (data varchar(200) not null, piece varchar(200) not null, first bigint not null, "
+    "past bigint not null, primary key (data, piece, first))"
+)
 
 
 class Pieces:

@@ -7,6 +7,7 @@ from ironbench.engines.administration import TABLES
 from ironbench.load import entries, pieces, rows
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import TABLE, Marker
+from ironbench.load.rows import Copiers
 from ironbench.load.space import enough_memory, enough_space
 from ironbench.load.tables import (
     present,
@@ -22,15 +23,22 @@ from ironbench.printer import Printer
 from ironbench.workloads import Dataset
 
 
-def ready(session: Session, plan: Plan, printer: Printer) -> Loaded:
+def ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
     """The data of the plan's workload, complete. InputError: strangers' tables, too little space. FailureError."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:
         return Loaded()
-    return fill(session, dataset, rows.connections(session), printer, plan.system.dsn is None)
+    return fill(session, dataset, rows.connections(session), printer, plan.system.dsn is None, copiers)
 
 
-def fill(session: Session, dataset: Dataset, connections: int, printer: Printer, own_server: bool = True) -> Loaded:
+def fill(
+    session: Session,
+    dataset: Dataset,
+    connections: int,
+    printer: Printer,
+    own_server: bool = True,
+    copiers: Copiers | None = None,
+) -> Loaded:
     """Reuses the tables when they are complete and of the same key, else makes them anew.
 
     Complete tables are dropped on a server of our own only: on somebody's server loading them may have taken hours, or
@@ -53,8 +61,8 @@ def fill(session: Session, dataset: Dataset, connections: int, printer: Printer,
     begun = known is not None and not known.complete and known.key == dataset.key
     if begun and len(tables_there) == len(dataset.tables) and rows.resumable(session, dataset):
         printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
-        enough_memory(dataset)
-        return rows.loaded(session, dataset, connections, marker, printer, resume=True)
+        enough_memory(dataset, copiers.here if copiers else 1)
+        return rows.loaded(session, dataset, connections, marker, printer, resume=True, copiers=copiers)
     if not own_server:
         needs = ((f"table {dataset.tables[0]}", TABLES),)
         engines.get(session.engine).administration.require_rights(session, needs)
@@ -65,5 +73,5 @@ def fill(session: Session, dataset: Dataset, connections: int, printer: Printer,
             printer.say(f"data: {known.key} is dropped for {dataset.key}")
         rows.drop(session, tables_there)
     enough_space(session, dataset)
-    enough_memory(dataset)
-    return rows.loaded(session, dataset, connections, marker, printer)
+    enough_memory(dataset, copiers.here if copiers else 1)
+    return rows.loaded(session, dataset, connections, marker, printer, copiers=copiers)

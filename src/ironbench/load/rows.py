@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -28,8 +28,30 @@ from ironbench.workloads import Dataset
 MOST_CONNECTIONS = 16
 """More gain nothing even on large arrays: a published load of a 100 GB table was 10 % slower by 32 than by 16."""
 POLL_S = 0.1
+_ATTEMPTS = 3
+"""Of a load by workers: one that loses a worker goes on with others."""
 
 Show = Callable[[float, str], None]
+
+
+class Copiers(Protocol):
+    """Workers that copy the rows of large data, piece by piece."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def here(self) -> int:
+        """How many of them are on this machine."""
+        ...
+
+    def begin(self, target: dict[str, Any]) -> None:
+        """Starts them. InputError: one has no way to the server. FailureError."""
+        ...
+
+    def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
+        """`rows`, `bytes`, `connections`; `lost`: why it could not be ended, or empty."""
+        ...
 
 
 def connections(session: Session) -> int:
@@ -52,21 +74,30 @@ def resumable(session: Session, dataset: Dataset) -> bool:
 
 
 def loaded(
-    session: Session, dataset: Dataset, connections: int, marker: Marker, printer: Printer, resume: bool = False
+    session: Session,
+    dataset: Dataset,
+    connections: int,
+    marker: Marker,
+    printer: Printer,
+    resume: bool = False,
+    copiers: Copiers | None = None,
 ) -> Loaded:
     """Makes the tables and fills them. They count as complete only when all of it succeeded. FailureError.
 
-    `resume`: what an interrupted load brought in whole is kept.
+    `resume`: what an interrupted load brought in whole is kept. `copiers`: who copies the rows of large data.
     """
     phases: dict[str, float] = {}
     pieces = Pieces(session, dataset.name) if dataset.large else None
+    if pieces and copiers:
+        copiers.begin(session.target())
     begin = time.perf_counter()
     with printer.bar(f"load {dataset.key}") as show:
         with _Timed(phases, "schema"):
             if not resume:
                 _begun(session, dataset, marker, pieces)
         with _Timed(phases, "rows"):
-            copied = _copied(session, dataset, connections, show, pieces)
+            copied = _copied(session, dataset, connections, show, pieces, copiers)
+            resume |= copied.get("resumed", False)
         with _Timed(phases, "keys"):
             show(0.9, "keys")
             _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)
@@ -97,8 +128,10 @@ def loaded(
         printer.say(f"data: {dataset.key}, {counted(rows, 'row')}, {completed}")
         return done
     copying = phases["rows"]
+    of = f" of {counted(copiers.count, 'worker')}" if copiers and pieces else ""
+    by = counted(done.connections, "connection") + of
     printer.say(
-        f"data: {dataset.key}, {counted(done.rows, 'row')} by {counted(done.connections, 'connection')} "
+        f"data: {dataset.key}, {counted(done.rows, 'row')} by {by} "
         f"at {grouped(done.rows / copying)} rows/s ({units.stored(done.bytes / copying)}/s), "
         f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in all"
     )
@@ -137,8 +170,16 @@ class _Timed:
         self._phases[self._name] = time.perf_counter() - self._begin
 
 
-def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pieces: Pieces | None) -> dict[str, Any]:
-    """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process."""
+def _copied(
+    session: Session,
+    dataset: Dataset,
+    connections: int,
+    show: Show,
+    pieces: Pieces | None,
+    copiers: Copiers | None,
+) -> dict[str, Any]:
+    """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process, or by
+    workers."""
     from ironbench import _core
 
     plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections}
@@ -152,6 +193,8 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
         note = f"{counted(rows, 'row')}, {units.stored(size / spent)}/s"
         show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
 
+    if pieces and copiers:
+        return _by_workers(copiers, plan, pieces, show_rows)
     if pieces or "loader" in plan["engine"]:
         return copied_in_child(msgspec.json.encode(plan), show_rows)
     progress = _core.LoadProgress()
@@ -164,6 +207,18 @@ def _copied(session: Session, dataset: Dataset, connections: int, show: Show, pi
             progress.stop()
             raise
         return msgspec.json.decode(future.result(), type=dict[str, Any])
+
+
+def _by_workers(
+    copiers: Copiers, plan: dict[str, Any], pieces: Pieces, show: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """Goes on without a worker that was lost, with the pieces that nobody has noted. FailureError: it happens again
+    and again."""
+    for attempt in range(_ATTEMPTS):
+        found = copiers.copied(plan | {"done": pieces.rows()}, show)
+        if not found["lost"]:
+            return found | {"resumed": attempt > 0}
+    raise FailureError("load", f"{found['lost']}", "run the same again: it goes on with the pieces that are missing")
 
 
 def copied_in_child(plan: bytes, show: Callable[[int, int], None]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ NOTE = "snapshot.json"
 """In a snapshot's folder, written last of all."""
 
 
-def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
+def ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> Snapshot:
     """The data of a cell, loaded now or found from an earlier run. InputError: no room. FailureError."""
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
@@ -52,7 +52,7 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
     basis = engine.basis(setup.system)
     if not basis:
         assert dataset is not None
-        return _on_their_server(setup, secrets, dataset, printer)
+        return _on_their_server(setup, secrets, dataset, printer, copiers)
     folder = _folder(contents, basis)
     with _held(folder, printer):
         note = _read_note(folder)
@@ -61,7 +61,7 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer) -> Snapshot:
         else:
             _require_unused(folder)
             _require_room(folder, contents, engine)
-            note = _made(setup.system, folder, contents, printer)
+            note = _made(setup.system, folder, contents, printer, copiers)
         place.use(folder)
         return _snapshot(folder, note)
 
@@ -91,10 +91,13 @@ def _folder(contents: _Contents, basis: str) -> Path:
     return place.snapshots() / f"{contents.name}-{digest}"
 
 
-def _on_their_server(setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer) -> Snapshot:
+def _on_their_server(
+    setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer, copiers: rows.Copiers | None
+) -> Snapshot:
     """Only tables that this very process has loaded may be dropped there and loaded anew."""
     with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
-        loaded = prepare.fill(session, dataset, rows.connections(session), printer, own_server=False)
+        connections = rows.connections(session)
+        loaded = prepare.fill(session, dataset, connections, printer, own_server=False, copiers=copiers)
     kind = "as-found" if loaded.reused else "reload"
     return Snapshot(kind, dataset.key, None, loaded.data_bytes, loaded, secrets)
 
@@ -132,7 +135,9 @@ def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
     space.require(folder.parent, estimate, f"the data ({contents.words})")
 
 
-def _made(system: System, folder: Path, contents: _Contents, printer: Printer) -> dict[str, Any]:
+def _made(
+    system: System, folder: Path, contents: _Contents, printer: Printer, copiers: rows.Copiers | None
+) -> dict[str, Any]:
     engine = engines.get(system.engine)
     building = folder.with_name(f"{folder.name}.load")
     _clear(building)
@@ -145,7 +150,8 @@ def _made(system: System, folder: Path, contents: _Contents, printer: Printer) -
             if isinstance(contents.source, OwnData):
                 loaded = own.fill(session, contents.source, printer)
             else:
-                loaded = prepare.fill(session, contents.source, rows.connections(session), printer)
+                connections = rows.connections(session)
+                loaded = prepare.fill(session, contents.source, connections, printer, copiers=copiers)
         engine.snapshot(plain, folder, keep=False)
     finally:
         shutil.rmtree(building, ignore_errors=True)

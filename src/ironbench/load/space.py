@@ -18,13 +18,14 @@ CHILD_BYTES = 450_000_000
 """What the process that makes the rows of large data takes, measured: 300 MB of text, and what is on its way."""
 
 
-def enough_memory(dataset: Dataset, available_bytes: int | None = None) -> None:
-    """InputError when the process that makes the rows would not fit into the memory that is available."""
+def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | None = None) -> None:
+    """InputError when the processes that make the rows here would not fit into the memory that is available."""
     available = ideal.available_bytes() if available_bytes is None else available_bytes
-    if dataset.large and available < CHILD_BYTES:
+    needed = processes * CHILD_BYTES
+    if dataset.large and available < needed:
         raise InputError(
             f"data {dataset.key}",
-            f"making the rows takes about {units.memory(CHILD_BYTES)}, and {units.memory(available)} are available",
+            f"making the rows takes about {units.memory(needed)}, and {units.memory(available)} are available",
             "end other programs, or load on a machine with more memory",
         )
 

@@ -158,6 +158,11 @@ def mean_within(readings: Sequence[Point], key: str, window_s: float) -> float |
     return sum(values) / len(values) if values else None
 
 
+def most_within(readings: Sequence[Point], key: str, window_s: float) -> float | None:
+    """The highest of the readings inside the window; None without any."""
+    return max((point.values[key] for point in readings if 0.0 <= point.t_s <= window_s), default=None)
+
+
 def last_within(readings: Sequence[Point], window_s: float, patience_s: float = 1.0) -> Point | None:
     """The reading nearest the end of the window, at most `patience_s` after it."""
     before = [point for point in readings if 0.0 <= point.t_s <= window_s + patience_s]

@@ -26,6 +26,8 @@ class Worker:
     """Its start after that of the first."""
     clock_error_s: float = 0.0
     """Its clock is known this well."""
+    clock_offset_s: float = 0.0
+    """Its clock less that of the machine that ironbench ran on; 0 where they share one."""
     here: bool = True
     """It ran on the machine that ironbench ran on."""
     machine: str = ""

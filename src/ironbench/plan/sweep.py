@@ -103,7 +103,9 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     """The load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    return replace(load, clients=point, threads=min(threads, point), workers=min(load.workers, point))
+    # More workers than clients load the data alone (`Builder._require_workers`), whatever the clients.
+    workers = min(load.workers, point) if load.workers <= load.clients else load.workers
+    return replace(load, clients=point, threads=min(threads, point), workers=workers)
 
 
 def at_best(trials: Iterable[Trial], setups: Sequence[Setup], best: Mapping[str, Best]) -> tuple[Trial, ...]:

@@ -25,8 +25,9 @@ def test_every_metric_and_series_is_in_the_catalogue(engine: str, request: pytes
 def test_every_observer_finds_something_in_the_recording(recorded: Samples, recorded_elsewhere: Samples) -> None:
     recorded = recorded_elsewhere | recorded
     for observer in observe.observers():
-        # Recorded on real devices, and before these were observed: see test_emulation.py and test_ends.py.
-        if observer.name not in ("emulation", "pg_statements", "pg_relations", "maria_statements", "maria_relations"):
+        # Recorded on real devices, and before these were observed: see test_emulation.py and test_ends.py, and below.
+        later = {"emulation", "pg_statements", "pg_relations", "maria_statements", "maria_relations"}
+        if observer.name not in later | {"pg_replication", "slapd_monitor"}:
             assert observer.parse(recorded, WINDOW_S).metrics, observer.name
 
 
@@ -165,3 +166,36 @@ def test_a_write_after_the_end_of_the_window_is_none_within_it() -> None:
     samples = {"pg_io.view": [Sample(t_s, row.format(n, 8192 * n).encode()) for t_s, n in writes]}
     found = observe.parse(samples, 3.0).metrics
     assert not [name for name in found if name.startswith("engine_write")]
+
+
+def test_the_lag_of_the_slowest_replica_is_the_highest_of_the_window() -> None:
+    texts = {-0.5: (9.0, 900), 0.5: (0.25, 100), 1.5: (1.5, 70), 2.5: (0.1, 80), 6.5: (7.0, 700)}
+    row = '{{"seconds": {}, "bytes": {}}}\n'
+    samples = {"pg_replication.view": [Sample(t_s, row.format(*both).encode()) for t_s, both in texts.items()]}
+    metrics = observe.parse(samples, WINDOW_S).metrics
+    assert metrics == {"replication_lag_s": 1.5, "replication_lag_bytes": 100.0}
+
+
+def test_a_directory_tells_its_operations_and_threads() -> None:
+    """As slapd 2.5 answers."""
+
+    def operations(searches: int, adds: int) -> bytes:
+        each = f"cn=Search,cn=Operations,cn=Monitor\t{searches}\ncn=Add,cn=Operations,cn=Monitor\t{adds}\n"
+        return (each + "cn=Delete,cn=Operations,cn=Monitor\t7\n").encode()
+
+    def threads(active: int, pending: int) -> bytes:
+        state = "cn=State,cn=Threads,cn=Monitor\t\\N\n"
+        return (
+            f"cn=Active,cn=Threads,cn=Monitor\t{active}\ncn=Pending,cn=Threads,cn=Monitor\t{pending}\n{state}".encode()
+        )
+
+    samples = {
+        "slapd_monitor.operations": [Sample(0.0, operations(100, 3)), Sample(6.0, operations(700, 9))],
+        "slapd_monitor.threads": [Sample(1.0, threads(1, 0)), Sample(2.0, threads(3, 4))],
+    }
+    assert observe.parse(samples, WINDOW_S).metrics == {
+        "directory_operations_per_s{operation=search}": pytest.approx(100.0),
+        "directory_operations_per_s{operation=add}": pytest.approx(1.0),
+        "directory_threads_active": 2.0,
+        "directory_operations_waiting": 2.0,
+    }

@@ -15,7 +15,7 @@ use ironbench_core::wire::{mysql as mysql_wire, postgres as postgres_wire};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use crate::plan::{Done, Generator, LoadPlan, Table};
+use crate::plan::{Generator, LoadPlan, Table, Units};
 use crate::row::{CopyBinary, CopyText};
 
 /// Shared with a running load; read and stopped from another thread.
@@ -85,7 +85,7 @@ const LARGEST_PIECE: u64 = 64 << 20;
 const SMALLEST_PIECE: u64 = 256 << 10;
 
 /// Cuts every table, so that `workers` have about equally much to do and rows that belong together stay together.
-fn cut(tables: &[Table], workers: usize, done: &[Done]) -> Vec<Piece> {
+fn cut(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
     let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
     let size = (total / (workers as u64 * 4)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
     let mut pieces = Vec::new();
@@ -100,7 +100,7 @@ fn cut(tables: &[Table], workers: usize, done: &[Done]) -> Vec<Piece> {
 }
 
 /// The units of a table that no earlier load has copied.
-fn missing(table: &Table, done: &[Done]) -> Vec<Range<u64>> {
+fn missing(table: &Table, done: &[Units]) -> Vec<Range<u64>> {
     let mut there: Vec<_> = done.iter().filter(|done| done.table == table.name).collect();
     there.sort_by_key(|done| done.first);
     let mut missing = Vec::new();
@@ -114,8 +114,25 @@ fn missing(table: &Table, done: &[Done]) -> Vec<Range<u64>> {
     missing
 }
 
+/// The pieces that this load copies.
+///
+/// # Errors
+/// Input: one that is asked for is of no table of this generator, or beyond its end.
+fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
+    let tables = plan.generator.tables();
+    if plan.only.is_empty() {
+        return Ok(cut(&tables, workers, &plan.done));
+    }
+    let piece = |units: &Units| {
+        let table = tables.iter().find(|table| table.name == units.table && units.past <= table.units);
+        let table = *table.ok_or_else(|| Error::input(&units.table, "these data have no such piece"))?;
+        Ok(Piece { table, units: units.first..units.past })
+    };
+    plan.only.iter().map(piece).collect()
+}
+
 /// Table, first unit and the one past the last of each piece, as `load` would share them among `workers`.
-pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Done]) -> Vec<(&'static str, u64, u64)> {
+pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Units]) -> Vec<(&'static str, u64, u64)> {
     let pieces = cut(&generator.tables(), workers.max(1), done);
     pieces.into_iter().map(|piece| (piece.table.name, piece.units.start, piece.units.end)).collect()
 }
@@ -139,10 +156,9 @@ impl Queue {
 /// Copies all rows of the plan into tables that exist and are empty.
 pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     let begin = Instant::now();
-    let tables = plan.generator.tables();
     let connections = match &plan.engine {
         Engine::Postgres { connection, .. } => {
-            let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
+            let queue = Queue::new(pieces(plan, plan.connections)?);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = postgres_wire::Connector::new(connection.clone())?;
             in_parallel(
@@ -153,7 +169,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             connections
         }
         Engine::Mysql { connection, .. } => {
-            let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
+            let queue = Queue::new(pieces(plan, plan.connections)?);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = mysql_wire::Connector::new(connection.clone())?;
             in_parallel(
@@ -165,13 +181,13 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
         }
         Engine::Sqlite { path, pragmas } => {
             // One writer at a time is SQLite's rule, so one connection.
-            sqlite::insert(path, pragmas, &plan.generator, &cut(&tables, 1, &plan.done), &plan.note, progress)?;
+            sqlite::insert(path, pragmas, &plan.generator, &pieces(plan, 1)?, &plan.note, progress)?;
             1
         }
         Engine::Ldap { .. } => return Err(Error::input("load plan", "a directory has no tables to fill")),
         Engine::Called {} => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
         Engine::Null { .. } => {
-            let queue = Queue::new(cut(&tables, plan.connections, &plan.done));
+            let queue = Queue::new(pieces(plan, plan.connections)?);
             in_parallel(plan.connections, || discard(&plan.generator, &queue, progress), || progress.stop())?;
             plan.connections
         }
@@ -324,9 +340,9 @@ mod tests {
             let table = Table { name: "t", columns: &[], units, bytes_per_unit: 100_000 };
             let mut bounds: Vec<u64> = bounds.into_iter().filter(|&bound| bound <= units).collect();
             bounds.sort_unstable();
-            let done: Vec<Done> = bounds
+            let done: Vec<Units> = bounds
                 .chunks_exact(2)
-                .map(|pair| Done { table: "t".into(), first: pair[0], past: pair[1] })
+                .map(|pair| Units { table: "t".into(), first: pair[0], past: pair[1] })
                 .collect();
             let mut there: Vec<u64> = done.iter().flat_map(|done| done.first..done.past).collect();
             there.extend(cut(&[table], 2, &done).into_iter().flat_map(|piece| piece.units));
@@ -370,12 +386,36 @@ mod tests {
     }
 
     #[test]
+    fn loads_of_single_pieces_make_together_what_one_load_makes() {
+        let plan = |only| LoadPlan {
+            engine: Engine::Null { service_ns: 0 },
+            generator: igen(1),
+            connections: 1,
+            done: Vec::new(),
+            only,
+            note: String::new(),
+        };
+        let made = |only| load(&plan(only), &Progress::default()).unwrap();
+        let whole = made(Vec::new());
+        let each = cut_pieces(&igen(1), 3, &[]);
+        let (mut rows, mut bytes) = (0, 0);
+        for (table, first, past) in each {
+            let one = made(vec![Units { table: table.into(), first, past }]);
+            (rows, bytes) = (rows + one.rows, bytes + one.bytes);
+        }
+        assert_eq!((rows, bytes), (whole.rows, whole.bytes));
+        let strange = plan(vec![Units { table: "igen_order".into(), first: 0, past: u64::MAX }]);
+        assert!(load(&strange, &Progress::default()).is_err());
+    }
+
+    #[test]
     fn a_stopped_load_ends_with_a_failure() {
         let plan = LoadPlan {
             engine: Engine::Null { service_ns: 0 },
             generator: igen(1),
             connections: 2,
             done: Vec::new(),
+            only: Vec::new(),
             note: String::new(),
         };
         let progress = Progress::default();

@@ -8,7 +8,7 @@ from typing import Any
 from ironbench import units, workloads
 from ironbench.experiment import size
 from ironbench.experiment.size import Planned, Resolution
-from ironbench.load import own
+from ironbench.load import estimate, own
 from ironbench.model.commands import asked
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
@@ -56,6 +56,7 @@ def cost(planned: Planned) -> Iterator[str]:
     if lab.method.quiet_s:
         yield _quiet(lab)
     yield from own_data(size.possible(lab.setups))
+    yield from (shared.words for shared in estimate.shared_loads(size.possible(lab.setups)))
     ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"

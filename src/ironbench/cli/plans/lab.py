@@ -10,6 +10,7 @@ from ironbench.cli.plans.estimate import cost, needed_s, resolution_fields, reso
 from ironbench.drive import checkpoints
 from ironbench.experiment import controlling, declare, size
 from ironbench.experiment.size import Planned
+from ironbench.load import estimate
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup, Trial
@@ -73,6 +74,7 @@ def document(planned: Planned) -> dict[str, Any]:
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
+        "loads": estimate.shared_loads(size.possible(lab.setups)),
         "resolution": resolution_fields(resolution) | {"needed_s": needed_s(planned)},
     } | more
 

@@ -18,7 +18,7 @@ _DATABASE = (
     *("olcDbMaxReaders", "olcDbIDLexp", "olcDbRtxnSize", "olcLastMod", "olcReadOnly"),
 )
 _INCIDENTAL = ("olcDbDirectory",)
-_OPERATIONS = ("Bind", "Unbind", "Search", "Compare", "Modify", "Modrdn", "Add", "Delete", "Abandon", "Extended")
+KINDS = ("bind", "unbind", "search", "compare", "modify", "modrdn", "add", "delete", "abandon", "extended")
 OPERATIONS = "search cn=Operations,cn=Monitor?monitorOpCompleted?one"
 
 
@@ -71,7 +71,7 @@ def counters(query: Query) -> dict[str, int]:
         rows = query(OPERATIONS)
     except IronbenchError:
         return {}
-    known = {f"cn={name.lower()},": name.lower() for name in _OPERATIONS}
+    known = {f"cn={name},": name for name in KINDS}
     return {
         known[start]: int(completed)
         for dn, completed in rows

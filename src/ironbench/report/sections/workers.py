@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
-from ironbench.analyse.workers import Workers
+from ironbench.analyse.workers import Share, Workers
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
@@ -40,7 +40,7 @@ def _table(one: Workers) -> Table:
         "threads busy",
         "machine busy",
         "start",
-        "clock known to",
+        "clock",
     )
     rows = tuple(
         (
@@ -52,8 +52,16 @@ def _table(one: Workers) -> Table:
             in_percent(share.threads_cpu_share),
             "–" if share.machine_cpu_share is None else in_percent(share.machine_cpu_share),
             f"+{span(share.start_s)}",
-            span(share.clock_error_s) if share.clock_error_s else "same clock",
+            _clock(share),
         )
         for share in one.shares
     )
     return Table(head, rows)
+
+
+def _clock(share: Share) -> str:
+    """How far it was from ours, and how well that is known."""
+    if not share.clock_error_s:
+        return "same clock"
+    away = span(abs(share.clock_offset_s))
+    return f"{away} {'ahead' if share.clock_offset_s > 0 else 'behind'}, ± {span(share.clock_error_s)}"

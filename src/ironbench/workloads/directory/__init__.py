@@ -89,12 +89,13 @@ class Directory(Workload):
         """No entry is lost, what was written is what the server counts, and what jobs have added is taken away."""
         assert isinstance(session, DirectorySession)
         writes = _writes(session)
+        added = _added(session, options, summary)
         _clear(session)
         if options["job"] == "modify-dn":
             _rename_back(session)
         now = _count(session)
         kept = () if now is None else (checked("entries", before.entries, now),)
-        return (*kept, *self._written(session, options), *_counted(before.writes, writes, summary))
+        return (*kept, *added, *self._written(session, options), *_counted(before.writes, writes, summary))
 
     def _written(self, session: DirectorySession, options: Mapping[str, str]) -> tuple[Check, ...]:
         """Every person still has the attribute that job modify replaces, where a template gives it to all."""
@@ -120,6 +121,16 @@ def _counted(before: int | None, now: int | None, summary: Mapping[str, Any]) ->
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     grown = now - before
     return (checked("our changes = the server's", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),)
+
+
+def _added(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """Where a mix changes nothing but by adding: every entry that was confirmed is there, after a power cut, too."""
+    mixed = jobs.weights(options) if options["job"] == "mixed" else {}
+    if not mixed.get("add") or any(mixed[name] for name in ("modify", "delete", "modify-dn")):
+        return ()
+    ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+    there = session.count(f"search {entries.WORK}?1.1?one")
+    return (checked("entries added", f"{ours} to {ours + unsure}", there, ours <= there <= ours + unsure),)
 
 
 def _count(session: DirectorySession) -> int | None:

@@ -39,7 +39,7 @@ class Tpch(Workload):
     scores = ("composite_unrounded", "power_unrounded", "stream_throughput_unrounded", "throughput")
     needs = ("data", "queries")
     drives = True
-    honours = frozenset({"cache", "checkpoint_s"})
+    honours = frozenset({"cache", "checkpoint_s", "workers", "cluster"})
     usual_warmup_s = 0.0
     options = (
         tpch_tables.SCALE_FACTOR,

@@ -38,6 +38,12 @@ def has_function(session: Session, signature: str) -> bool:
     )
 
 
+def has_replicas(session: Session) -> bool:
+    """Whether replicas of this server are connected and we may see how far they are."""
+    seen = "pg_has_role('pg_read_all_stats', 'usage') and not pg_is_in_recovery()"
+    return _is_true(session, f"select {seen} and exists (select from pg_stat_replication where replay_lsn is not null)")
+
+
 def _is_true(session: Session, sql: str) -> bool:
     try:
         return session.query(sql) == [("t",)]

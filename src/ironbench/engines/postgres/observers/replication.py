@@ -1,0 +1,46 @@
+"""How far PostgreSQL's replicas are behind: the one that is furthest (pg_stat_replication).
+
+Time is `replay_lag`: from flushing a change here to hearing that a replica has replayed it. A replica that no longer
+answers keeps its last one (PostgreSQL 18 documentation, 27.2.4); its bytes grow all the same.
+"""
+
+from __future__ import annotations
+
+from ironbench.engines.postgres.observers.catalog import has_replicas
+from ironbench.machine.tree import Tree
+from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Values, gauge_series, most_within, number, points, present, rows
+from ironbench.model.session import Session
+
+_SOURCE = "pg_replication.view"
+_METRICS = {"replication_lag_s": "seconds", "replication_lag_bytes": "bytes"}
+
+
+class PgReplication:
+    name = "pg_replication"
+    doc = "PostgreSQL's replicas: how far the slowest is behind, in time and in bytes of the log"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        if not has_replicas(session):
+            return ()
+        sql = (
+            "select jsonb_build_object('seconds', coalesce(max(extract(epoch from replay_lag)), 0), 'bytes', "
+            "max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))) from pg_stat_replication having count(*) > 0"
+        )
+        return (Source(_SOURCE, "sql", sql),)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        readings = points(samples.get(_SOURCE), _parse)
+        if not readings:
+            return Observation()
+        metrics = {name: most_within(readings, key, window_s) for name, key in _METRICS.items()}
+        return Observation(present(metrics), tuple(gauge_series(name, readings, key) for name, key in _METRICS.items()))
+
+
+def _parse(text: str) -> Values:
+    row = rows(text)[0]
+    return {key: number(row, key) for key in _METRICS.values()}
+
+
+OBSERVER = PgReplication()

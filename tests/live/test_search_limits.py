@@ -1,0 +1,71 @@
+"""A search under limits on what the server shows: its CPU, the lag of its replica, the queue of its device."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from raw_server import RawServer, as_user, binary
+from user import User, eventually
+
+pytestmark = [pytest.mark.live, pytest.mark.long]
+SHORT = ("--duration", "2s", "--warmup", "0.2s", "--arrivals", "fixed")
+
+
+class Replica(RawServer):
+    """A copy of a server that replays its log."""
+
+    def __init__(self, primary: RawServer) -> None:
+        super().__init__("hot_standby=on")
+        self._primary = primary
+
+    def _initdb(self) -> None:
+        command = [binary("pg_basebackup"), "-D", str(self.directory / "data"), "-R", "-X", "stream", "-c", "fast"]
+        source = ["-h", self._primary.host, "-p", str(self._primary.port), "-U", "postgres", "--no-sync"]
+        subprocess.run([*as_user(), *command, *source], check=True, capture_output=True)
+
+    def _make_users(self) -> None:
+        """They came with the copy."""
+
+
+@pytest.fixture(scope="module")
+def primary() -> Iterator[RawServer]:
+    with RawServer() as server, Replica(server):
+        session = server.connect()
+        replays = "select count(*) from pg_stat_replication where replay_lsn is not null"
+        assert eventually(lambda: session.query(replays) == [("1",)], 10.0)
+        session.close()
+        yield server
+
+
+@pytest.mark.parametrize("limit", ["engine_cpu_cores", "replication_lag_bytes", "replication_lag_s"])
+def test_a_limit_on_what_the_server_shows_is_kept_or_named(primary: RawServer, tmp_path: Path, limit: str) -> None:
+    user = User(tmp_path / "user")
+    dsn = f"postgresql://postgres@127.0.0.1:{primary.port}/postgres"
+    words = ("run", "tpcb-like", "--dsn", dsn, "--with", "scale=1", "--clients", "2", "--rate", "auto:40-80", *SHORT)
+    generous = {"engine_cpu_cores": "64", "replication_lag_bytes": "1GB", "replication_lag_s": "60s"}
+    told = user(*words, "--limit", f"{limit}={generous[limit]}")
+    assert told.code in (0, 3), told.stderr
+    seen = [record["metrics"][limit] for record in user.records()]
+    assert max(seen) > 0, "the replica is behind for a moment, and the server works"
+    assert re.search(r"best rate: 80|highest rate .*80|80/s", told.stderr), told.stderr
+    least = {"engine_cpu_cores": "0.000001", "replication_lag_bytes": "1B", "replication_lag_s": "1us"}
+    told = user(*words, "--limit", f"{limit}={least[limit]}")
+    assert f"keeps the limit on {limit}" in told.stderr, told.stderr
+
+
+def test_a_limit_on_the_queue_of_a_device_is_kept_or_named(tmp_path: Path) -> None:
+    """On the disk of the tests' own directory, where it is one."""
+    user = User(tmp_path / "user")
+    words = ("run", "tpcb-like", "--with", "scale=1", "--clients", "2", "--rate", "auto:40-80", *SHORT)
+    told = user(*words, "--limit", "device_queue_depth{role=data}=1000")
+    assert told.code in (0, 3), told.stderr
+    if "device_queue_depth{role=data}" not in user.records()[-1]["metrics"]:
+        pytest.skip("the directory of the tests lies on no device that the kernel counts")
+    told = user(*words, "--limit", "device_queue_depth{role=data}=0.0000001")
+    assert "keeps the limit on device_queue_depth{role=data}" in told.stderr, told.stderr
+    shutil.rmtree(user.home)
