@@ -6,6 +6,7 @@ Only the standard library: children of ours run this without site-packages.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import queue
 import signal
@@ -125,6 +126,10 @@ def streamed(
         raise
 
 
+_AHEAD_BYTES = 1 << 20
+"""Made before they are read: so that both sides work at once. The most that an ordinary user may ask for (pipe(7))."""
+
+
 def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[bytes]) -> str:
     """Runs a program to its end on what it reads; what it said. FailureError: it cannot be run, or fails.
 
@@ -145,6 +150,8 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
             cause = f"cannot be run: {error.strerror or error}"
             raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
         assert process.stdin is not None
+        with contextlib.suppress(OSError):  # more than the user may have: then both take turns more often
+            fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
                 for piece in pieces:
