@@ -76,9 +76,9 @@ def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
     workers = max((setup.cell.load.workers for setup in setups), default=0)
     found: dict[str, SharedLoad] = {}
     for setup in setups if workers else ():
-        brought = setup.choice.data is not None and setup.choice.data.brought
+        imported = setup.choice.data is not None and setup.choice.data.imported
         dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
-        if dataset is None or not dataset.large or brought or dataset.key in found:
+        if dataset is None or not dataset.large or imported or dataset.key in found:
             continue
         # As many as for one connection of each; where data are large, pieces are of one size.
         pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
