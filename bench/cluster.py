@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from bench.figures import at_least, at_most, said, within
-from bench.pairs import interleaved, ratio
+from bench.pairs import in_turn, interleaved, ratio
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core
 from ironbench.cluster import parts
@@ -49,13 +50,39 @@ def _two_against_one(crew: Crew) -> None:
         beside_s.append(took_s - SECONDS)
         return _throughput(found)
 
-    said(
-        "throughput of 2 workers over 1, null engine",
-        ratio(*interleaved(PAIRS, lambda: by(2), lambda: by(1))),
-        at_least(1.9),
+    two, one, bare_two, bare_one = in_turn(
+        PAIRS, lambda: by(2), lambda: by(1), lambda: _bare(tasks, 2), lambda: _bare(tasks, 1)
     )
+    said("throughput of 2 workers over 1, null engine", ratio(two, one), at_least(1.9))
+    said(
+        "throughput of 2 processes over 1 without Ray, the same plans",
+        ratio(bare_two, bare_one),
+        "what this machine has",
+    )
+    said("throughput of 2 workers over 2 processes without Ray", ratio(two, bare_two), "")
     said("spread of starts, highest", max(spreads_s), at_most(0.001, "1 ms"), f"{max(spreads_s) * 1e3:.3f} ms")
     said("coordination of a trial, median", median(beside_s), at_most(1.0, "1 s"), f"{median(beside_s):.2f} s")
+
+
+def _bare(tasks: Tasks, processes: int) -> float:
+    """As many processes of ours, which drive the parts that workers drive, from one instant on."""
+    load = Load(clients=4 * processes, workers=processes, duration_s=SECONDS)
+    cut = parts.cut(compiled_plan(NULL, tasks, load, ()), processes)
+    code = "import sys; from bench.cluster import driven_alone; driven_alone(int(sys.argv[1]), sys.stdin.buffer.read())"
+    command = [sys.executable, "-c", code, str(time.time_ns() + 1_500_000_000)]
+    begun = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in cut]
+    for process, plan in zip(begun, cut, strict=True):
+        assert process.stdin is not None
+        process.stdin.write(plan)
+        process.stdin.close()
+    return sum(float(process.stdout.read()) for process in begun if process.stdout is not None)
+
+
+def driven_alone(begin_ns: int, plan: bytes) -> None:
+    progress = _core.Progress()
+    progress.begin_at(begin_ns)
+    found = json.loads(_core.drive(plan, progress).summary)
+    print(found["transactions"] / found["elapsed_s"])
 
 
 def _four_against_one(crew: Crew, server: RawServer) -> None:

@@ -20,7 +20,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,7 @@ class _Control:
         self._asked: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._workers: list[Any] = []
+        self._waiting: list[Any] = []
         self._said: list[dict[str, Any]] = []
         self._group: Any = None
         self._address = ""
@@ -189,19 +190,20 @@ class _Control:
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        gone = [number for number, worker in enumerate(self._workers) if self._answers(worker) is None]
-        if self._address and (gone or count != len(self._workers)):
-            self._dismiss(range(len(self._workers)))
+        # Those of a trial with more workers wait for the next one: starting them takes seconds of CPU time.
+        hired = [*self._workers, *self._waiting]
+        gone = [number for number, worker in enumerate(hired) if self._answers(worker) is None]
+        if self._address and (gone or count > len(hired)):
+            self._dismiss(hired)
             if self._group is not None:
                 remove_placement_group(self._group)
-            self._workers, gone = [], []
+            hired, gone = [], []
             self._group = placement_group([{"CPU": 1}] * count, strategy="STRICT_SPREAD")
             if not self._group.wait(_CLUSTER_S):
                 raise FailureError("Ray cluster", f"no {count} machines of it have a free CPU each")
-        self._dismiss(gone)
-        kept = [worker for number, worker in enumerate(self._workers) if number not in gone]
-        self._dismiss(range(count, len(kept)))
-        self._workers = kept[:count]
+        self._dismiss(hired[number] for number in gone)
+        kept = [worker for number, worker in enumerate(hired) if number not in gone]
+        self._workers, self._waiting = kept[:count], kept[count:]
         kind = ray.remote(Worker)
         while len(self._workers) < count:
             number = len(self._workers)
@@ -224,12 +226,11 @@ class _Control:
         except ray.exceptions.RayError:
             return None
 
-    def _dismiss(self, numbers: Any) -> None:
+    def _dismiss(self, workers: Iterable[Any]) -> None:
         import ray
 
-        for number in numbers:
-            if number < len(self._workers):
-                ray.kill(self._workers[number])
+        for worker in workers:
+            ray.kill(worker)
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
         import ray
@@ -250,8 +251,8 @@ class _Control:
         except _LostError as error:
             ended = {"lost": str(error)}
         # The text that rows are cut from, 300 MB, goes with their processes.
-        self._dismiss(range(len(self._workers)))
-        self._workers = []
+        self._dismiss([*self._workers, *self._waiting])
+        self._workers, self._waiting = [], []
         elapsed_s = time.monotonic() - began_s
         answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
 
