@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import shutil
@@ -15,6 +16,7 @@ from types import TracebackType
 RAY = Path(sys.executable).with_name("ray")
 PORT = 6379
 PATIENCE_S = 60.0
+_NUMBERS = itertools.count()
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 _MTU = "9000"
 """Large packets: those of a slow link go through a process."""
@@ -42,9 +44,10 @@ class RayMachines:
         """`ahead_s`: the clock of machine 2 is ahead by so much, to Ray's processes there (faketime(1))."""
         self._ahead_s = ahead_s
         self._links: list[subprocess.Popen[str]] = []
-        number = os.getpid() % 200 + 20
-        self._bridge, self._names = f"ibr{os.getpid()}", [f"ib{os.getpid()}-{one + 1}" for one in range(count)]
-        self._network = f"10.77.{number}"
+        one = next(_NUMBERS)
+        self._name = f"{os.getpid()}{'abcdefgh'[one % 8]}"
+        self._bridge, self._names = f"ibr{self._name}", [f"ib{self._name}-{number + 1}" for number in range(count)]
+        self._network = f"10.77.{(os.getpid() + 101 * one) % 200 + 20}"
         self.here = f"{self._network}.254"
         self.address = f"{self._network}.1:{PORT}"
         self._folder = Path(tempfile.mkdtemp(prefix="ibr", dir="/tmp"))
@@ -98,7 +101,7 @@ class RayMachines:
         _ip("addr", "add", f"{self.here}/24", "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
         for number, name in enumerate(self._names):
-            ours, theirs = f"v{os.getpid()}{number}", "eth0"
+            ours, theirs = f"v{self._name}{number}", "eth0"
             _ip("netns", "add", name)
             if number == 0:
                 _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", name)
