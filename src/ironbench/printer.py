@@ -22,6 +22,13 @@ class Printer:
         self._stderr: TextIO | None = stderr or sys.stderr
         self._bar: Any = None
 
+    @staticmethod
+    def silent() -> Printer:
+        """One that nobody hears talk of."""
+        printer = Printer()
+        printer._stderr = None
+        return printer
+
     def data(self, text: str) -> None:
         """A result, as text, on stdout. FailureError when it cannot be written there; BrokenPipeError."""
         text = clean_lines(text)

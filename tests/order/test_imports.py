@@ -34,7 +34,7 @@ STAGES = [
 ]
 """In the order of the data."""
 
-EVERYTHING = {"experiment", "cli"}
+EVERYTHING = {"experiment", "cli", "serve"}
 
 
 pytestmark = pytest.mark.xdist_group("sources")

@@ -9,6 +9,9 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ironbench.analyse.compare import Comparison
+    from ironbench.analyse.study import Effect
+    from ironbench.cli.selection import Named
     from ironbench.model.record import Record
 
 
@@ -31,21 +34,36 @@ def compare(
         bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
     ] = False,
 ) -> int:
+    from ironbench.cli.selection import both
+    from ironbench.printer import Printer
+
+    found, pairs = compared(*both(a, b, results), different_work)
+    if json:
+        from ironbench.report.comparison import document
+
+        Printer().data(document(found, pairs))
+    else:
+        from ironbench.report.comparison import text
+
+        Printer().data(text(found, everything, pairs))
+    return 0
+
+
+def compared(of_a: Named, of_b: Named, different_work: bool = False) -> tuple[Comparison, tuple[Effect, ...]]:
+    """What they come to, and of two cells of one lab the findings. InputError: they cannot be compared."""
     from ironbench.analyse import compare as analysis
     from ironbench.analyse.archive import Archives
     from ironbench.analyse.comparability import other_work
     from ironbench.analyse.differences import facts
     from ironbench.analyse.lead import require_one_system
     from ironbench.analyse.subjects import Subject, work_name
-    from ironbench.cli.selection import both, findings, usable
+    from ironbench.cli.selection import findings, usable
     from ironbench.errors import InputError
-    from ironbench.printer import Printer
     from ironbench.report.derived import sentences
     from ironbench.words import counted
 
-    of_a, of_b = both(a, b, results)
+    a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
     pairs = findings(of_a, of_b)
-    records_a, records_b = of_a.records, of_b.records
     store = Archives([of_a.store, of_b.store])
     for name, records in ((a, records_a), (b, records_b)):
         usable(name, records)
@@ -61,16 +79,8 @@ def compare(
         raise InputError(b, cause, "name two systems, or two series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
-    result = analysis.compare(Subject(a, tuple(records_a)), Subject(b, tuple(records_b)), known, tuple(derived), store)
-    if json:
-        from ironbench.report.comparison import document
-
-        Printer().data(document(result, pairs))
-    else:
-        from ironbench.report.comparison import text
-
-        Printer().data(text(result, everything, pairs))
-    return 0
+    subjects = Subject(a, tuple(records_a)), Subject(b, tuple(records_b))
+    return analysis.compare(*subjects, known, tuple(derived), store), pairs
 
 
 def _require_one_work(name: str, records: Sequence[Record]) -> None:

@@ -120,7 +120,11 @@ def findings(a: Named, b: Named) -> tuple[Effect, ...]:
 
 
 def _named_in(word: str, results: Path) -> Named:
-    directory = LabDirectory(results)
+    return named_in(word, LabDirectory(results))
+
+
+def named_in(word: str, directory: LabDirectory) -> Named:
+    """What it stands for there, and nowhere else. InputError."""
     if not directory.begun():
         return Named(word, directory.store.select([word]), directory.store)
     lab = directory.lab()

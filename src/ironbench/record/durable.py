@@ -19,9 +19,10 @@ from pathlib import Path
 from ironbench.errors import InputError, UnwrittenError
 
 _UNFINISHED = re.compile(
-    r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml)\.\d+\.tmp", re.DOTALL
+    r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml|md)\.\d+\.tmp",
+    re.DOTALL,
 )
-_FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise")
+_FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise", "notes", "queue")
 """Of a directory of results or of a lab, where unfinished things lie; exported files lie anywhere."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 

@@ -22,7 +22,7 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 
 NAME = "index.json"
-VERSION = 9
+VERSION = 10
 Stamp = tuple[int, int, int]
 
 
@@ -46,6 +46,9 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     alike: str
     """The same for all trials of one system that did one work under one shape of load on one machine."""
     tags: dict[str, str] = {}
+    engine: str = ""
+    machine: str = ""
+    """Content key of its fingerprint."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -70,6 +73,8 @@ def short(record: Record) -> Listed:
         record.cell.load.clients,
         alike(record.system, record.choice, record.cell.load, record.machine),
         record.tags,
+        record.system.engine,
+        record.machine,
     )
 
 

@@ -160,6 +160,11 @@ class Store:
         with self._telling() as unread:
             return index.rows(self.directory, self._folders(unread), lambda name: self._read(name, unread))
 
+    def row(self, id: str) -> Listed | None:
+        """One record in short; None where it cannot be read."""
+        record = self._read(id, [])
+        return index.short(record) if record else None
+
     def select(self, selection: Sequence[str]) -> list[Record]:
         """Records by id, series or label (all its series), in the order named; nothing selected means all of them."""
         if not selection:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 from ironbench.process import place
 from ironbench.report import plain, theme
@@ -53,9 +54,6 @@ _END_OF_LIBRARIES = "\n/* end of bundle */\n"
 
 def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> bytes:
     """The whole page, UTF-8. What came from a user must be escaped in `bodies`; `charts` by the id of their place."""
-    specifications = {
-        id: clean_document({"description": chart.alt, **chart.specification}) for id, chart in charts.items()
-    }
     text = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -65,20 +63,39 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
 <meta name="generator" content="ironbench">
 <title>{escape(clean(title))}</title>
 <style>
-{_colours()}{_part("page.css")}{_stacking()}</style>
+{style()}</style>
 </head>
 <body>
 {"".join(map(clean_lines, bodies))}
 <footer>Made by ironbench. This page holds all its data and works without a network.</footer>
-<script type="application/json" id="themes">{_embedded({"light": theme.LIGHT, "dark": theme.DARK})}</script>
-<script type="application/json" id="charts">{_embedded(specifications)}</script>
+{data_of(charts)}
 <script type="module">
-{_libraries()}
-{_part("page.js")}</script>
+{libraries()}
+{part("page.js")}</script>
 </body>
 </html>
 """
     return text.encode()
+
+
+def data_of(charts: Mapping[str, Chart]) -> str:
+    """What `page.js` draws: colours and charts, as elements that no browser runs."""
+    themes = {"light": theme.LIGHT, "dark": theme.DARK}
+    specifications = {id: specification(chart) for id, chart in charts.items()}
+    return (
+        f'<script type="application/json" id="themes">{_embedded(themes)}</script>\n'
+        f'<script type="application/json" id="charts">{_embedded(specifications)}</script>'
+    )
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """As a page embeds it."""
+    found: dict[str, Any] = clean_document({"description": chart.alt, **chart.specification})
+    return found
+
+
+def style() -> str:
+    return f"{_colours()}{part('page.css')}{_stacking()}"
 
 
 def answer(content: Answer) -> str:
@@ -226,11 +243,12 @@ def _colours() -> str:
     return f":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n@media print{{:root{{{light}}}}}\n"
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """A style or script of every page."""
     return files("ironbench.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _libraries() -> str:
+def libraries() -> str:
     """Vega, Vega-Lite and vega-embed of the installed vl-convert as one script. It is kept between reports, since
     bundling takes seconds, and made afresh when it cannot be kept."""
     kept = place.cache() / f"vega-{importlib.metadata.version('vl-convert-python')}.js"

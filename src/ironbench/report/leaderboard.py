@@ -32,9 +32,10 @@ def _published(ranking: Ranking) -> bool:
     return ranking.source != "records"
 
 
-def _ranking(ranking: Ranking, width: int | None) -> str:
+def columns(ranking: Ranking) -> list[Column]:
+    """Of its table, in order."""
     places = ranking.places
-    columns = [
+    found = [
         Column("", tuple(f"{place.rank}" for place in places), right=True),
         Column(ranking.score, _numbers([place.score for place in places]), right=True),
         Column("per core", _numbers([place.per_core for place in places]), right=True),
@@ -43,15 +44,20 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
     if ranking.currency:
         plain = _numbers([place.per_currency for place in places])
         priced = tuple(f"{ESTIMATE if one.estimate else ''}{cell}" for one, cell in zip(places, plain, strict=True))
-        columns.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
-    columns += [
+        found.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
+    found += [
         Column("system", tuple(place.system for place in places)),
         Column("processor", tuple(place.processor for place in places), rank=2),
         Column("cores", tuple(str(place.cores or _NONE) for place in places), right=True),
         Column("sockets", tuple(str(place.sockets or _NONE) for place in places), right=True, rank=3),
         *_others(places),
     ]
-    lines = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns, width)[0]]
+    return found
+
+
+def _ranking(ranking: Ranking, width: int | None) -> str:
+    places = ranking.places
+    lines = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns(ranking), width)[0]]
     lines += [f"Source: {ranking.source}."] if _published(ranking) else []
     lines += [ranking.derived] if ranking.derived else []
     lines += [f"Left out: {one}." for one in ranking.left_out]

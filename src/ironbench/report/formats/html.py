@@ -15,7 +15,7 @@ def render(studies: Sequence[Study]) -> bytes:
     """The whole page, UTF-8. What came from a user is escaped; nothing is fetched, and the page forbids itself to."""
     charts: dict[str, Chart] = {}
     reports = [report(study) for study in studies]
-    bodies = [_report(one, f"study{place}", charts) for place, one in enumerate(reports)]
+    bodies = [body(one, f"study{place}", charts) for place, one in enumerate(reports)]
     title = "; ".join(one.title for one in reports) or "ironbench report"
     return elements.page(title, [*_contents(reports), *bodies], charts)
 
@@ -35,11 +35,12 @@ def _contents(reports: Sequence[Report]) -> list[str]:
     ]
 
 
-def _report(content: Report, prefix: str, charts: dict[str, Chart]) -> str:
+def body(content: Report, prefix: str, charts: dict[str, Chart]) -> str:
+    """One report; its charts enter `charts` under the ids of their places, which begin with `prefix`."""
     derived = f'<p class="lead"><strong>{escape(content.derived)}</strong></p>' if content.derived else ""
     few = " few" if content.study.lab else ""
     cards = "".join(map(_card, content.cards))
-    body = [
+    parts = [
         f'<header class="top" id="{prefix}"><p class="kicker">{escape(" · ".join(content.kicker))}</p>',
         f'<h1>{escape(content.title)}</h1><p class="lead">{escape(content.work)}</p>{derived}</header>',
         f"<main>{elements.NO_SCRIPT}",
@@ -47,10 +48,10 @@ def _report(content: Report, prefix: str, charts: dict[str, Chart]) -> str:
         f'<ul class="cards{few}">{cards}</ul>' if cards else "",
         elements.cautions(content.cautions),
     ]
-    body += [elements.section(section, prefix, charts) for section in content.sections]
-    body.append(f"<section><h2>How to reproduce</h2>{''.join(map(_command, content.commands))}</section>")
-    body.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(content.notes)}</ol></section></main>')
-    return "\n".join(body)
+    parts += [elements.section(section, prefix, charts) for section in content.sections]
+    parts.append(f"<section><h2>How to reproduce</h2>{''.join(map(_command, content.commands))}</section>")
+    parts.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(content.notes)}</ol></section></main>')
+    return "\n".join(parts)
 
 
 def _command(one: Command) -> str:

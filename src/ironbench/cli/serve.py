@@ -1,0 +1,34 @@
+"""`ironbench serve`: everything in a browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS:PORT", help="Where to listen; port 0 takes a free one. Others need a token or TLS."
+        ),
+    ] = "127.0.0.1:7373",
+    results: Annotated[
+        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
+    ] = "ironbench-results",
+    token_file: Annotated[
+        str, typer.Option(metavar="FILE", help="A token of your own, 16 characters or more; or IRONBENCH_TOKEN.")
+    ] = "",
+    tls_certificate: Annotated[str, typer.Option(metavar="FILE", help="PEM file: the server speaks HTTPS.")] = "",
+    tls_key: Annotated[str, typer.Option(metavar="FILE", help="PEM file of its key.")] = "",
+) -> int:
+    import os
+    from pathlib import Path
+
+    from ironbench.printer import Printer
+    from ironbench.serve import server
+    from ironbench.serve.door import door
+
+    found = door(listen, token_file, tls_certificate, tls_key, os.environ.get("IRONBENCH_TOKEN", ""))
+    return server.run(Path(results), found, Printer())

@@ -1,0 +1,177 @@
+"""Searching what was measured: records, series and labs, by what the index knows of them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+
+from ironbench.record.index import Listed
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import moment, quantity
+from ironbench.serve.page import link
+from ironbench.serve.shelf import Shelf
+from ironbench.words import counted, grouped
+
+ON_A_PAGE = 50
+_FIELDS = ("workload", "engine", "machine", "status")
+_LAST_PAGE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for; empty fields allow anything."""
+
+    text: str = ""
+    """Part of a label, a record's id, a cell or the name of a lab."""
+    wanted: Mapping[str, str] = field(default_factory=dict)
+    """Field of the index → its value."""
+    since: str = ""
+    until: str = ""
+    """Days, `2026-11-25`, both included."""
+    page: int = 1
+
+    @staticmethod
+    def of(fields: Mapping[str, str]) -> Query:
+        """From the fields of an address; what makes no sense there is left out."""
+        number = fields.get("page", "1")
+        return Query(
+            fields.get("q", "").strip()[:200],
+            {name: value for name in _FIELDS if (value := fields.get(name, ""))},
+            fields.get("since", "")[:10],
+            fields.get("until", "")[:10],
+            min(max(int(number), 1), _LAST_PAGE) if number.isascii() and number.isdigit() and len(number) < 9 else 1,
+        )
+
+    def matches(self, lab: str, row: Listed) -> bool:
+        """Each test costs one comparison: a hundred thousand rows are looked at."""
+        if any(getattr(row, name) != value for name, value in self.wanted.items()):
+            return False
+        if (self.since and row.started_at[:10] < self.since) or (self.until and row.started_at[:10] > self.until):
+            return False
+        if not self.text:
+            return True
+        text = self.text.lower()
+        return any(text in part.lower() for part in (row.label, row.id, row.cell, lab))
+
+    def fields(self, page: int) -> dict[str, str]:
+        shown = {"q": self.text, **self.wanted, "since": self.since, "until": self.until}
+        return shown | ({"page": str(page)} if page > 1 else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of what matches, newest first."""
+
+    count: int
+    rows: list[tuple[str, Listed]]
+    """Each with the name of its lab, or empty."""
+    choices: Mapping[str, list[str]]
+    """Field → the values that occur among all records."""
+
+
+def search(shelf: Shelf, query: Query) -> Found:
+    count, first = 0, (query.page - 1) * ON_A_PAGE
+    choices: dict[str, set[str]] = {name: set() for name in _FIELDS}
+    matching: list[tuple[str, Listed]] = []
+    for lab, row in shelf.all():
+        for name in _FIELDS:
+            choices[name].add(getattr(row, name))
+        if query.matches(lab, row):
+            count += 1
+            matching.append((lab, row))
+    newest = heapq.nlargest(first + ON_A_PAGE, matching, key=lambda one: (one[1].started_at, one[1].id))
+    return Found(count, newest[first:], {name: sorted(values - {""}) for name, values in choices.items()})
+
+
+def series_rows(shelf: Shelf, most: int) -> list[tuple[str, list[Listed]]]:
+    """The newest series of runs, each with its rows."""
+    found: dict[str, list[Listed]] = {}
+    for row in shelf.rows().values():
+        found.setdefault(row.series, []).append(row)
+    return heapq.nlargest(most, found.items(), key=lambda one: max(row.started_at for row in one[1]))
+
+
+def record_address(lab: str, id: str) -> str:
+    return f"/lab/{lab}/record/{id}" if lab else f"/record/{id}"
+
+
+def rows_table(rows: Iterable[tuple[str, Listed]], pick: bool = True) -> str:
+    """Records, each with a tick for a comparison."""
+    head = ["compare"] * pick + ["record", "label", "workload", "engine", "load", "status", "throughput", "started"]
+    cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    return (
+        f'<table class="rows"><thead><tr>{cells}</tr></thead><tbody>'
+        f"{''.join(_row(lab, row, pick) for lab, row in rows)}</tbody></table>"
+    )
+
+
+def _row(lab: str, row: Listed, pick: bool) -> str:
+    name = f"{lab}/{row.id}" if lab else row.id
+    tick = (
+        f'<td data-head="compare"><input type="checkbox" name="pick" value="{escape(name)}" '
+        f'aria-label="Compare {escape(row.id)}"></td>'
+        if pick
+        else ""
+    )
+    rate = quantity(row.throughput, "1/s") if row.throughput is not None else ""
+    texts = (
+        ("label", escape(row.label), ""),
+        ("workload", escape(row.workload), ""),
+        ("engine", escape(row.engine), ""),
+        ("load", escape(row.cell), ""),
+        ("status", f'<span class="state {escape(row.status)}">{escape(row.status)}</span>', ""),
+        ("throughput", escape(rate), ' class="number"'),
+        ("started", escape(moment(row.started_at)), ""),
+    )
+    rest = "".join(f'<td data-head="{head}"{kind}>{text}</td>' for head, text, kind in texts)
+    return f'<tr>{tick}<th scope="row">{link(record_address(lab, row.id), row.id)}</th>{rest}</tr>'
+
+
+def form(query: Query, found: Found, names: Mapping[str, str]) -> str:
+    """`names`: key of a machine → its words."""
+    selects = "".join(
+        f"<label>{name}<select name={name}><option value=''>any</option>"
+        + "".join(
+            f'<option value="{escape(value)}"{" selected" if query.wanted.get(name) == value else ""}>'
+            f"{escape(names.get(value, value))}</option>"
+            for value in values
+        )
+        + "</select></label>"
+        for name, values in found.choices.items()
+    )
+    dates = "".join(
+        f'<label>{words}<input type="date" name="{name}" value="{escape(value)}"></label>'
+        for name, words, value in (("since", "from", query.since), ("until", "to", query.until))
+    )
+    return (
+        '<form class="inline" role="search" action="/archive"><label>label, record or load'
+        f'<input type="search" name="q" value="{escape(query.text)}" maxlength="200"></label>{selects}{dates}'
+        '<button class="main">Search</button></form>'
+    )
+
+
+def pages(query: Query, found: Found) -> str:
+    last = max(1, -(-found.count // ON_A_PAGE))
+    links = [link("/archive", words, **query.fields(number)) for words, number in _steps(query.page, last)]
+    where = f"{counted(found.count, 'record')}, page {grouped(query.page)} of {grouped(last)}"
+    return f'<nav class="pages" aria-label="Pages of records"><span>{escape(where)}</span>{"".join(links)}</nav>'
+
+
+def _steps(page: int, last: int) -> list[tuple[str, int]]:
+    steps = [("newer", page - 1), ("older", page + 1)]
+    return [(words, number) for words, number in steps if 1 <= number <= last]
+
+
+def labels(shelf: Shelf) -> Table:
+    """Labels of runs with their series and trials."""
+    found: dict[tuple[str, str], list[Listed]] = {}
+    for row in shelf.rows().values():
+        found.setdefault((row.label, row.workload), []).append(row)
+    newest = heapq.nlargest(ON_A_PAGE, found.items(), key=lambda one: max(row.started_at for row in one[1]))
+    rows = tuple(
+        (label, workload, grouped(len({row.series for row in rows})), grouped(len(rows)))
+        for (label, workload), rows in newest
+    )
+    return Table(("label", "workload", "series", "trials"), rows)

@@ -1,0 +1,156 @@
+"""Who may come in: a token, the names we are reached by, and pages of ours alone.
+
+The token in the printed address becomes a cookie that other sites' pages can neither read nor send. A page of another
+site may still make a browser call us by a name of its own that it points at this machine (DNS rebinding), so a request
+must name us by an address or a name of this machine; whatever changes something must come from a page of ours.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from ironbench.catalogue import typed
+from ironbench.errors import InputError
+
+LEAST_TOKEN = 16
+"""Characters of a token that a user chooses for an address that others reach."""
+PORT = 7373
+_LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain"})
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where we listen, and what a request must show."""
+
+    address: str
+    port: int
+    token: str
+    certificate: str = ""
+    key: str = ""
+    """Files of TLS (PEM); empty: plain HTTP."""
+
+    @property
+    def local(self) -> bool:
+        return _is_loopback(self.address)
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.certificate else "http"
+
+    @property
+    def cookie(self) -> str:
+        """Its name; browsers share cookies among all ports of a host."""
+        return f"ironbench-{self.port}"
+
+    def url(self, named: str = "") -> str:
+        """What a user opens; `named`: a name for an address that means all of them."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        if not self.local and ipaddress.ip_address(self.address).is_unspecified:
+            host = named or socket.gethostname()
+        return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
+
+    def is_us(self, host: str) -> bool:
+        """Whether a `Host` header names this machine. An address cannot be rebound; of names only our own count."""
+        name = _host_name(host)
+        try:
+            there = ipaddress.ip_address(name)
+        except ValueError:
+            known = _LOCAL_NAMES if self.local else _LOCAL_NAMES | _own_names()
+            return name.lower() in known
+        return there.is_loopback or not self.local
+
+    def is_our_page(self, origin: str, host: str) -> bool:
+        """Whether the page that sends a request is one of ours."""
+        parts = urlsplit(origin)
+        return parts.scheme == self.scheme and parts.netloc.lower() == host.lower()
+
+    def fits(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
+
+
+def door(listen: str, token_file: str, certificate: str, key: str, environ_token: str = "") -> Door:
+    """InputError: an address that others reach has neither a token that the user chose nor TLS."""
+    address, port = _address(listen)
+    chosen = _chosen(token_file, environ_token)
+    if bool(certificate) != bool(key):
+        raise InputError("--tls-certificate and --tls-key", "one of them is missing", "name both files, or neither")
+    for option, name in (("--tls-certificate", certificate), ("--tls-key", key)):
+        if name and not Path(name).is_file():
+            raise InputError(f"{option} {name}", "there is no such file", "name a PEM file")
+    if not _is_loopback(address) and not (chosen or certificate):
+        raise InputError(
+            f"--listen {listen}",
+            "others would reach it, and the connection is not encrypted",
+            "choose a token with --token-file, or name --tls-certificate and --tls-key",
+        )
+    return Door(address, port, chosen or secrets.token_urlsafe(24), certificate, key)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, colon, number = listen.rpartition(":")
+    if not colon or (host.count(":") and not host.startswith("[")):
+        host, number = listen.strip("[]"), str(PORT)
+    host = host.strip("[]") or "127.0.0.1"
+    host = "127.0.0.1" if host == "localhost" else host
+    hint = "write an address and a port, e.g. 127.0.0.1:7373"
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise InputError(f"--listen {listen}", f"{host!r} is no address", hint) from None
+    if not (number.isascii() and number.isdigit() and int(number) < 65536):
+        raise InputError(f"--listen {listen}", f"{number!r} is no port", hint)
+    return host, int(number)
+
+
+def _chosen(token_file: str, environ_token: str) -> str:
+    hint = f"write {LEAST_TOKEN} characters or more, letters and digits, e.g. by `openssl rand -hex 24`"
+    text, subject = environ_token, "IRONBENCH_TOKEN"
+    if token_file:
+        text, subject = (
+            typed.text_of(Path(token_file), f"--token-file {token_file}", hint),
+            f"--token-file {token_file}",
+        )
+    text = text.strip()
+    if not text:
+        if token_file:
+            raise InputError(subject, "is empty", hint)
+        return ""
+    if len(text) < LEAST_TOKEN or not (text.isascii() and text.replace("-", "").replace("_", "").isalnum()):
+        raise InputError(subject, f"is no token of {LEAST_TOKEN} characters or more", hint)
+    return text
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _host_name(host: str) -> str:
+    """Of a `Host` header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def _own_names() -> frozenset[str]:
+    return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
+
+
+def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iterator[tuple[str, str]]:
+    """Every token a request shows, with where: `header`, `cookie` or `address`."""
+    if authorization.startswith("Bearer "):
+        yield "header", authorization.removeprefix("Bearer ").strip()
+    try:
+        if (found := SimpleCookie(cookies).get(cookie)) is not None:
+            yield "cookie", found.value
+    except CookieError:
+        pass
+    for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
+        yield "address", value

@@ -1,0 +1,136 @@
+"""The first thing that sees a request: it lets in who may, and says in every answer what a page may do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from ironbench.errors import IronbenchError
+from ironbench.printer import Printer
+from ironbench.serve.door import Door, tokens_of
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BYTES = 1 << 20
+"""Of a form; whoever takes more says so by a path of its own."""
+LARGE_BYTES = 4 << 30
+LARGE = "/import"
+_DRAWS = "'unsafe-eval'"
+"""Vega compiles expressions of charts (https://vega.github.io/vega/docs/api/parser/); inline scripts stay forbidden."""
+_HEADERS = {
+    "content-security-policy": f"default-src 'none'; script-src 'self' {_DRAWS}; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    # `no-referrer` would make the origin of forms `null` (Fetch standard, "append a request Origin header").
+    "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+class TooLargeError(Exception):
+    """A body is larger than it may be."""
+
+
+class Guard:
+    """Around the application."""
+
+    def __init__(self, app: Application, door: Door, printer: Printer) -> None:
+        self._app, self._door, self._printer = app, door, printer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope, headers)
+        if refusal:
+            await answer(send, *refusal)
+            return
+        started = False
+
+        async def marked(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message = {**message, "headers": [*_encoded(_HEADERS), *_private(message["headers"])]}
+            await send(message)
+
+        most = LARGE_BYTES if scope["path"] == LARGE else MOST_BYTES
+        try:
+            await self._app(scope, _limited(receive, most), marked)
+        except Exception as error:
+            # Whatever a page stumbles on, the server goes on; what it was stands on its terminal.
+            said = str(error) if isinstance(error, IronbenchError) else repr(error)
+            self._printer.say(f"page {scope['path']!r} failed: {said}")
+            if not started:
+                await answer(marked, 500, "This page could not be made; the terminal of the server says why.")
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, dict[str, str]] | None:
+        """Status, words and headers of an answer in place of the page; None: come in."""
+        door, method, host = self._door, scope["method"], headers.get("host", "")
+        if not door.is_us(host):
+            return 421, "This server is not reached by that name. Open the address that it printed.", {}
+        query = scope["query_string"].decode("latin-1")
+        shown = tokens_of(headers.get("cookie", ""), query, headers.get("authorization", ""), door.cookie)
+        found = next((where for where, token in shown if door.fits(token)), "")
+        if not found:
+            return 401, "The token is missing or wrong. Open the address that `ironbench serve` printed.", {}
+        if method not in ("GET", "HEAD") and found != "header":
+            if not door.is_our_page(headers.get("origin", ""), host):
+                return 403, "Only pages of this server may change something.", {}
+            if found != "cookie":
+                return 401, "Open the address that `ironbench serve` printed first.", {}
+        if found == "address":
+            rest = [(name, value) for name, value in parse_qsl(query) if name != "token"]
+            # The address bar, the history and a copied link are then without the token.
+            target = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
+            flags = "; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000" + "; Secure" * bool(door.certificate)
+            cookie = f"{door.cookie}={door.token}{flags}"
+            return 303, "", {"location": _ascii(target), "set-cookie": cookie}
+        return None
+
+
+async def answer(send: Send, status: int, text: str, headers: dict[str, str] | None = None) -> None:
+    """A few words instead of a page."""
+    body = text.encode()
+    fields = {**_HEADERS, "content-type": "text/plain; charset=utf-8", "content-length": str(len(body))}
+    fields |= {"cache-control": "no-store", **(headers or {})}
+    await send({"type": "http.response.start", "status": status, "headers": _encoded(fields)})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    taken = 0
+
+    async def limited() -> MutableMapping[str, Any]:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > most:
+            raise TooLargeError(f"At most {most >> 20} MiB are taken.")
+        return message
+
+    return limited
+
+
+def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Pages are not kept by anybody, but for what says itself for how long."""
+    if any(name.lower() == b"cache-control" for name, _ in headers):
+        return headers
+    return [*headers, (b"cache-control", b"no-store")]
+
+
+def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def _ascii(target: str) -> str:
+    from urllib.parse import quote
+
+    return quote(target, safe="/?=&%+-_.~:,")

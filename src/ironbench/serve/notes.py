@@ -1,0 +1,50 @@
+"""Notes that people make on records and labs: files beside them, `notes/ID.md`, never in them."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from ironbench.errors import InputError
+from ironbench.record import durable
+from ironbench.serve.shelf import is_name
+
+LONGEST = 65_536
+"""Bytes of a note."""
+OF_LAB = "lab"
+"""What the note on a whole lab is called."""
+
+
+def read(store: Path, id: str) -> str:
+    """Empty where there is none."""
+    try:
+        return _path(store, id).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def write(store: Path, id: str, text: str) -> None:
+    """An empty text removes the note. InputError, UnwrittenError."""
+    path, data = _path(store, id), text.replace("\r\n", "\n").strip().encode(errors="replace")
+    if len(data) > LONGEST:
+        raise InputError(f"note on {id}", f"is longer than {LONGEST >> 10} KiB", "shorten it")
+    if data:
+        durable.write_whole(path, data + b"\n")
+    else:
+        path.unlink(missing_ok=True)
+
+
+def form(store: Path, id: str, action: str) -> str:
+    text = read(store, id)
+    return (
+        f'<section><h2>Notes</h2><p class="lead">Kept as a file beside the records, never in them.</p>'
+        f'<form method="post" action="{escape(quote(action))}"><label>note<textarea class="small" name="text">'
+        f"{escape(text)}</textarea></label><p><button>Keep the note</button></p></form></section>"
+    )
+
+
+def _path(store: Path, id: str) -> Path:
+    if not is_name(id):
+        raise InputError(f"note on {id}", "is no name of a record", "open the record first")
+    return store / "notes" / f"{id}.md"

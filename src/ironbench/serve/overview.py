@@ -1,0 +1,98 @@
+"""What runs, what waits, the latest answers, the machine's health and room on its disk."""
+
+from __future__ import annotations
+
+import os
+from html import escape
+from pathlib import Path
+
+from starlette.responses import HTMLResponse
+
+from ironbench import units
+from ironbench.errors import IronbenchError
+from ironbench.report.numbers import moment
+from ironbench.serve.answers import Answers
+from ironbench.serve.archive import series_rows
+from ironbench.serve.page import fill, link, page
+from ironbench.serve.shelf import Shelf
+from ironbench.words import counted, some
+
+_LATEST = 5
+_ABOUT_FULL = 0.05
+"""Share of a file system below which its room is a warning."""
+
+
+def overview(shelf: Shelf) -> HTMLResponse:
+    body = (
+        f'<main><div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
+        f"{fill('/fragment/answers', 'Reading the latest labs …')}</section></div>"
+        f'<div class="grid"><section><h2>This machine</h2>'
+        f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section>{_space(shelf.results)}</div>"
+        "</main>"
+    )
+    return page("Overview", [body], at="/")
+
+
+def _latest_runs(shelf: Shelf) -> str:
+    found = series_rows(shelf, _LATEST)
+    rows = "".join(
+        f'<li>{link(f"/series/{name}", rows[0].label or name)}<p class="lead">'
+        f"{escape(rows[0].workload)}, {escape(counted(len(rows), 'trial'))}, "
+        f"{escape(moment(rows[-1].started_at))}</p></li>"
+        for name, rows in found
+    )
+    empty = "<p>No runs yet: <code>ironbench run</code> makes some.</p>"
+    return f"<section><h2>Latest runs</h2>{f'<ul class=list>{rows}</ul>' if rows else empty}</section>"
+
+
+def answers(shelf: Shelf, known: Answers) -> str:
+    """The decisions of the labs that were measured last."""
+    rows = []
+    for name in known.newest(shelf, _LATEST):
+        try:
+            answer = known.of(shelf, name)
+        except IronbenchError as error:
+            text, question = f"cannot be read: {error.cause}", name
+        else:
+            text, question = answer.decision, answer.question
+        rows.append(f"<li>{link(f'/lab/{name}', question)}<p>{escape(text)}</p></li>")
+    return f"<ul class=list>{''.join(rows)}</ul>" if rows else "<p>No lab has begun yet.</p>"
+
+
+def doctor(results: Path) -> str:
+    """What spoils numbers on this machine, the worst first."""
+    from ironbench._core import BUILD_PROFILE
+    from ironbench.machine.capability_tests import LiveAttempts
+    from ironbench.machine.doctor import examine
+    from ironbench.machine.host_view import Ourselves, watch_host
+    from ironbench.machine.tree import Tree
+    from ironbench.process import place
+
+    host = watch_host(
+        Tree(), (place.base(), results), LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid()}))
+    )
+    visible = [one for one in examine(host) if one.visible]
+    shown = sorted((one for one in visible if one.severity != "ok"), key=lambda one: -one.severity.rank)
+    rows = "".join(
+        f'<li><span class="state {one.severity}">{one.severity}</span> <strong>{escape(one.name)}</strong>: '
+        f"{escape(one.seen)}<p class=lead>{escape(one.meaning)}"
+        f"{' Remedy: ' * bool(one.remedy)}{escape(one.remedy)}</p></li>"
+        for one in shown
+    )
+    well = list(dict.fromkeys(one.name for one in visible if one.severity == "ok"))
+    rest = f"<p class=lead>Well: {escape(some(well, 20))}.</p>" if well else ""
+    return (f"<ul class=list>{rows}</ul>" if rows else "<p>Nothing found that spoils numbers.</p>") + rest
+
+
+def _space(results: Path) -> str:
+    from ironbench.machine import space
+    from ironbench.process import place
+
+    rows = []
+    for name, path in (("results", results), ("data of databases", place.base())):
+        there = os.statvfs(space.existing(path))
+        free, size = there.f_bavail * there.f_frsize, there.f_blocks * there.f_frsize
+        low = free < _ABOUT_FULL * size
+        state = '<span class="state warning">nearly full</span> ' if low else ""
+        rows.append(f"<li>{state}{escape(units.stored(free))} of {escape(units.stored(size))} free for {name}</li>")
+    return f'<section><h2>Disk space</h2><ul class="list">{"".join(rows)}</ul></section>'

@@ -1,0 +1,62 @@
+"""Runs the application on its address until it is interrupted."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+
+from ironbench.errors import InputError
+from ironbench.printer import Printer
+from ironbench.record import Store
+from ironbench.serve.app import application
+from ironbench.serve.door import Door
+
+_PATIENCE_S = 2
+"""How long open pages may keep the end waiting."""
+
+
+def run(results: Path, door: Door, printer: Printer) -> int:
+    """InputError: the address is taken, or nothing can be written to the results."""
+    Store(results, printer).validate()
+    with _listening(door) as listener:
+        door = replace(door, port=listener.getsockname()[1])
+        config = uvicorn.Config(
+            application(results, door, printer),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            ws="none",
+            lifespan="on",
+            timeout_graceful_shutdown=_PATIENCE_S,
+            ssl_certfile=door.certificate or None,
+            ssl_keyfile=door.key or None,
+        )
+        try:
+            config.load()
+        except OSError as error:  # ssl.SSLError is one
+            raise InputError(
+                "--tls-certificate", f"cannot be used: {error.strerror or error}", "name PEM files"
+            ) from None
+        printer.data(door.url())
+        printer.say("open this address in a browser; Ctrl-C ends the server, and nothing that it has begun")
+        uvicorn.Server(config).run(sockets=[listener])
+    return 0
+
+
+def _listening(door: Door) -> socket.socket:
+    family = socket.AF_INET6 if ":" in door.address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((door.address, door.port))
+    except OSError as error:
+        listener.close()
+        cause = f"cannot be used: {error.strerror}"
+        raise InputError(
+            f"--listen {door.address}:{door.port}", cause, "name another port, or 0 for a free one"
+        ) from None
+    return listener

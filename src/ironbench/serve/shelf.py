@@ -1,0 +1,148 @@
+"""The records and labs of one results directory as pages ask for them: in short, and again only where something came or
+went.
+
+A directory whose time of change is the same holds the same names, and nothing edits a record: so a page reads neither
+index nor files again. What broke meanwhile is found out by whoever opens it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import InputError, IronbenchError
+from ironbench.printer import Printer
+from ironbench.record import Store
+from ironbench.record.index import Listed
+from ironbench.record.labs import PLAN, LabDirectory
+
+_SETTLED_S = 0.05
+"""A directory that changed just now may change again within the resolution of its clock."""
+
+
+class Stock:
+    """The rows of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._rows: dict[str, Listed] = {}
+        self._unreadable: set[str] = set()
+        self._seen: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+
+    def rows(self) -> dict[str, Listed]:
+        """By id. What arrives later is in another dict."""
+        with self._lock:
+            seen = self._changed()
+            if seen is None or seen != self._seen:
+                self._refresh()
+                self._seen = seen
+            return self._rows
+
+    def _refresh(self) -> None:
+        if self._seen is None and not self._rows:
+            self._rows = {row.id: row for row in self.store.listed()}
+            return
+        there = self._names()
+        rows = {id: row for id, row in self._rows.items() if id in there}
+        self._unreadable &= there
+        for id in sorted(there - rows.keys() - self._unreadable):
+            # One by one: what is renamed into place is whole, and a damaged one spoils no other.
+            if (row := self.store.row(id)) is not None:
+                rows[id] = row
+            else:
+                self._unreadable.add(id)
+        self._rows = rows
+
+    def _names(self) -> set[str]:
+        try:
+            with os.scandir(self.store.directory / "trials") as entries:
+                return {entry.name for entry in entries if not entry.name.startswith(".")}
+        except OSError:
+            return set()
+
+    def _changed(self) -> tuple[int, int] | None:
+        """What tells this state of the directory from another; None: it is in change, or not there."""
+        try:
+            found = (self.store.directory / "trials").stat()
+        except OSError:
+            return (0, 0)
+        return None if time.time() - found.st_mtime < _SETTLED_S else (found.st_ino, found.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store among those of a results directory."""
+
+    lab: str
+    """Name of the lab's directory; empty: runs."""
+    stock: Stock
+
+
+class Shelf:
+    """Everything under one results directory."""
+
+    def __init__(self, results: Path) -> None:
+        # What a store has to say of damaged records is shown on pages; a terminal would hear it at every request.
+        self._printer = Printer.silent()
+        self.results = results
+        self.runs = Stock(Store(results, self._printer))
+        self._labs: dict[str, Stock] = {}
+
+    def places(self) -> list[Place]:
+        """Runs, then labs in order of their names."""
+        return [Place("", self.runs), *(Place(name, self._stock(name)) for name in self.labs())]
+
+    def labs(self) -> list[str]:
+        """Names of the directories of labs that have begun, oldest first."""
+        with contextlib.suppress(OSError):
+            entries = sorted(os.scandir(self.results / "labs"), key=lambda entry: entry.name)
+            return [one.name for one in entries if not one.name.startswith(".") and self._begun(one.name)]
+        return []
+
+    def lab(self, name: str) -> LabDirectory:
+        """InputError: there is none of that name."""
+        if not is_name(name) or not self._begun(name):
+            raise InputError(f"lab {name}", "is not among these results", "see the archive")
+        directory = LabDirectory(self.results / "labs" / name)
+        directory.store = self._stock(name).store
+        return directory
+
+    def store(self, lab: str = "") -> Store:
+        """Of a lab, or of runs; quiet. InputError."""
+        return self._stock(lab).store if lab and self.lab(lab) else self.runs.store
+
+    def rows(self, lab: str = "") -> dict[str, Listed]:
+        return self._stock(lab).rows() if lab and self.lab(lab) else self.runs.rows()
+
+    def all(self) -> Iterator[tuple[str, Listed]]:
+        """Each record with the name of its lab, or empty."""
+        for place in self.places():
+            for row in place.stock.rows().values():
+                yield place.lab, row
+
+    def _begun(self, name: str) -> bool:
+        return (self.results / "labs" / name / PLAN).is_file()
+
+    def _stock(self, name: str) -> Stock:
+        if name not in self._labs:
+            self._labs[name] = Stock(Store(self.results / "labs" / name, self._printer))
+        return self._labs[name]
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be the name of something in a directory of ours, and nothing else."""
+    return bool(text) and len(text) <= 255 and not text.startswith(".") and "/" not in text and "\0" not in text
+
+
+def said(error: IronbenchError, results: Path) -> str:
+    """An error on a page: without where the results lie on this machine."""
+    text = str(error) + (f" ({error.hint})" if error.hint else "")
+    for place in {str(results.absolute()), str(results)} - {".", ""}:
+        text = text.replace(place, results.name or "results")
+    return text

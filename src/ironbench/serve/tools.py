@@ -1,0 +1,112 @@
+"""Pages of the leaderboard and of cost; records in one file, out and in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from html import escape
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse
+
+from ironbench.errors import InputError, IronbenchError
+from ironbench.process import scratch
+from ironbench.record.export import export as write
+from ironbench.record.importer import take_in
+from ironbench.record.labs import LabDirectory
+from ironbench.record.parcel import SUFFIX, Reader
+from ironbench.report import elements
+from ironbench.report.charts.base import Table
+from ironbench.serve.measured import named
+from ironbench.serve.page import simple
+from ironbench.serve.shelf import Shelf, said
+from ironbench.words import counted
+
+
+def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
+    from ironbench.analyse.leaderboard import NOT_COMPARABLE, PER
+    from ironbench.cli.leaderboard import rankings
+    from ironbench.report.leaderboard import columns, ordered_by
+
+    if per == "currency":
+        raise InputError("currency", "a page names no licence", "use `ironbench leaderboard --per currency --licence`")
+    found = rankings(name, per, "", "", (), str(shelf.results))
+    parts = [f'<p class="lead">{escape(NOT_COMPARABLE)}</p>']
+    for ranking in found:
+        every = columns(ranking)
+        rows = tuple(zip(*(column.cells for column in every), strict=True))
+        notes = [ranking.derived, *(f"Left out: {one}." for one in ranking.left_out)]
+        notes += [f"Source: {ranking.source}."] if ranking.source != "records" else []
+        notes += [f"{place.system}: {caution}" for place in ranking.places for caution in place.cautions]
+        table = elements.table(Table(tuple(column.head for column in every), rows), numbers=False)
+        words = "".join(f'<p class="lead">{escape(text)}</p>' for text in notes if text)
+        parts.append(
+            f"<section><h2>{escape(ranking.title)}, by {escape(ordered_by(ranking.sort))}</h2>{table}{words}</section>"
+        )
+    choices = "".join(f"<option{' selected' if one == per else ''}>{one}</option>" for one in PER if one != "currency")
+    form = (
+        f'<form class="inline" action="/leaderboard"><label>list or workload<input name="name" value="{escape(name)}">'
+        f"</label><label>per<select name=per><option value=''>result</option>{choices}</select></label>"
+        "<button class=main>Rank</button></form>"
+    )
+    return simple("Leaderboard", form + "".join(parts), at="/archive")
+
+
+def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
+    """`systems`: the text of a systems file."""
+    from ironbench.cli.cost import compared
+    from ironbench.report.cost import text
+
+    shown = ""
+    if target or systems.strip():
+        try:
+            with scratch.folder() as folder:
+                path = folder / "systems.toml"
+                path.write_text(systems, encoding="utf-8", errors="replace")
+                found = compared((), target, str(path) if systems.strip() else "", (), "", str(shelf.results))
+        except IronbenchError as error:
+            shown = f'<p class="problem" role="alert">{escape(said(error, shelf.results))}</p>'
+        else:
+            shown = f'<pre class="plain">{escape(text(found, None))}</pre>'
+    form = (
+        '<form method="post" action="/cost"><p><label>target, e.g. p99 &lt; 10ms at 5000 tps'
+        f'<input name="target" value="{escape(target)}" maxlength="200"></label></p><p><label>systems file: what '
+        'would be bought for each system (TOML)<textarea class="small" name="systems">'
+        f"{escape(systems)}</textarea></label></p>"
+        "<p><button class=main>Compare cost</button></p></form>"
+    )
+    return simple("Cost", form + shown, at="/archive")
+
+
+def export(shelf: Shelf, picks: Sequence[str], folder: Path) -> Path:
+    """One file of what the picks stand for, in `folder`: `LAB/` a whole lab, else as `measured.named`. InputError."""
+    if len(picks) == 1 and picks[0].endswith("/"):
+        directory = shelf.lab(picks[0][:-1])
+        path = folder / f"{directory.path.name}{SUFFIX}"
+        write(directory.store, directory.records(), path, directory)
+        return path
+    sides = [named(shelf, pick) for pick in picks]
+    stores = {side.store.directory for side in sides}
+    if len(stores) != 1:
+        cause = "nothing was named" if not sides else "records of several labs were named"
+        raise InputError("export", cause, "tick records of one lab, or of runs")
+    records = {record.id: record for side in sides for record in side.records}
+    path = folder / f"records{SUFFIX}"
+    write(sides[0].store, list(records.values()), path)
+    return path
+
+
+async def received(parts: AsyncIterator[bytes], path: Path) -> None:
+    with path.open("wb") as file:
+        async for part in parts:
+            await run_in_threadpool(file.write, part)
+
+
+def take(shelf: Shelf, parcel: Path) -> str:
+    """What came, in words. InputError: it is damaged, newer, or holds what does not belong."""
+    with Reader(parcel) as reader:
+        lab = reader.manifest.lab
+        arrived = take_in(reader, shelf.results / "labs" / lab if lab else shelf.results)
+    known = f", {arrived.known} here already" if arrived.known else ""
+    where = f" in the lab {LabDirectory(arrived.directory).path.name}" if lab else ""
+    return f"{counted(len(arrived.new), 'new record')}{known}{where}."

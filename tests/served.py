@@ -1,0 +1,52 @@
+"""A results directory as pages show it: runs of two systems, and a lab; and a browser's way in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from factories import ENGINE, MACHINE, evidence, example
+from labfactory import lab, trials
+from starlette.testclient import TestClient
+
+from ironbench.model.lab import Lab
+from ironbench.printer import Printer
+from ironbench.record import Store
+from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.serve.app import application
+from ironbench.serve.door import Door
+
+TOKEN = "a-token-of-sixteen-or-more"
+DOOR = Door("127.0.0.1", 7373, TOKEN)
+US = "http://127.0.0.1:7373"
+LAB = "log-20261121T010000-log"
+
+
+def stocked(results: Path) -> Path:
+    """Runs and a lab of ten blocks."""
+    store = Store(results, Printer.silent())
+    store.keep_shared("machines", MACHINE)
+    store.keep_shared("engines", ENGINE)
+    for record in example():
+        store.keep(record, evidence())
+    begun(results)
+    return results
+
+
+def begun(results: Path, plan: Lab | None = None, share: float = 1.0) -> LabDirectory:
+    """A lab whose first trials, a `share` of all, are measured."""
+    plan = plan or lab({"log": ("disk", "memory")})
+    directory = LabDirectory(results / "labs" / LAB)
+    directory.begin(Frozen(plan, "", {}, {}))
+    directory.declare(plan.method.stages[0], plan.trials)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1150.0}, observed=True)
+    for record in records[: int(share * len(records))]:
+        directory.store.keep(record, evidence())
+    return directory
+
+
+def browser(results: Path, door: Door = DOOR) -> TestClient:
+    """One that has opened the printed address."""
+    client = TestClient(application(results, door, Printer.silent()), base_url=US, follow_redirects=True)
+    client.headers["origin"] = US
+    assert client.get(f"/?token={door.token}").status_code == 200
+    return client

@@ -1,0 +1,191 @@
+"""Every page of the archive shows what is there, and damage, absence and strange names spoil none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from served import LAB, browser, stocked
+from starlette.testclient import TestClient
+
+from ironbench.record import Store
+from ironbench.serve import archive
+from ironbench.serve.shelf import Shelf
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stocked(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def results(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "results"))
+
+
+@pytest.fixture
+def client(results: Path) -> TestClient:
+    return browser(results)
+
+
+def ids(results: Path) -> list[str]:
+    return sorted(path.name for path in (results / "trials").iterdir())
+
+
+def test_the_overview_shows_runs_space_and_where_answers_come(client: TestClient) -> None:
+    page = client.get("/").text
+    assert "log in memory" in page and "free for results" in page
+    assert 'data-fill="/fragment/answers"' in page
+    answer = client.get("/fragment/answers").text
+    assert "Is the log what holds this database back?" in answer and "1.1" in answer
+
+
+def test_the_doctor_tells_what_spoils_numbers(client: TestClient) -> None:
+    page = client.get("/fragment/doctor").text
+    assert "Well:" in page or "state" in page
+
+
+def test_a_record_a_series_a_label_and_a_lab_open_as_reports(client: TestClient, results: Path) -> None:
+    id = ids(results)[0]
+    lab_id = next((results / "labs" / LAB / "trials").iterdir()).name
+    series = Store(results).listed()[0].series
+    for path in (f"/record/{id}", f"/series/{series}", "/label?name=log on disk", f"/lab/{LAB}"):
+        page = client.get(path)
+        assert page.status_code == 200 and "How to reproduce" in page.text, path
+    assert "log" in client.get(f"/lab/{LAB}/record/{lab_id}").text
+
+
+def test_search_finds_by_text_workload_engine_machine_status_and_day(client: TestClient, results: Path) -> None:
+    shelf = Shelf(results)
+    every = len(list(shelf.all()))
+
+    def count(**fields: str) -> int:
+        return archive.search(shelf, archive.Query.of(fields)).count
+
+    assert count() == every
+    assert 0 < count(q="MEMORY") < every
+    assert count(workload="igen-oltp") == every and count(workload="other") == 0
+    assert count(engine="postgres") == every and count(engine="other") == 0
+    assert count(machine="m1") > 0 and count(status="failed") == 0
+    assert count(since="2026-11-22") == 0 and count(until="2026-11-21") == every
+    assert "No record matches" in client.get("/archive?q=nothing-like-it").text
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "99999999999", "２"])
+def test_a_page_number_that_makes_no_sense_is_a_page(client: TestClient, number: str) -> None:
+    assert client.get("/archive", params={"page": number}).status_code == 200
+
+
+def test_two_are_compared_and_more_or_fewer_refused(client: TestClient, results: Path) -> None:
+    page = client.get("/compare", params={"a": "log on disk", "b": "log in memory"})
+    assert page.status_code == 200 and "A against B" in page.text
+    cells = client.get("/compare", params={"pick": [f"{LAB}/log=disk", f"{LAB}/log=memory"]})
+    assert "faster" in cells.text
+    for picks in (["log on disk"], ["log on disk"] * 3, ["log on disk", "nothing"], ["../../etc", "log on disk"]):
+        assert client.get("/compare", params={"pick": picks}).status_code == 404
+
+
+def test_what_is_exported_can_be_imported_elsewhere(client: TestClient, results: Path, tmp_path: Path) -> None:
+    other = browser(tmp_path / "other")
+    for pick in ("log on disk", f"{LAB}/"):
+        parcel = client.get("/export", params={"pick": pick})
+        assert parcel.headers["content-disposition"].endswith('.ibr"')
+        answer = other.post("/import", content=parcel.content)
+        assert answer.status_code == 200 and "new record" in answer.text
+    assert f"/lab/{LAB}" in other.get("/archive?view=labs").text
+    refused = other.post("/import", content=b"no parcel")
+    assert refused.status_code == 400 and str(tmp_path) not in refused.text
+
+
+def test_a_note_lies_beside_the_record_and_never_in_it(client: TestClient, results: Path) -> None:
+    id = ids(results)[0]
+    before = {path: path.read_bytes() for path in (results / "trials" / id).rglob("*") if path.is_file()}
+    page = client.post(f"/note/{id}", data={"text": "<b>seen</b> twice"})
+    assert page.status_code == 200 and "&lt;b&gt;seen&lt;/b&gt; twice" in page.text
+    assert (results / "notes" / f"{id}.md").read_text() == "<b>seen</b> twice\n"
+    assert before == {path: path.read_bytes() for path in (results / "trials" / id).rglob("*") if path.is_file()}
+    client.post(f"/note/{id}", data={"text": " "})
+    assert not (results / "notes" / f"{id}.md").exists()
+    client.post(f"/lab/{LAB}/note/lab", data={"text": "why"})
+    assert (results / "labs" / LAB / "notes" / "lab.md").read_text() == "why\n"
+
+
+@pytest.mark.parametrize("id", ["nothing", "..%2f..%2fetc%2fpasswd", ".hidden"])
+def test_a_note_on_nothing_is_refused(client: TestClient, results: Path, id: str) -> None:
+    assert client.post(f"/note/{id}", data={"text": "x"}).status_code == 404
+    assert not (results / "notes").exists()
+
+
+def test_records_that_come_vanish_or_break_are_seen_at_the_next_request(client: TestClient, results: Path) -> None:
+    first, second, third = ids(results)[:3]
+    assert client.get(f"/record/{first}").status_code == 200
+    aside = results / "aside"
+    (results / "trials" / first).rename(aside)
+    assert first not in client.get(f"/archive?q={first}").text.replace(f'value="{first}"', "")
+    assert client.get(f"/record/{first}").status_code == 404
+    aside.rename(results / "trials" / first)
+    assert f"/record/{first}" in client.get(f"/archive?q={first}").text
+    (results / "trials" / second / "record.json").write_bytes(b"{")
+    assert client.get(f"/record/{second}").status_code == 404
+    shutil.rmtree(results / "trials" / third / "log", ignore_errors=True)
+    for file in (results / "trials" / third).glob("*.parquet"):
+        file.write_bytes(b"damaged")
+    assert client.get(f"/record/{third}").status_code == 200
+    shutil.rmtree(results / "trials")
+    assert "No record matches" in client.get("/archive").text or LAB in client.get("/archive").text
+
+
+def test_a_lab_with_a_damaged_plan_spoils_no_other_page(client: TestClient, results: Path) -> None:
+    (results / "labs" / LAB / "plan.json").write_bytes(b"{")
+    assert client.get(f"/lab/{LAB}").status_code == 500
+    answer = client.get("/fragment/answers")
+    assert answer.status_code == 200 and "cannot be read" in answer.text
+    assert str(results) not in answer.text
+
+
+PATHS = ["/lab/..%2fx/record/x"]
+PATHS += [
+    "/record/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "/static/..%2f..%2fpyproject.toml",
+    "/static/app.py",
+    "/series/%2e%2e%2f",
+]
+PATHS += ["/label?name=../../etc", "/export?pick=../../../etc/", "/export?pick=/etc", "/export", "/lab/x%00y"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_path_leads_out_of_the_results(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code in (400, 404)
+    assert "root:" not in answer.text
+
+
+def test_a_hidden_directory_is_no_lab(client: TestClient, results: Path) -> None:
+    (results / "labs" / LAB).rename(results / "labs" / ".hidden")
+    assert client.get("/lab/.hidden").status_code == 404
+    assert "hidden" not in client.get("/archive?view=labs").text
+
+
+def test_what_users_wrote_is_shown_as_text(results: Path) -> None:
+    from dataclasses import replace
+
+    store = Store(results)
+    one = store.all()[0]
+    evil = replace(one, id="evil", series="evil", system=replace(one.system, label="<script>alert(1)</script>"))
+    from factories import evidence
+
+    store.keep(evil, evidence())
+    client = browser(results)
+    for path in ("/", "/archive", "/record/evil", "/series/evil", "/archive?view=labels"):
+        assert "<script>alert" not in client.get(path).text, path
+
+
+def test_the_leaderboard_and_cost_answer_or_say_why_not(client: TestClient) -> None:
+    assert "TPC" in client.get("/leaderboard").text
+    assert client.get("/leaderboard?name=nothing").status_code == 404
+    assert client.get("/leaderboard?per=nothing").status_code == 404
+    met = client.post("/cost", data={"target": "p99 < 10ms at 5000 tps"})
+    assert met.status_code == 200 and "Target" in met.text
+    bad = client.post("/cost", data={"systems": "x ="})
+    assert bad.status_code == 200 and "problem" in bad.text
