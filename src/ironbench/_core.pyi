@@ -143,6 +143,16 @@ class Progress:
         """Closes the window of a trial that watches something, which is over now."""
     def begin_at(self, unix_ns: int) -> None:
         """Of a drive that is a part and waits (phase `ready`): all begin at this instant of CLOCK_REALTIME."""
+    def by_turns(self) -> None:
+        """Before the drive begins: it goes by turns, of a closed loop on a server, and ends with `finish`."""
+    def rested(self) -> bool:
+        """Waits until all clients are connected and rest; False: it is over, or Ctrl-C came. Releases the GIL."""
+    def turn(self, start_up_s: float, slice_s: float) -> tuple[int, int, float] | None:
+        """Lets the clients work, measures the slice after the start-up, waits until all rest. Releases the GIL.
+
+        Transactions that ended well in the slice, those given up in it, and seconds from its end until the last client
+        rested. None: as False of `rested`.
+        """
     stopping: bool
     """Whether `stop` was called."""
     def show(

@@ -81,6 +81,7 @@ RANGES = {
     "stages": Range(1, 10_000, whole=True, example="2"),
     "margin": Range(0.0, 1.0, above=True, example="0.05", note="a share; 0.05 is 5 %"),
     "quiet": Range(0.0, _DAY_S, "s", example="30s"),
+    "slice": Range(0.2, 60.0, "s", example="1s"),
     "budget": Range(0.0, _YEAR_S, "s", above=True, example="15m"),
     "limit": Range(0.0, 1e18, above=True, example="0.8"),
     "response_time": Range(0.0, _DAY_S, "s", above=True, example="10ms"),

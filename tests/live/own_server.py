@@ -49,7 +49,9 @@ def sockets(session: ServerSession) -> Path:
 class Parent:
     """Another ironbench, in a process of its own, with a server; to be killed."""
 
-    def __init__(self, data: Path, engine: str = "postgres", ideal: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, data: Path, engine: str = "postgres", ideal: tuple[str, ...] = (), *, frozen: bool = False
+    ) -> None:
         code = f"""
             import json, sys, time
             sys.path[:0] = [{str(SOURCE)!r}, {str(Path(__file__).parent)!r}]
@@ -57,6 +59,8 @@ class Parent:
             import own_server
             from ironbench.process import register
             session = own_server.start(own_server.system(Path({str(data)!r}), {engine!r}, ideal={ideal!r}))
+            if {frozen!r}:
+                session.freezer().freeze()
             print(json.dumps({{"server": session.processes()[0], "sockets": str(own_server.sockets(session)),
                                "guard": register.entries()[0].guard.pid}}), flush=True)
             time.sleep(600)

@@ -9,6 +9,7 @@ use ironbench_core::drive::jobs::Jobs;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
 use ironbench_core::drive::{self as core, Bystander, Control, merge};
+use ironbench_core::measure::clock;
 use ironbench_core::measure::seconds::Second;
 use ironbench_data::brokerage::roles::{Options, Roles};
 use ironbench_data::populate::Populate;
@@ -71,6 +72,28 @@ impl Progress {
     /// Of a drive that is a part: all begin at this instant of CLOCK_REALTIME.
     fn begin_at(&self, unix_ns: u64) {
         self.control.begin_at(unix_ns);
+    }
+
+    /// Before the drive begins: it goes by turns, and ends with `finish`.
+    fn by_turns(&self) {
+        self.control.turns.ask();
+    }
+
+    /// Waits until all clients are connected and rest; False: the drive is over.
+    fn rested(&self, py: Python<'_>) -> PyResult<bool> {
+        let turns = &self.control.turns;
+        door::leave(py, |poll| Ok(turns.rested(poll))).map(|turned| turned.is_some())
+    }
+
+    /// Lets the clients work for `start_up_s` and then the slice, which is measured, and waits until all rest again.
+    ///
+    /// Transactions that ended well in the slice, those given up in it, and the seconds from its end until the last client
+    /// rested; None: the drive is over.
+    fn turn(&self, py: Python<'_>, start_up_s: f64, slice_s: f64) -> PyResult<Option<(u64, u64, f64)>> {
+        let turns = &self.control.turns;
+        let (start_up, slice) = (clock::from_seconds(start_up_s), clock::from_seconds(slice_s));
+        let turned = door::leave(py, |poll| Ok(turns.open(start_up, slice, poll)))?;
+        Ok(turned.map(|turned| (turned.transactions, turned.failed, clock::to_seconds(turned.drain_ns))))
     }
 
     #[getter]

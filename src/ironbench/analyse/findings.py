@@ -16,7 +16,7 @@ from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, f
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
-from ironbench.model.record import Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, Record, Status
 from ironbench.model.sample import lacking, sampled
 from ironbench.model.system import Setup
 from ironbench.record.progress import by_place
@@ -199,6 +199,9 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
             continue
         if a.machine != b.machine:  # the lab went on with --changed in the middle of this block
             dropped.append(f"block {block + 1}: its trials ran on machines that differ")
+            continue
+        if a.conditions.get(SIDE_BY_SIDE) != b.conditions.get(SIDE_BY_SIDE):  # the lab was killed between two records
+            dropped.append(f"block {block + 1}: its systems did not take turns with each other")
             continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)

@@ -237,7 +237,7 @@ class _Drive:
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
-        return _unpacked(run(compiled, load, show, child, lines, follow), self._begun.at)
+        return unpacked(run(compiled, load, show, child, lines, follow), self._begun.at)
 
 
 def _progress() -> Progress:
@@ -246,7 +246,8 @@ def _progress() -> Progress:
     return _core.Progress()
 
 
-def _unpacked(result: DriveResult, started: str) -> Driven:
+def unpacked(result: DriveResult, started: str) -> Driven:
+    """What the core brought home. `started`: time of day, ISO 8601."""
     return Driven(
         started,
         alive=True,

@@ -16,6 +16,7 @@ from ironbench.engines.identity import Identity
 from ironbench.errors import FailureError
 from ironbench.machine import control_groups, copies
 from ironbench.process import processes, register, shared_memory
+from ironbench.process.freezer import Freezer
 from ironbench.process.guard import Guard, Order
 from ironbench.process.processes import ProcessId
 
@@ -108,6 +109,18 @@ class Running:
         self.guard.stop()
         if not register.end(self.entry_now()):
             raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
+
+    def freezer(self) -> Freezer:
+        """By which it can be frozen. Its control group is noted before it is made, and goes with the server."""
+        entry = self.entry_now()
+        assert self.process is not None
+        group = control_groups.freezing(entry.groups)
+        if group is not None and str(group) not in entry.groups:
+            register.write(replace(entry, groups=(*entry.groups, str(group))))
+            group.mkdir()
+        found = Freezer(self.process, group)
+        found.enter()
+        return found
 
     def kill(self) -> None:
         """Ends it at once, so that it writes nothing more."""

@@ -15,6 +15,7 @@ from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Row
+from ironbench.process.freezer import Freezer
 from ironbench.process.processes import ProcessId
 
 _T = TypeVar("_T")
@@ -153,6 +154,10 @@ class ServerSession(ABC, Generic[_A, _L]):
             self._own = replace(self._own, running=self._own.again())
             self._address = self.moved(self._own.running.socket_directory)
             self._connection = self.connect()
+
+    def freezer(self) -> Freezer | None:
+        """See `model.session.Freezable`."""
+        return None if self._own is None else self._own.running.freezer()
 
     def restarted(self, restart: Callable[[], None]) -> None:
         """See `model.session.Restarted`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from ironbench import engines, ranges, workloads
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, in_a_file
-from ironbench.experiment import metric_checks, screening, size
+from ironbench.experiment import metric_checks, screening, size, slices
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
+from ironbench.load.estimate import Content
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
@@ -119,8 +120,25 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
     claims.refuse_unrated(expected, draft, declared.file)
     metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
+    draft = _by_slices(draft, declared, contents)
     sized = screening.sized if declared.design == SCREEN else size.sized
     return sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+
+
+def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) -> Lab:
+    """With the method that was asked for, where these systems can take turns. InputError."""
+    measure = declared.measure
+    if measure.method == "trials":
+        if measure.slice != "":
+            hint = 'write method = "slices", too'
+            raise InputError(f"{declared.file}, measure.slice", "there are no slices in trials", hint)
+        return draft
+    slice_s = slices.USUAL_S
+    if measure.slice != "":
+        slice_s = ranges.read("slice", f"{declared.file}, measure.slice", measure.slice)
+    if why := slices.why_trials(draft, contents):
+        return replace(draft, method=replace(draft.method, why_trials=why))
+    return replace(draft, method=replace(draft.method, slice_s=slice_s))
 
 
 def _require_every_run(declared: Declared, setups: Sequence[Setup]) -> None:

@@ -14,6 +14,7 @@ from ironbench.experiment import confirm, controlling, freeze, upkeep, watching
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach
+from ironbench.experiment.turns import Turns
 from ironbench.load import own, snapshot
 from ironbench.load.databases import TrialDatabases
 from ironbench.model.lab import Lab
@@ -154,7 +155,8 @@ def _conducted(
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
         if not any(_in_parts(setup) for setup in lab.setups):
             crew.close()  # as in a run
-        bench = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew)
+        each = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew)
+        bench: Bench = each if lab.method.slice_s is None else Turns(each, directory)
         schedule.ready()
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])

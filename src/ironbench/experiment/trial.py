@@ -187,7 +187,7 @@ class EngineEach:
             with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
                 restored = self.data.restored(setup, trial.block)
                 prepared = prepared.merge(restored.conditions, restored.warnings)
-                with engines.running(self.data.system(setup), secrets, _most_clients(lab)) as session:
+                with engines.running(self.data.system(setup), secrets, most_clients(lab)) as session:
                     loaded = self.data.loaded(setup)
                     prepared = prepared.merge(
                         restore.untouched(session, setup.system, trial.cell.load, setup.choice, self.printer)
@@ -220,7 +220,7 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: TrialNo
     return make.keep(store, plan, trial, make.Measured(driven, prepared))
 
 
-def _most_clients(lab: Lab) -> int:
+def most_clients(lab: Lab) -> int:
     """Every engine of a lab is made to take as many, so that they differ in nothing but the factors."""
     most = 1
     for setup in lab.setups:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,28 @@ def require(wanted_bytes: int, tree: Tree | None = None) -> None:
 def chosen(tree: Tree | None = None) -> Path:
     """The directory of a group that is yet to be made; noted by the caller before it is. InputError."""
     return parent(tree).directory / f"ironbench-{secrets.token_hex(8)}"
+
+
+def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
+    """The directory of a group by which a server can be frozen: one that it is in already (`within`), or one that is
+    yet to be made; None: no group can be made here."""
+    tree = tree or Tree()
+    if unified := next((Path(one) for one in within if version(Path(one)) == "v2"), None):
+        return unified
+    groups, mounts = _own_groups(tree), all_mounts(tree)
+    own = [
+        *((mount.path, "freezer") for mount in mounts if mount.kind == "cgroup" and "freezer" in mount.options),
+        *((mount.path, "") for mount in mounts if mount.kind == "cgroup2"),
+    ]
+    for path, controller in own:
+        group = _directory(tree, path, groups.get(controller, "/")) / f"ironbench-{secrets.token_hex(8)}"
+        try:
+            group.mkdir()
+            group.rmdir()
+        except OSError:
+            continue
+        return group
+    return None
 
 
 def make(group: Path, limit_bytes: int) -> None:

@@ -65,6 +65,10 @@ class Method:
     """Of the cells in each block: `random`, or `fixed` as they are declared."""
     crash: str = ""
     """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
+    slice_s: float | None = None
+    """Length of the slices that systems side by side are measured in; None: each trial is one piece."""
+    why_trials: str = ""
+    """Why it is, although slices were asked for."""
     dropped: tuple[int, ...] = ()
     """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
     declared with them, so they have their share of its level."""

@@ -18,6 +18,8 @@ FAILED_VOIDED = 0.05
 FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not keep its rate."""
+SIDE_BY_SIDE = "side by side since"
+"""Condition of a record made of slices: equal for the systems of a block that took turns with each other."""
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),

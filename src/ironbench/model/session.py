@@ -117,6 +117,32 @@ class Restarted(Protocol):
         ...
 
 
+class Freezes(Protocol):
+    """Stops a server with everything below it where it stands, and lets it go on."""
+
+    @property
+    def how(self) -> str:
+        """In words, for a record."""
+        ...
+
+    def freeze(self) -> None:
+        """Returns when nothing of it runs. FailureError."""
+        ...
+
+    def thaw(self) -> None:
+        """Returns when it goes on. FailureError."""
+        ...
+
+
+@runtime_checkable
+class Freezable(Protocol):
+    """A session whose server may be frozen between two turns."""
+
+    def freezer(self) -> Freezes | None:
+        """None: the server is not ours."""
+        ...
+
+
 @runtime_checkable
 class Directory(Protocol):
     """A session whose engine keeps entries (ability `directory`); its statements are operations of LDAP."""

@@ -48,6 +48,15 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
             "design. Other cells are measured and shown without one."
         ),
     ] = field(default_factory=list)
+    method: Annotated[
+        Literal["trials", "slices", "auto"],
+        Meta(
+            description="`trials`: the cells of a block are measured one after another, each in one piece. `slices`: "
+            "their systems stand side by side and take turns of about a second, the others frozen. Where they cannot, "
+            "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/concepts/slices.md`."
+        ),
+    ] = "trials"
+    slice: Annotated[sections.Time, Meta(description="Length of a slice, of method `slices`. Default 1s.")] = ""
     restore: Annotated[
         Literal["auto", "trial", "block"], Meta(description="When data go back to their first state.")
     ] = "auto"

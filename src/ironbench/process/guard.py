@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ironbench.process import processes, register
+from ironbench.process import freezer, processes, register
 from ironbench.process.child import Channel, Child
 
 STOP_PATIENCE_S = 300.0
@@ -101,9 +101,11 @@ def main(parent: Channel) -> None:
     _report(parent, {"pid": server.pid})
     patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
+        entry = register.read(Path(order.entry)) or entry  # the owner has noted control groups since
+        freezer.thaw(() if entry is None else entry.groups, processes.identify(server.pid))
         _end(server, patience_s, Path(order.log), signal.SIGINT if entry is None else entry.stop)
     _report(parent, {"ended": server.returncode})
-    # Read again: the owner has noted the server's shared memory since.
+    # Read again: the owner has noted the server's shared memory since, too.
     entry = register.read(Path(order.entry))
     if entry is not None:
         register.end(entry, patience_s=1.0)

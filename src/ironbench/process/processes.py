@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +83,12 @@ def below(pid: int) -> list[ProcessId]:
     return [one for number in sorted(descendants) if (one := identify(number)) is not None]
 
 
+def state(pid: int) -> str:
+    """What it does, as one letter of proc_pid_stat(5): `T` is stopped; empty when there is no such process."""
+    fields = _stat(pid)
+    return "" if fields is None else fields[_STAT_STATE]
+
+
 def parent(pid: int) -> int | None:
     """Process id of the parent, or None when there is no such process."""
     fields = _stat(pid)
@@ -93,6 +99,34 @@ def cpu_s(pid: int) -> float:
     """CPU time so far, with that of its children that have ended; 0 when there is no such process."""
     fields = _stat(pid)
     return 0.0 if fields is None else sum(map(int, fields[_STAT_CPU])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What processes have used so far, or meanwhile."""
+
+    cpu_s: float = 0.0
+    io_bytes: int = 0
+    """Read from devices and written to them, as accounted to the processes themselves (proc_pid_io(5))."""
+
+    def __add__(self, other: Used) -> Used:
+        return Used(self.cpu_s + other.cpu_s, self.io_bytes + other.io_bytes)
+
+    def __sub__(self, other: Used) -> Used:
+        return Used(self.cpu_s - other.cpu_s, self.io_bytes - other.io_bytes)
+
+
+def used(pids: Iterable[int]) -> Used:
+    """By these processes so far, to the nanosecond of CPU time (Linux: Documentation/scheduler/sched-stats.rst)."""
+    cpu_ns = io_bytes = 0
+    for pid in pids:
+        for task in (PROC / str(pid) / "task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                cpu_ns += int(task.read_text().split()[0])
+        with contextlib.suppress(OSError, ValueError):
+            lines = (line.partition(":") for line in (PROC / str(pid) / "io").read_text().splitlines())
+            io_bytes += sum(int(value) for name, _, value in lines if name in ("read_bytes", "write_bytes"))
+    return Used(cpu_ns / 1e9, io_bytes)
 
 
 def started_unix_s(pid: int) -> float | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.process import loop_mounts, processes, shared_memory
+from ironbench.process import freezer, loop_mounts, processes, shared_memory
 from ironbench.process.processes import ProcessId
 
 ORPHAN_PATIENCE_S = 20.0
@@ -132,6 +132,7 @@ def owned(entry: Entry, owner: ProcessId) -> Entry:
 
 def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
     """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
+    freezer.thaw(entry.groups, entry.server)
     if entry.server is not None and not processes.end(entry.server, entry.stop, patience_s):
         return False
     for name in entry.shared:

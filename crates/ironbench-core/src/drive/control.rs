@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use super::turns::Turns;
 use crate::measure::clock;
 use crate::measure::recorder::Live;
 use crate::measure::seconds::Second;
@@ -36,6 +37,7 @@ impl Phase {
 #[derive(Debug, Default)]
 pub struct Control {
     pub live: Live,
+    pub turns: Turns,
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,

@@ -170,6 +170,7 @@ pub fn run<W: Worker>(
     make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<Haul> {
+    orders.control.turns.expect(orders.shares.len());
     let (abort, gate, io) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new());
     let (slice_sender, slices) = channel();
     let members: Vec<_> = orders
@@ -262,11 +263,14 @@ impl Crew<'_> {
         // Connecting the observers takes milliseconds: before the clock starts.
         let observers = prepare_observers(plan)?;
         let Some(origin) = self.origin(poll) else { return Ok(Haul::dismissed()) };
-        let window = window(plan, origin);
-        let started_unix_ns = clock::unix_now() + window.start - clock::now().min(window.start);
-        let ahead = Duration::from_nanos(window.start.saturating_sub(clock::now()));
+        let by_turns = control.turns.asked();
+        let window = if by_turns { Window { start: NEVER, end: NEVER } } else { window(plan, origin) };
+        // Turns open their window themselves, later: see `Turns::open`.
+        let begins = if by_turns { origin } else { window.start };
+        let started_unix_ns = clock::unix_now() + begins - clock::now().min(begins);
+        let ahead = Duration::from_nanos(begins.saturating_sub(clock::now()));
         let sampler = observers.start(Instant::now() + ahead)?;
-        control.set_window_start(window.start);
+        control.set_window_start(begins);
         control.set_phase(Phase::WarmUp);
         self.gate.open((origin, window));
         let mut seconds = Seconds::new(self.orders.shares.len(), plan.part.is_some());
@@ -308,7 +312,7 @@ impl Crew<'_> {
             mergeable,
             samples: sampler.stop(),
             io: String::new(),
-            started_unix_ns,
+            started_unix_ns: control.turns.first_unix_ns().unwrap_or(started_unix_ns),
             cut_short: stopped,
             cause: self.abort.cause(),
             by_error: self.abort.by_error(),

@@ -21,6 +21,7 @@ pub mod summary;
 #[cfg(test)]
 mod tests;
 mod transaction;
+pub mod turns;
 
 pub use bystander::Bystander;
 pub use control::Control;
@@ -102,9 +103,14 @@ fn begin(
     run: impl FnOnce(&Orders) -> Result<Haul>,
 ) -> Result<Outcome> {
     check(plan, clients(plan, jobs))?;
+    if control.turns.asked() {
+        check_turns(plan)?;
+    }
     let shares = crew::shares(clients(plan, jobs), threads);
     let orders = Orders { plan, jobs, kinds: kinds.len(), shares, control, at_work: AtomicUsize::new(plan.clients) };
-    let haul = run(&orders)?;
+    let haul = run(&orders);
+    control.turns.end();
+    let haul = haul?;
     Ok(Outcome::new(plan, jobs, kinds, haul, orders.shares.len()))
 }
 
@@ -160,6 +166,22 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// What goes by turns: clients that an event loop drives, each of which begins when its last transaction has ended.
+fn check_turns(plan: &Plan) -> Result<()> {
+    let cause = if !matches!(plan.schedule, Schedule::Closed { .. }) {
+        "only a closed loop without a curve goes by turns"
+    } else if !matches!(plan.stop, Stop::DurationS(_)) {
+        "a number of transactions does not end a trial that goes by turns"
+    } else if plan.jobs.is_some() || plan.work.is_some() || plan.part.is_some() {
+        "only scripts that weights choose, driven in one place, go by turns"
+    } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called {}) {
+        "only servers go by turns"
+    } else {
+        return Ok(());
+    };
+    Err(Error::input("drive plan", cause.to_owned()))
 }
 
 fn compile(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<Program> {

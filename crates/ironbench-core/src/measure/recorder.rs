@@ -64,6 +64,8 @@ pub struct Live {
 enum Phase {
     WarmUp,
     Open,
+    /// Between two turns: the window goes on later, as if no time had passed.
+    Resting,
     Closed,
 }
 
@@ -90,9 +92,31 @@ pub struct Recorder<'a> {
     carried_ns: u64,
     cpu_at_start: Cpu,
     cpu: Cpu,
+    turns: Turns,
     thread: usize,
     slices: Sender<Slice>,
     live: &'a Live,
+}
+
+/// Where the window rests, of a trial that goes by turns; without any it never does.
+struct Turns {
+    /// Start of the window, or of its present stretch.
+    opened: u64,
+    /// End of that stretch.
+    rest: u64,
+    next: Window,
+    tally_at_rest: Tally,
+    /// At the start of the stretch.
+    total_at_open: Counts,
+    answers: Option<Vec<Buckets>>,
+}
+
+impl Turns {
+    fn none(kinds: usize) -> Self {
+        let tally_at_rest = Tally::new(kinds);
+        let next = Window { start: NEVER, end: NEVER };
+        Self { opened: 0, rest: NEVER, next, tally_at_rest, total_at_open: Counts::default(), answers: None }
+    }
 }
 
 /// What a thread measured in its window, and its tally since the start.
@@ -146,6 +170,7 @@ impl<'a> Recorder<'a> {
             carried_ns: 0,
             cpu_at_start: Cpu::default(),
             cpu: Cpu::default(),
+            turns: Turns::none(kinds),
             thread,
             slices,
             live,
@@ -163,7 +188,7 @@ impl<'a> Recorder<'a> {
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
         if self.phase == Phase::Open {
-            self.carried_ns += self.window.start.saturating_sub(begun);
+            self.carried_ns += self.turns.opened.saturating_sub(begun);
             let response = now - intended;
             self.response[kind].record(response);
             self.second.record(response);
@@ -202,9 +227,12 @@ impl<'a> Recorder<'a> {
                 Phase::Open if self.boundary >= self.window.end => {
                     self.close(self.window.end);
                 }
+                Phase::Open if self.boundary >= self.turns.rest => self.rest(),
+                Phase::Resting if now >= self.turns.next.start => self.go_on(),
+                Phase::Resting => self.boundary = self.turns.next.start,
                 _ => {
                     self.end_bucket();
-                    self.boundary = self.window.end.min(self.bucket_end());
+                    self.boundary = self.next_boundary();
                 }
             }
         }
@@ -217,8 +245,15 @@ impl<'a> Recorder<'a> {
             Phase::Closed => return false,
             Phase::WarmUp => self.window.end = self.window.start,
             Phase::Open => {
-                self.window.end = now.clamp(self.window.start, self.window.end);
-                self.cpu = Cpu::of_thread().since(self.cpu_at_start);
+                self.window.end = now.clamp(self.turns.opened, self.window.end);
+                self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
+                self.end_bucket();
+                self.end_second();
+            }
+            Phase::Resting => {
+                self.window.end = self.turns.rest;
+                self.skip_rest();
+                self.tally.keep_answers_again(self.turns.answers.take());
                 self.end_bucket();
                 self.end_second();
             }
@@ -230,14 +265,34 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// How much of the time from `begun` on lies inside the window, which is closed.
+    /// The window is open from one instant to another, once more or for the first time; between its turns it rests.
+    pub fn turn(&mut self, from: u64, until: u64) {
+        if self.phase == Phase::WarmUp {
+            (self.window.start, self.turns.rest) = (from, until);
+        } else {
+            self.turns.next = Window { start: from, end: until };
+        }
+        self.boundary = self.boundary.min(from);
+    }
+
+    /// What the last turn measured.
+    pub fn turned(&self) -> Counts {
+        self.turns.tally_at_rest.total().since(self.turns.total_at_open)
+    }
+
+    /// How much of the time from `begun` on lies inside the window, which is closed, or its last stretch.
     pub fn inside_window(&self, begun: u64) -> u64 {
-        self.window.end.saturating_sub(begun.max(self.window.start))
+        self.window.end.min(self.turns.rest).saturating_sub(begun.max(self.turns.opened))
     }
 
     /// Where the window ends; true of an early end only when it is closed.
     pub fn window_end(&self) -> u64 {
         self.window.end
+    }
+
+    /// Between two turns.
+    pub fn is_resting(&self) -> bool {
+        self.phase == Phase::Resting
     }
 
     pub fn is_warming_up(&self) -> bool {
@@ -272,7 +327,44 @@ impl<'a> Recorder<'a> {
         self.at_start = self.tally.clone();
         self.tally.keep_answers();
         self.cpu_at_start = Cpu::of_thread();
-        self.boundary = self.window.end.min(self.bucket_end());
+        self.turns.opened = self.window.start;
+        self.turns.total_at_open = self.tally.total();
+        self.boundary = self.next_boundary();
+    }
+
+    fn rest(&mut self) {
+        self.phase = Phase::Resting;
+        self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
+        self.turns.answers = self.tally.set_answers_aside();
+        self.turns.tally_at_rest = self.tally.clone();
+        self.turns.next = Window { start: NEVER, end: NEVER };
+        self.boundary = NEVER;
+    }
+
+    /// The window goes on at the start of the next turn, as if no time had passed since it rested.
+    fn go_on(&mut self) {
+        self.phase = Phase::Open;
+        self.skip_rest();
+        let Window { start, end } = self.turns.next;
+        let rested = start - self.turns.rest;
+        self.window.start += rested;
+        self.window.end = self.window.end.saturating_add(rested);
+        (self.turns.opened, self.turns.rest) = (start, end);
+        self.turns.total_at_open = self.tally.total();
+        self.tally.keep_answers_again(self.turns.answers.take());
+        self.cpu_at_start = Cpu::of_thread();
+        self.boundary = self.next_boundary();
+    }
+
+    /// What ended since the window rested is not measured.
+    fn skip_rest(&mut self) {
+        let meanwhile = self.tally.since(&self.turns.tally_at_rest);
+        self.counted = self.counted.plus(meanwhile.total());
+        self.at_start.merge(&meanwhile);
+    }
+
+    fn next_boundary(&self) -> u64 {
+        self.window.end.min(self.bucket_end()).min(self.turns.rest)
     }
 
     /// From here on `at_start` holds what the window measured.
@@ -376,6 +468,52 @@ mod tests {
         assert_eq!((recording.elapsed_ns, recording.measured.total().transactions), (0, 0));
         assert_eq!(recording.total.total().transactions, 2);
         assert!(slices.is_empty() && recording.timeline.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_in_turns_measures_what_one_of_the_same_slices_without_gaps_would(
+            mut ends in prop::collection::vec(0u64..2 * SECOND, 0..200),
+            slices in prop::collection::vec((1u64..SECOND, 0u64..SECOND), 1..6)
+        ) {
+            ends.sort_unstable();
+            let whole: u64 = slices.iter().map(|(width, _)| width).sum();
+            ends.retain(|end| *end < whole);
+            let (plain, _) = run(Window { start: 1000, end: 1000 + whole }, &ends.iter().map(|e| e + 1000).collect::<Vec<_>>(), None);
+
+            let (sender, receiver) = channel();
+            let live = Live::default();
+            let mut recorder = Recorder::new(0, 1, Window { start: NEVER, end: NEVER }, true, sender, &live);
+            let (mut now, mut before, mut left) = (1000, 0, ends.as_slice());
+            let mut turned = 0;
+            for &(width, gap) in &slices {
+                recorder.cross(now);
+                recorder.turn(now, now + width);
+                let here = left.iter().take_while(|end| **end < before + width).count();
+                for end in &left[..here] {
+                    let at = now + end - before;
+                    if at >= recorder.boundary() {
+                        recorder.cross(at);
+                    }
+                    recorder.complete(0, at.saturating_sub(100), at.saturating_sub(50), at);
+                }
+                recorder.cross(now + width);
+                prop_assert!(recorder.is_resting());
+                turned += recorder.turned().transactions;
+                recorder.complete(0, now, now, now + width); // while its clients come to rest
+                (before, left, now) = (before + width, &left[here..], now + width + gap);
+            }
+            prop_assert!(recorder.close(now + 7));
+            let recording = recorder.finish();
+            let inside = ends.len() as u64;
+            prop_assert_eq!(turned, inside);
+            prop_assert_eq!(recording.measured.total().transactions, inside);
+            prop_assert_eq!(recording.total.total().transactions, inside + slices.len() as u64);
+            prop_assert_eq!(recording.elapsed_ns, whole);
+            prop_assert_eq!(recording.timeline, plain.timeline);
+            prop_assert_eq!(recording.response[0].buckets(), plain.response[0].buckets());
+            prop_assert_eq!(receiver.try_iter().count() as u64, whole.div_ceil(SECOND));
+        }
     }
 
     #[test]

@@ -185,6 +185,16 @@ impl Tally {
         }
     }
 
+    /// Times of answers are not kept until they are kept again: what was kept so far.
+    pub fn set_answers_aside(&mut self) -> Option<Vec<Buckets>> {
+        self.answers.take()
+    }
+
+    /// What was kept is kept on.
+    pub fn keep_answers_again(&mut self, kept: Option<Vec<Buckets>>) {
+        self.answers = kept;
+    }
+
     /// What was counted after `earlier`, an older state of the same tally.
     pub fn since(&self, earlier: &Self) -> Self {
         let errors = self.errors.iter().filter_map(|(class, &count)| {

@@ -8,7 +8,7 @@ from typing import Any
 from ironbench import engines, units, workloads
 from ironbench.cli.plans.estimate import cost, needed_s, resolution_fields, resolved
 from ironbench.drive import checkpoints
-from ironbench.experiment import controlling, declare, size
+from ironbench.experiment import controlling, declare, size, slices
 from ironbench.experiment.size import Planned
 from ironbench.load import estimate
 from ironbench.model.commands import Commands, asked
@@ -235,7 +235,23 @@ def _order(lab: Lab) -> str:
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
     rest += f"\n  1@50 is cell 1 at 50{THIN}% of the baseline's peak" if lab.rated else ""
+    rest += "".join(f"\n  {line}" for line in _method(lab))
     return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
+
+
+def _method(lab: Lab) -> Iterator[str]:
+    """How a block is measured where slices were asked for."""
+    method = lab.method
+    if method.why_trials:
+        yield f"method: trials, one after another, and not slices: {plain.clean(method.why_trials)}"
+    elif method.slice_s is not None:
+        count = slices.rotations(size.possible(lab.setups)[0].cell.load, method.slice_s)
+        yield (
+            f"method: slices: the systems of a block stand side by side; each is driven {counted(count, 'time')} for "
+            f"{units.span(method.slice_s)}, in random order, the others frozen"
+        )
+        if lab.rated:
+            yield "cells at a rate are measured by trials, after the slices of their block"
 
 
 def _look(lab: Lab, block: int) -> str:

@@ -67,6 +67,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The client begins what is due in its line, or waits there; or it has ended.
     #[cold]
     pub(super) fn next_unscheduled(&mut self, client: usize, now: u64) -> Option<Step> {
+        if now >= self.rests_at && self.clients[client].line.is_none() {
+            self.release(client);
+            return None;
+        }
         if !self.may_wait(client) {
             return None;
         }

@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::crew::{Ended, Start, Worker};
 use super::pace::Pace;
 use super::transaction::{Ending, Step, Transaction};
+use crate::drive::turns::{self, Turn};
 use crate::measure::Recorder;
 use crate::measure::clock::{self, NEVER};
 use crate::wire::transport::{Arrival, Transport};
@@ -56,6 +57,8 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             alive,
             busy: 0,
             look_at: 0,
+            turn: turns::NONE,
+            rests_at: turns::rest_at(start.control.turns.asked()),
             drain_until: NEVER,
             ended: Ended::default(),
         }
@@ -85,6 +88,9 @@ struct Running<'a, 'r, T, X> {
     /// and those of them inside a transaction.
     busy: usize,
     look_at: u64,
+    turn: Turn,
+    /// When clients rest that have finished a transaction: where the turn ends; `NEVER` where there are no turns.
+    rests_at: u64,
     /// `NEVER` while the window is open.
     drain_until: u64,
     ended: Ended,
@@ -97,6 +103,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.look(now);
         self.release_all(now);
         while self.alive > 0 && now < self.drain_until {
+            if now >= self.rests_at && self.busy == 0 && self.drain_until == NEVER {
+                now = self.rest();
+            }
             self.fire_timers(now);
             self.begin_due(now);
             if !self.lines.is_empty() {
@@ -135,7 +144,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         for client in 0..self.clients.len() {
             if self.clients[client].line.is_some() {
                 self.wait_in_line(client, now);
-            } else if self.pace.is_open() {
+            } else if self.pace.is_open() || now >= self.rests_at {
                 self.release(client);
             } else if self.may_begin(client) {
                 self.pause(client, now);
@@ -179,6 +188,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     let step = self.clients[client].transaction.resume(mailbox, &mut self.recorder.tally);
                     self.follow(client, step, now);
                 }
+                State::Thinking if now >= self.rests_at => self.release(client),
                 State::Thinking => {
                     self.recorder.late(due, now);
                     self.begin(client, now, now);
@@ -283,7 +293,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The client begins its next transaction, thinks, waits for one that is due, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
-        if self.clients[client].left == 0 || self.drain_until != NEVER {
+        if self.clients[client].left == 0 || self.drain_until != NEVER || now >= self.rests_at {
             return self.next_unscheduled(client, now);
         }
         match &mut self.pace {

@@ -1,11 +1,13 @@
 //! The trial's window opens and closes, and clients end: with it, with their work, or with their connection.
 
+use std::cmp::Reverse;
+
 use super::Running;
 use super::client::{Client, State};
 use crate::drive::crew::{Ended, STOP_PATIENCE_NS};
 use crate::drive::pace::Pace;
 use crate::drive::transaction::Transaction;
-use crate::measure::clock::{MILLISECOND, NEVER};
+use crate::measure::clock::{self, MILLISECOND, NEVER};
 use crate::wire::transport::Transport;
 
 /// How often a thread with nothing else to do looks whether it should stop.
@@ -15,9 +17,13 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn look(&mut self, now: u64) {
         let warming_up = self.recorder.is_warming_up();
+        let resting = self.recorder.is_resting();
         self.recorder.cross(now);
         if warming_up && !self.recorder.is_warming_up() {
             self.open();
+        }
+        if !resting && self.recorder.is_resting() {
+            self.cut();
         }
         if self.start.must_end() {
             self.recorder.close(now);
@@ -44,11 +50,38 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
+    /// The window has closed, or a slice has ended: what is under way will not be measured.
+    fn cut(&mut self) {
+        self.ended.unfinished += self.busy as u64;
+        let under_way = self.clients.iter().filter(|client| client.is_inside());
+        self.ended.unfinished_ns += under_way.map(|client| self.recorder.inside_window(client.begun)).sum::<u64>();
+    }
+
+    /// All clients rest until the next turn. The time now.
+    #[cold]
+    pub(super) fn rest(&mut self) -> u64 {
+        let rested = clock::now();
+        let brought = self.recorder.turned();
+        let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());
+        let now = clock::now();
+        if let Some(turn) = next {
+            self.turn = turn;
+            self.rests_at = turn.until;
+            self.recorder.turn(turn.from, turn.until);
+            // Nobody has thought meanwhile.
+            let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
+            self.timers = thinking.collect();
+            while let Some(client) = self.idle.pop_front() {
+                self.pause(client, now);
+            }
+        }
+        self.look(now);
+        now
+    }
+
     /// The window has closed: what is under way may end, nothing new begins.
     fn close(&mut self, now: u64) {
-        self.ended.unfinished = self.busy as u64;
-        let under_way = self.clients.iter().filter(|client| client.is_inside());
-        self.ended.unfinished_ns = under_way.map(|client| self.recorder.inside_window(client.begun)).sum();
+        self.cut();
         if let Pace::Open(schedule) = &mut self.pace {
             self.ended.not_started = schedule.skip_until(self.recorder.window_end());
         }

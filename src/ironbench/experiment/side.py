@@ -1,0 +1,257 @@
+"""One of the systems of a block that stand side by side: driven in turns, frozen while others have theirs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench import engines, workloads
+from ironbench.drive import checkpoints
+from ironbench.drive.trial import Surroundings, drive, unpacked
+from ironbench.engines.administration import REQUEST
+from ironbench.errors import IronbenchError
+from ironbench.load import Loaded
+from ironbench.machine import copies
+from ironbench.model.driven import Driven
+from ironbench.model.plan import Plan
+from ironbench.model.session import Freezable, Freezes, Session
+from ironbench.model.system import Load, Setup
+from ironbench.model.trial_notes import TrialNotes
+from ironbench.printer import Printer
+from ironbench.process import processes
+from ironbench.process.processes import Used
+from ironbench.stats import slices as of_slices
+
+if TYPE_CHECKING:
+    from ironbench._core import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one turn measured."""
+
+    at_s: float
+    """When its turn began, since the first of the block."""
+    length_s: float
+    transactions: int
+    failed: int
+    drain_s: float
+    """From its end until the last client had finished its transaction."""
+    paid_s: float
+    """Then, writing back what it had left dirty in the page cache."""
+
+
+class OverError(Exception):
+    """The drive of a side ended before its time, or came to nothing."""
+
+    def __init__(self, side: Side) -> None:
+        super().__init__(side)
+        self.side = side
+
+
+class AtTurns:
+    """Drives a trial by turns, as `drive` wants it of whoever is not this process's main loop."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.progress: Progress | None = None
+        self.requests = False
+        """Whether checkpoints are requested during trials: then they are in turns, by the system's own time."""
+
+    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        from ironbench import _core
+
+        # What is sampled by the clock would be sampled in the turns of others, too; what is requested, `Side` requests.
+        whole = msgspec.json.decode(plan, type=dict[str, Any])
+        self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
+        whole["observers"] = []
+        progress.by_turns()
+        self.progress = progress
+        self.begun.set()
+        return unpacked(_core.drive(msgspec.json.encode(whole), progress), started)
+
+
+@dataclass(slots=True)
+class Side:
+    """A running system, its clients connected."""
+
+    plan: Plan
+    setup: Setup
+    session: Session
+    loaded: Loaded
+    prepared: TrialNotes
+    began_s: float
+    """Of the block, by `time.monotonic`."""
+    freezer: Freezes | None = None
+    driven: Driven | None = None
+    slices: list[Slice] = field(default_factory=list)
+    frozen_used: Used = field(default_factory=Used)
+    """By its processes while it was frozen."""
+    debt_s: float = 0.0
+    """The checkpoint after its last turn, and writing back what that left."""
+    checkpoints: int = 0
+    settled: bool = False
+    """Driven to its end, its checks passed."""
+    _at_turns: AtTurns = field(default_factory=AtTurns)
+    _thread: threading.Thread | None = None
+    _checkpoint: threading.Thread | None = None
+    _frozen_at: Used | None = None
+
+    def connect(self) -> None:
+        """Its clients are connected and rest, and it is frozen. OverError: they are not. KeyboardInterrupt."""
+        self._thread = threading.Thread(target=self._drive, name=f"drive {self.setup.cell.name}", daemon=True)
+        self._thread.start()
+        while not self._at_turns.begun.wait(0.05):
+            if not self._thread.is_alive():
+                raise self._over()
+        if not self._progress.rested():
+            raise self._over()
+        if isinstance(self.session, Freezable):
+            self.freezer = self.session.freezer()
+        self.rest()
+
+    def _drive(self) -> None:
+        trial, around = self.plan.trials[0], Surroundings(crew=self._at_turns)
+        self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
+
+    @property
+    def _progress(self) -> Progress:
+        assert self._at_turns.progress is not None
+        return self._at_turns.progress
+
+    def turn(self, start_up_s: float, slice_s: float) -> None:
+        """Its turn; at the end it has paid what it left to be written, and is frozen. OverError, FailureError,
+        KeyboardInterrupt."""
+        self.wake()
+        at_s = time.monotonic() - self.began_s
+        self._request_checkpoint()
+        turned = self._progress.turn(start_up_s, slice_s)
+        if turned is None:
+            raise self._over()
+        paid_s = self._pay()
+        self.rest()
+        if slice_s > 0:
+            self.slices.append(Slice(at_s, slice_s, *turned, paid_s))
+
+    def _over(self) -> BaseException:
+        """Why a turn came to nothing: whoever still rests was interrupted, for the core takes a Ctrl-C as an end."""
+        if self._at_turns.progress is not None and self._at_turns.progress.rested():
+            return KeyboardInterrupt()
+        self._join()
+        return OverError(self)
+
+    @property
+    def measured_s(self) -> float:
+        return sum(one.length_s for one in self.slices)
+
+    def rest(self) -> None:
+        if self.freezer is not None:
+            self.freezer.freeze()
+            self._frozen_at = processes.used(self.session.processes())
+
+    def wake(self) -> None:
+        if self.freezer is None:
+            return
+        if self._frozen_at is not None:
+            self.frozen_used += processes.used(self.session.processes()) - self._frozen_at
+            self._frozen_at = None
+        self.freezer.thaw()
+
+    @property
+    def _writes(self) -> bool:
+        return workloads.get(self.plan.choice.workload).writes(self.plan.choice.options)
+
+    def _pay(self) -> float:
+        """The kernel would write it back later, in the turn of another."""
+        if not self._writes:
+            return 0.0
+        began = time.perf_counter()
+        for directory in set(self.session.directories().values()):
+            copies.sync(Path(directory))
+        return time.perf_counter() - began
+
+    def _request_checkpoint(self) -> None:
+        """As often by its own time as a trial would; it runs while its clients work, in this turn and the next ones."""
+        load = checkpoints.settled(self.setup).cell.load
+        if load.checkpoint_s is None or not self._at_turns.requests:
+            return
+        due = 1 + int(self.measured_s / load.checkpoint_s)
+        if self.checkpoints >= due or (self._checkpoint is not None and self._checkpoint.is_alive()):
+            return
+        self.checkpoints += 1
+        self._checkpoint = threading.Thread(target=self._checkpointed, name="checkpoint", daemon=True)
+        self._checkpoint.start()
+
+    def _checkpointed(self) -> None:
+        try:
+            line = self.session.line()
+            try:
+                line.query(engines.get(self.session.engine).traits.dialect.checkpoint())
+            finally:
+                line.close()
+        except IronbenchError:
+            return  # a server that died is seen by its clients
+
+    def settle(self) -> None:
+        """After its last turn: what it owes is paid and timed, its checks are made. OverError, FailureError."""
+        self.wake()
+        if self._checkpoint is not None:
+            self._checkpoint.join()
+        if self._writes and engines.get(self.session.engine).can("checkpoints") and self.setup.system.dsn is None:
+            began = time.perf_counter()
+            self.session.query(engines.get(self.session.engine).traits.dialect.checkpoint())
+            self._pay()
+            self.debt_s = time.perf_counter() - began
+        self._progress.finish()
+        self._join()
+        self.settled = self._whole()
+        if not self.settled:
+            raise OverError(self)
+
+    def _whole(self) -> bool:
+        driven = self.driven
+        if driven is None or driven.failure or not driven.alive or not driven.summary:
+            return False
+        ended = driven.summary["aborted"] or driven.summary["cut_short"] or not driven.summary["transactions"]
+        return not ended and all(check.passed for check in driven.checks)
+
+    def stop(self) -> None:
+        """Ends its drive at once, whatever it does; what it measured is kept. May be called twice."""
+        if self.freezer is not None:
+            self.freezer.thaw()
+        if self._at_turns.progress is not None:
+            self._at_turns.progress.stop()
+        if self._thread is not None:
+            self._join()
+
+    def _join(self) -> None:
+        assert self._thread is not None
+        self._thread.join()
+
+    def figures(self) -> dict[str, float]:
+        """Metrics of its slices."""
+        rates = [one.transactions / one.length_s for one in self.slices]
+        found = of_slices.figures(rates) | {
+            "slice_length_s": self.slices[0].length_s,
+            "slice_paid_s": sum(one.paid_s for one in self.slices),
+            "slice_drain_s": sum(one.drain_s for one in self.slices),
+            "frozen_cpu_s": self.frozen_used.cpu_s,
+            "frozen_io_bytes": float(self.frozen_used.io_bytes),
+        }
+        if self._writes:
+            found |= {"slice_debt_s": self.debt_s, "slice_checkpoints": float(self.checkpoints)}
+        if self.freezer is None:
+            found = {name: value for name, value in found.items() if not name.startswith("frozen_")}
+        return found
+
+
+def order(sides: Sequence[Side], random: Any, fixed: bool) -> Sequence[Side]:
+    """Of one rotation: every system has one turn."""
+    return sides if fixed else random.sample(list(sides), len(sides))

@@ -1,0 +1,113 @@
+"""A frozen server does nothing, goes on where it was, and is never left frozen by anybody's end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import own_server as pg
+import pytest
+
+from ironbench.engines.cleanup import cleanup
+from ironbench.engines.server_session import ServerSession
+from ironbench.machine import control_groups
+from ironbench.model.session import Freezes, Line
+from ironbench.process import processes, register
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(autouse=True)
+def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+@pytest.fixture(params=["as here", "SIGSTOP"])
+def frozen(request: pytest.FixtureRequest, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerSession]:
+    if request.param == "SIGSTOP":
+        monkeypatch.setattr(control_groups, "freezing", lambda *_: None)
+    session = pg.start(pg.system(place / "d"))
+    yield session
+    session.stop()
+
+
+def freezer(session: ServerSession) -> Freezes:
+    found = session.freezer()
+    assert found is not None
+    return found
+
+
+def test_a_frozen_server_uses_nothing_and_goes_on_where_it_was(frozen: ServerSession) -> None:
+    line, still = frozen.line(), freezer(frozen)
+    assert line.query("SELECT 1") == [("1",)]
+    still.freeze()
+    pids = frozen.processes()
+    assert len(pids) > 3  # the server's own helpers stand still, too
+    before = processes.used(pids)
+    time.sleep(0.3)
+    assert processes.used(pids) - before == processes.Used()
+    still.thaw()
+    assert line.query("SELECT 2") == [("2",)]
+    line.close()
+
+
+def test_what_a_server_starts_later_freezes_with_it(frozen: ServerSession) -> None:
+    still, line = freezer(frozen), frozen.line()
+    ((pid,),) = line.query("SELECT pg_backend_pid()")
+    still.freeze()
+    before = processes.used([int(str(pid))])
+    with pytest.raises(TimeoutError):
+        _answered(line, 0.3)
+    assert processes.used([int(str(pid))]) == before
+    still.thaw()
+
+
+def _answered(line: Line, within_s: float) -> None:
+    """TimeoutError: no answer so soon; the question stays asked."""
+    asking = threading.Thread(target=line.query, args=("SELECT 1",), daemon=True)
+    asking.start()
+    asking.join(within_s)
+    if asking.is_alive():
+        raise TimeoutError
+
+
+def test_a_frozen_server_is_stopped_in_good_order(frozen: ServerSession) -> None:
+    freezer(frozen).freeze()
+    server = pg.pid_of(frozen)
+    frozen.stop()
+    assert processes.identify(server) is None
+    assert register.entries() == []
+
+
+def test_a_frozen_server_that_is_killed_ends_when_it_is_thawed(frozen: ServerSession) -> None:
+    still = freezer(frozen)
+    still.freeze()
+    server = processes.identify(pg.pid_of(frozen))
+    assert server is not None
+    server.signal(signal.SIGKILL)
+    still.thaw()
+    assert server.wait(10.0)
+    assert not frozen.alive()
+
+
+def test_the_guard_thaws_and_ends_a_server_whose_ironbench_was_killed(place: Path) -> None:
+    with pg.Parent(place / "d", frozen=True) as parent:
+        parent.kill(signal.SIGKILL)
+        assert pg.eventually(lambda: not parent.server.alive())
+        assert pg.eventually(lambda: register.entries() == [])
+
+
+def test_cleanup_thaws_and_ends_what_outlived_ironbench_and_its_guard(place: Path) -> None:
+    with pg.Parent(place / "d", frozen=True) as parent:
+        os.kill(parent.guard.pid, signal.SIGKILL)
+        parent.kill(signal.SIGKILL)
+        (entry,) = register.entries()
+        assert parent.server.alive()
+        assert [one.server for one in cleanup(remove_data=False).ended] == [parent.server]
+        assert not parent.server.alive()
+        assert not any(Path(group).exists() for group in entry.groups)

@@ -1,0 +1,121 @@
+"""Systems that take turns: frozen but for their own, one record each a block, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from user import User, eventually
+
+from ironbench.model.record import SIDE_BY_SIDE
+from ironbench.process import processes, register
+
+pytestmark = pytest.mark.live
+
+LAB = """
+question = "Does work_mem matter?"
+[system]
+memory = "32MB"
+[workload]
+name = "{workload}"
+[load]
+clients = 2
+duration = "{duration}"
+warmup = "0.2s"
+think_time = "3ms"
+[vary.work_mem]
+small = {{ system.set.work_mem = "4MB" }}
+large = {{ system.set.work_mem = "8MB" }}
+[measure]
+repeats = {blocks}
+quiet = "0s"
+rates = "none"
+method = "slices"
+slice = "250ms"
+"""
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+def written(user: User, workload: str, blocks: int, duration: str = "1s") -> Path:
+    path = user.home / "turns.toml"
+    path.write_text(LAB.format(workload=workload, blocks=blocks, duration=duration))
+    return path
+
+
+def records(user: User) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(user.results.glob("labs/*/trials/*/record.json"))]
+
+
+def servers(user: User) -> list[register.Entry]:
+    found = [register.read(path) for path in user.register.glob("*.json")]
+    return [one for one in found if one is not None and one.server is not None]
+
+
+def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_while_it_is_frozen(user: User) -> None:
+    told = user("lab", "run", str(written(user, "tpcb-like", 2)))
+    assert told.code in (0, 3), told
+    found = records(user)
+    assert [(one["cell"]["name"], one["block"]) for one in found] == [
+        (f"work_mem={level}", block) for level in ("large", "small") for block in (0, 1)
+    ]
+    for one in found:
+        metrics = one["metrics"]
+        assert one["status"] in ("ok", "suspect"), one["cause"]  # its checks hold: every commit is accounted for
+        assert (metrics["slices"], one["elapsed_s"]) == (4, 1.0)
+        assert 0 < metrics["transactions"] == pytest.approx(metrics["throughput"] * one["elapsed_s"])
+        assert (metrics["frozen_cpu_s"], metrics["frozen_io_bytes"]) == (0, 0)
+        assert metrics["slice_checkpoints"] == 3
+        assert "the others frozen" in one["conditions"]["slices"]
+    began = {(one["block"], one["conditions"][SIDE_BY_SIDE]) for one in found}
+    assert len(began) == 2
+    assert user.nothing_runs()
+    assert user("lab", "resume", "turns.toml").code == told.code
+    assert len(records(user)) == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_whatever_ends_a_lab_while_systems_are_frozen_leaves_none_and_resume_repeats_the_block(
+    user: User, number: int
+) -> None:
+    file = written(user, "select-only", 2, "8s")
+    with user.begun("lab", "run", str(file)) as run:
+        run.wait_for("block 1, 2 systems in turn")
+        assert eventually(lambda: len(servers(user)) == 2)
+        pids = [one.server for one in servers(user)]
+        run.end(number)
+    assert eventually(lambda: not any(one.alive() for one in pids if one is not None))
+    assert eventually(user.nothing_runs)
+    assert not any(one["status"] in ("ok", "suspect") for one in records(user))
+    file.write_text(file.read_text())
+    told = user("lab", "resume", "turns.toml")
+    assert told.code in (0, 3), told
+    good = [one for one in records(user) if one["status"] in ("ok", "suspect")]
+    assert len(good) == 4
+    assert len({(one["block"], one["conditions"][SIDE_BY_SIDE]) for one in good}) == 2
+
+
+@pytest.mark.long
+def test_a_block_that_lost_a_frozen_system_has_nothing_to_compare_and_is_measured_again(user: User) -> None:
+    with user.begun("lab", "run", str(written(user, "select-only", 1, "5s"))) as run:
+        run.wait_for("block 1, 2 systems in turn")
+        victim = servers(user)[0].server
+        assert victim is not None
+        os.kill(victim.pid, signal.SIGKILL)
+        told, _ = run.end(within_s=90.0)
+    assert told.code in (0, 3), told
+    found = records(user)
+    lost = [one for one in found if one["attempt"] == 1]
+    assert len(lost) == 2
+    assert {one["status"] for one in lost} <= {"voided", "failed"}
+    assert any("its block is not whole" in one["cause"] for one in lost)
+    assert len([one for one in found if one["attempt"] == 2 and one["status"] in ("ok", "suspect")]) == 2
+    assert not any(processes.identify(one.server.pid) for one in servers(user) if one.server)

@@ -1,0 +1,147 @@
+"""Slices: which labs are measured by them, what they say of a block, and that blocks stay the unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import labfactory
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.analyse.findings import findings
+from ironbench.cli.lab import plan as planned
+from ironbench.errors import InputError
+from ironbench.experiment import declare, slices
+from ironbench.machine.fingerprint import fingerprint
+from ironbench.model.lab import Lab
+from ironbench.model.record import SIDE_BY_SIDE
+from ironbench.stats.slices import autocorrelation, figures
+
+LAB = """
+question = "Does work_mem matter?"
+[system]
+engine = "{engine}"
+{system}
+[workload]
+name = "{workload}"
+[load]
+clients = 2
+{load}
+[vary.memory]
+small = {{ system.memory = "128MB" }}
+large = {{ system.memory = "256MB" }}
+[measure]
+rates = "none"
+method = "{method}"
+{measure}
+"""
+
+
+@pytest.fixture
+def lab_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    return tmp_path / "memory.toml"
+
+
+def declared(path: Path, method: str = "slices", **parts: str) -> Lab:
+    usual = {"engine": "postgres", "workload": "select-only", "system": "", "load": "", "measure": ""}
+    path.write_text(LAB.format(method=method, **(usual | parts)))
+    return declare.lab(path)[0]
+
+
+@pytest.mark.parametrize("method", ["slices", "auto"])
+def test_servers_of_our_own_in_a_closed_loop_take_turns(lab_file: Path, method: str) -> None:
+    assert declared(lab_file, method).method.slice_s == slices.USUAL_S
+    assert declared(lab_file, method, measure='slice = "500ms"').method.slice_s == 0.5
+    assert declared(lab_file, "trials").method.slice_s is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ({"load": "rate = 100", "measure": 'metric = "response_time_p99_s"'}, "goes on by the clock"),
+        ({"load": 'cache = "cold"'}, "a state at the start"),
+        ({"load": "transactions = 100"}, "end with their work"),
+        ({"load": 'warmup = "auto"'}, "a pilot of trials"),
+        ({"workload": "brokerage"}, "not made of short transactions"),
+        ({"engine": "sqlite"}, "no server that could be frozen"),
+        ({"load": '[commands]\nprepare = "true"'}, "commands change the machine"),
+    ],
+)
+def test_what_turns_would_disturb_is_measured_by_trials_and_the_plan_says_why(
+    lab_file: Path, capsys: pytest.CaptureFixture[str], parts: dict[str, str], why: str
+) -> None:
+    found = declared(lab_file, **parts)
+    assert found.method.slice_s is None
+    assert why in found.method.why_trials
+    planned(lab_file)
+    assert f"not slices: {found.method.why_trials}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_too_little_memory_for_two_is_said_with_its_figure(lab_file: Path) -> None:
+    half = fingerprint().memory_bytes * 2 // 3 >> 20
+    found = declared(lab_file, system=f'[limits]\nmemory_total = "{half}MB"\n[system.set]')
+    assert "2 systems side by side need about" in found.method.why_trials
+    assert "of memory, there are" in found.method.why_trials
+
+
+def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
+    with pytest.raises(InputError, match="there are no slices in trials"):
+        declared(lab_file, "trials", measure='slice = "1s"')
+
+
+def test_systems_side_by_side_have_a_directory_each(lab_file: Path) -> None:
+    lab = declared(lab_file)
+    places = [slices.apart(lab, setup).system.layout.data for setup in lab.setups]
+    assert places[0] == lab.setups[0].system.layout.data
+    assert len(set(places)) == len(places)
+
+
+def test_two_records_of_a_block_that_did_not_take_turns_with_each_other_are_no_pair() -> None:
+    study = labfactory.lab({"log": ["disk", "memory"]}, blocks=7)
+    records = labfactory.trials(study, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
+    apart = [replace(one, conditions={**one.conditions, SIDE_BY_SIDE: f"block {one.block}"}) for one in records]
+    assert findings(apart, study, 1, others=())[0].blocks == 7
+    apart[0] = replace(apart[0], conditions={SIDE_BY_SIDE: "another time"})
+    found = findings(apart, study, 1, others=())[0]
+    assert found.blocks == 6
+    assert any("did not take turns" in words for words in found.dropped)
+
+
+def test_the_autocorrelation_of_an_autoregressive_series_is_found() -> None:
+    dice = np.random.default_rng(1)
+    for r in (0.0, 0.3, 0.8):
+        series = [0.0]
+        for shock in dice.normal(size=20_000):
+            series.append(r * series[-1] + shock)
+        assert autocorrelation(series) == pytest.approx(r, abs=0.03)
+
+
+def test_the_stated_error_of_a_block_is_what_blocks_show() -> None:
+    dice = np.random.default_rng(2)
+    for r in (0.0, 0.5):
+        means, stated = [], []
+        for _ in range(400):
+            shocks, series = dice.normal(scale=0.05, size=400), [0.0]
+            for shock in shocks:
+                series.append(r * series[-1] + float(shock))
+            rates = [math.exp(7 + one) for one in series[100:]]
+            means.append(np.mean(np.log(rates)))
+            stated.append(figures(rates)["slice_error"])
+        assert np.mean(stated) == pytest.approx(np.std(means), rel=0.12)
+
+
+@given(st.lists(st.floats(1.0, 1e6), min_size=3, max_size=50), st.floats(1e-3, 1e3))
+def test_what_slices_say_does_not_depend_on_the_unit(rates: list[float], factor: float) -> None:
+    once, scaled = figures(rates), figures([rate * factor for rate in rates])
+    for name in ("slice_spread", "slice_error"):
+        assert scaled[name] == pytest.approx(once[name], rel=1e-3, abs=1e-6)
+
+
+def test_few_slices_or_one_without_work_say_their_number_alone() -> None:
+    assert figures([1.0, 2.0]) == {"slices": 2.0}
+    assert figures([1.0, 0.0, 2.0]) == {"slices": 3.0}
