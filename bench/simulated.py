@@ -90,6 +90,38 @@ def simulated(
     return Simulated(measured[:, :, 1:] - measured[:, :, :1] + truth)
 
 
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A block of two systems that take turns. Standard deviations of log values; the whole noise of a slice is 1."""
+
+    slices: int
+    """Of each system in a block."""
+    slow: float
+    """Share of the variance of a slice that is slow,"""
+    kept: float
+    """and how much of that the next turn, which is another system's, shares (AR(1))."""
+    start: float
+    """What differs from start to start of a system, which no slice averages away."""
+
+
+def by_turns(how: Turns, labs: int, blocks: int, spread: float, truth: float = 0.0, seed: int = 1) -> Simulated:
+    """Labs of two cells by slices, each rotation in random order; `spread`: of one slice."""
+    dice = np.random.default_rng(seed)
+    logs = np.empty((labs, blocks, 1))
+    for block in range(blocks):
+        turns = 2 * how.slices
+        slow = dice.standard_normal((labs, turns))
+        for turn in range(1, turns):
+            slow[:, turn] = how.kept * slow[:, turn - 1] + math.sqrt(1 - how.kept**2) * slow[:, turn]
+        noise = math.sqrt(how.slow) * slow + math.sqrt(1 - how.slow) * dice.standard_normal((labs, turns))
+        by_rotation = noise.reshape(labs, how.slices, 2)
+        first = dice.integers(0, 2, (labs, how.slices))[:, :, None]
+        ours, theirs = (np.take_along_axis(by_rotation, side, axis=2)[:, :, 0] for side in (first, 1 - first))
+        starts = how.start * dice.standard_normal((labs, 2))
+        logs[:, block, 0] = (ours - theirs).mean(axis=1) + starts[:, 0] - starts[:, 1]
+    return Simulated(spread * logs + truth)
+
+
 def verdicts(labs: Simulated, planned: Sequence[int], margin: float) -> NDArray[np.int_]:
     """Verdict of each lab's first comparison when it stops at the first look that tells; one comparison declared."""
     looks = tuple(planned)

@@ -17,7 +17,9 @@ from bench.simulated import (
     MACHINES,
     SLOWER,
     Machine,
+    Turns,
     any_false_alarm,
+    by_turns,
     covered,
     share,
     simulated,
@@ -31,6 +33,13 @@ MARGIN = 0.05
 NOISE = 0.03
 """Standard deviation of a trial's log value where it matters; trials on a small machine vary by 3 to 6 %."""
 PLANS = {"6 blocks": (6,), "10 blocks": (10,), "looks at 6 and 10": (6, 10), "looks at 6, 12 and 18": (6, 12, 18)}
+SLICE_NOISE = 0.06
+"""Of one slice of a second."""
+TURNS = {
+    "slices, none slow": Turns(10, 0.0, 0.0, 0.0),
+    "slices, half of it slow, starts differ": Turns(10, 0.5, 0.9, 0.2),
+    "slices, all of it slow": Turns(10, 1.0, 0.98, 0.0),
+}
 # A false "equivalent" needs the right noise: with little the difference is seen, with much nothing is.
 NOISES = (0.005, 0.01, 0.015, 0.02, 0.03, 0.05)
 # Where a tenth of trials are outliers no test based on means keeps all its power; what is left is shown, not asked.
@@ -62,8 +71,22 @@ def figures(labs: int = LABS) -> Iterator[Figure]:
         yield from false_equivalents(name, machine, labs)
         yield from coverage(name, machine, labs)
         yield from power(name, machine, labs)
+    for name, how in TURNS.items():
+        yield from slices(name, how, labs // 4)
     for figure in false_alarms("steep drift, warned of", steep_drift, labs):
         yield replace(figure, high=100.0)
+
+
+def slices(name: str, how: Turns, labs: int) -> Iterator[Figure]:
+    """Blocks by slices: their ratios are judged as those of trials are."""
+    for plan, planned in PLANS.items():
+        found = verdicts(by_turns(how, labs, planned[-1], SLICE_NOISE, seed=21), planned, MARGIN)
+        wrong = 100 * share((found == FASTER) | (found == SLOWER))
+        yield Figure(f"{name}: A against A called faster or slower, {plan}", wrong, high=5.5)
+    for blocks in (6, 10):
+        truth = math.log(0.8)
+        held = 100 * share(covered(by_turns(how, labs, blocks, SLICE_NOISE, truth, seed=22), blocks, truth))
+        yield Figure(f"{name}: 95 % interval holds the true ratio, {blocks} blocks", held, 93.0, 97.0)
 
 
 def false_alarms(name: str, machine: Machine, labs: int) -> Iterator[Figure]:

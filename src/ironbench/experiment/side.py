@@ -62,6 +62,8 @@ class AtTurns:
     def __init__(self) -> None:
         self.begun = threading.Event()
         self.progress: Progress | None = None
+        self.stopping = False
+        """Somebody wants it to end, perhaps before it begins."""
         self.requests = False
         """Whether checkpoints are requested during trials: then they are in turns, by the system's own time."""
 
@@ -74,6 +76,8 @@ class AtTurns:
         whole["observers"] = []
         progress.by_turns()
         self.progress = progress
+        if self.stopping:
+            progress.stop()
         self.begun.set()
         return unpacked(_core.drive(msgspec.json.encode(whole), progress), started)
 
@@ -159,7 +163,7 @@ class Side:
     def wake(self) -> None:
         if self.freezer is None:
             return
-        if self._frozen_at is not None:
+        if self._frozen_at is not None and self.session.processes():
             self.frozen_used += processes.used(self.session.processes()) - self._frozen_at
             self._frozen_at = None
         self.freezer.thaw()
@@ -226,6 +230,7 @@ class Side:
         """Ends its drive at once, whatever it does; what it measured is kept. May be called twice."""
         if self.freezer is not None:
             self.freezer.thaw()
+        self._at_turns.stopping = True
         if self._at_turns.progress is not None:
             self._at_turns.progress.stop()
         if self._thread is not None:

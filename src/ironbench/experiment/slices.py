@@ -80,8 +80,6 @@ def _against(setup: Setup) -> Iterator[str]:
         yield "a pilot of trials decides its warm-up"
     if setup.search is not None:
         yield "a search of trials decides its load"
-    if choice.data is not None and choice.data.brought and system.dsn is not None:
-        yield "its data are a copy on a server that others use"
 
 
 def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str]) -> bool:
