@@ -3,7 +3,8 @@
 A server counts every commit in the database, of whomever. What is not the trial's own is known or bounded:
 
 - this session's statements between the two readings: counted here;
-- each client's connection: one commit at its start and one for each statement it prepares;
+- each connection, those of clients that wait for work included: one commit at its start and one for each
+  statement it prepares;
 - the observers' connections: their statements (the summary's `observer_statements`, else at most `OBSERVED_PER_S`),
   requested checkpoints among them;
 - autovacuum: a few short transactions per table and visit, at most `AUTOVACUUM_PER_S`.
@@ -67,7 +68,8 @@ def _allowance(summary: Mapping[str, Any]) -> int:
     seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
     observed = summary.get("observer_statements", OBSERVED_PER_S * seconds)
     prepared = sum(int(script["statements"]) for script in summary["scripts"])
-    return int(observed + AUTOVACUUM_PER_S * seconds + int(summary["clients"]) * (1 + prepared))
+    connections = int(summary["clients"]) + int(summary.get("waiting_clients", 0))
+    return int(observed + AUTOVACUUM_PER_S * seconds + connections * (1 + prepared))
 
 
 def wait_for_clients(session: Session) -> int:
