@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sqlite3
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import duckdb
 import pytest
 from factories import lacking
 from own_data import SCRIPT
-from user import SHORT, User
+from user import SHORT, User, eventually
 
 from ironbench.engines.mariadb.data_import import statements
 
@@ -158,6 +160,27 @@ def test_a_setup_file_of_duckdb_does_not_reach_beyond_the_database(user: User, w
     told = user(*words, *SHORT)
     assert told.code == 1 and "reaches beyond the database" in told.stderr, told.stderr
     assert not (user.home / "out.csv").exists() and not user.records()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_whatever_kills_it_the_file_stays_and_nothing_of_ours_is_left(
+    user: User, shop: Path, warehouse: Path, engine: str
+) -> None:
+    dump = {"sqlite": shop, "duckdb": warehouse}[engine]
+    before = dump.read_bytes()
+    words = ("run", "script", "one.sql", "--engine", engine, "--dump", dump.name, "--warmup", "0s", "--duration")
+    for said, delay_s in (*(("load shop", 0.1 * step) for step in range(4)), ("trial 1", 0.0), ("trial 1", 0.7)):
+        with user.begun(*words, "3s") as begun:
+            begun.wait_for(said)
+            time.sleep(delay_s)
+            begun.end(signal.SIGKILL)
+        assert eventually(lambda: user("cleanup").code == 0) and user.nothing_runs()
+        if said.startswith("load"):
+            assert user("cleanup", "--data").code == 0
+    assert dump.read_bytes() == before
+    told = user(*words, "0.5s", "--check", HOLDS)
+    assert told.code in (0, 3) and user.records()[-1]["checks"][0]["passed"], told.stderr
 
 
 def test_workers_are_refused_where_the_engine_is_a_library(user: User, warehouse: Path) -> None:

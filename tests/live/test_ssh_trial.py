@@ -72,6 +72,24 @@ def test_a_link_lost_for_5_s_costs_its_samples_and_not_the_trial(
     assert record["status"] in ("ok", "suspect")
 
 
+def test_a_machine_that_is_gone_when_a_trial_begins_leaves_that_trial_without_it(
+    user: User, ssh: SshServer, raw_server: RawServer, database: str
+) -> None:
+    words = [{"4s": "2s", "2": "1,2"}.get(word, word) for word in RUN]
+    dsn = f"postgresql://postgres@127.0.0.1:{raw_server.port}/{database}"
+    with user.begun(*words, "--dsn", dsn, "--server", ssh.address) as begun:
+        begun.wait_for("clients=")
+        ssh.stop()
+        try:
+            told, _ = begun.end()
+        finally:
+            ssh.start()
+    assert told.code in (0, 3), told.stderr
+    unseen = [one for one in user.records() if any(found["code"] == "server-unseen" for found in one["warnings"])]
+    assert unseen and all(one["status"] in ("ok", "suspect") for one in unseen), told.stderr
+    assert all("engine_cpu_cores" not in one["metrics"] and one["metrics"]["throughput"] > 0 for one in unseen)
+
+
 DSN = ("--dsn", "postgresql://postgres@127.0.0.1:1/d")
 
 
