@@ -27,6 +27,7 @@ from ironbench.engines.ends import Ends
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
+from ironbench.process import processes
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer
 
@@ -34,6 +35,7 @@ PAIRS = 10
 SCALE = 10
 SECONDS = 4.0
 CLIENTS = 4
+READINGS = 100
 ENDS_EVERY_S, SECOND_EVERY_S = 0.2, 0.01
 TRIAL_S = 30
 """As long as a trial is unless somebody says otherwise."""
@@ -70,6 +72,7 @@ def main() -> None:
         dsn = f"host={server.host} port={server.port} user=postgres dbname=postgres"
         system, secrets = engines.get("postgres").validated(System("postgres", "bench", dsn=dsn), CLIENTS)
         with engines.running(system, secrets, CLIENTS) as session:
+            _read(session)
             for name, text in (("select", SELECT_ONLY), ("update", _UPDATE)):
                 _compared(session, name, text)
 
@@ -86,13 +89,34 @@ def _fill(server: RawServer) -> None:
     boss.close()
 
 
+def _looking(session: Session) -> tuple[list[Source], list[Source]]:
+    """What is read at both ends of a trial, and what each second."""
+    found = [one for one in observe.sources(session, clients=CLIENTS) if one.name.startswith(INSIDE)]
+    at_ends = [one for one in found if one.period_s == Ends.PERIOD_S]
+    each_second = [one for one in found if one.period_s != Ends.PERIOD_S]
+    assert len(at_ends) == 3 and len(each_second) == 1, found
+    return at_ends, each_second
+
+
+def _read(session: Session) -> None:
+    """What the readings of a trial compute on the server: a bound that no neighbour on the machine can widen."""
+    pid = int(session.query("select pg_backend_pid()")[0][0] or 0)
+    cores = 0.0
+    for what, of_it, usual in zip(("statements, tables", "vacuums"), _looking(session), (2, TRIAL_S + 1), strict=True):
+        began_s = processes.cpu_s(pid)
+        for _ in range(READINGS):
+            for one in of_it:
+                session.query(one.target)
+        reading_s = (processes.cpu_s(pid) - began_s) / READINGS
+        said(f"CPU time of the server for one reading of {what}, ms", reading_s * 1e3)
+        cores += reading_s * usual / TRIAL_S
+    said(f"cores that the readings of a trial of {TRIAL_S} s take", cores, at_most(MOST))
+
+
 def _compared(session: Session, name: str, text: str) -> None:
     sources = observe.sources(session, clients=CLIENTS)
-    looking = [one for one in sources if one.name.startswith(INSIDE)]
-    at_ends = [one for one in looking if one.period_s == Ends.PERIOD_S]
-    each_second = [one for one in looking if one.period_s != Ends.PERIOD_S]
-    assert len(at_ends) == 3 and len(each_second) == 1, looking
-    without = [one for one in sources if one not in looking]
+    at_ends, each_second = _looking(session)
+    without = [one for one in sources if not one.name.startswith(INSIDE)]
     load = Load(clients=CLIENTS, threads=1, duration_s=SECONDS, warmup_s=0.5, seed=1)
     scripts, variables = [ScriptSource(name, text, 1)], {"scale": str(SCALE)}
 
