@@ -43,7 +43,7 @@ class Processes:
         return (*first, every)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
-        readings = points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples)))
+        readings = _whole(points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples))))
         if (grown := growth(readings, window_s)) is None or "engine" not in grown.by:
             return Observation()
         each = steps(readings)
@@ -61,7 +61,15 @@ def roots(samples: Samples) -> set[int]:
 def engine_growth(samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()) -> Growth | None:
     """CPU seconds over the window: `engine` without, `observers` of the server processes that served our observers."""
     parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
-    return growth(points(samples.get(_ALL), parser), window_s)
+    return growth(_whole(points(samples.get(_ALL), parser)), window_s)
+
+
+def _whole(readings: list[Point]) -> list[Point]:
+    """Without a last reading that is below the one before: of processes that ended while it was taken, as those of all
+    clients do when the window is over, it has neither their own time nor that of their parent with them."""
+    while len(readings) > 1 and readings[-1].values["engine"] < readings[-2].values["engine"]:
+        readings = readings[:-1]
+    return readings
 
 
 def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:

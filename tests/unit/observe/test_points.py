@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ironbench.model.observation import Sample
 from ironbench.model.points import Point, by_file, growth, last_within, mean_within, points, steps
+from ironbench.observe import processes
 
 
 def track(*pairs: tuple[float, float]) -> list[Point]:
@@ -79,3 +80,22 @@ def test_means_and_last_values_are_those_of_the_window() -> None:
 
 def test_joined_files_are_told_apart() -> None:
     assert by_file("==> /a\n1\n2\n==> /b\n==> /c\n3\n") == {"/a": "1\n2", "/b": "", "/c": "3\n"}
+
+
+def _tree(own: int, ended: int, backend: int | None) -> bytes:
+    """Of a server with number 7 and one that serves a client, in ticks."""
+    stats = {7: (1, own, ended)} | ({} if backend is None else {8: (7, backend, 0)})
+    lines = (f"==> /proc/{pid}/stat\n{pid} (x) S {parent} 0 0 0 0 0 0 0 0 0 {mine} 0 {past} 0 0\n"
+             for pid, (parent, mine, past) in stats.items())  # fmt: skip
+    return "".join(lines).encode()
+
+
+def test_a_reading_while_clients_leave_does_not_lose_what_their_processes_used() -> None:
+    """The server was read before it had waited for the other, and that one when it was gone."""
+    of_all = [Sample(0.0, _tree(0, 0, 0)), Sample(5.0, _tree(10, 0, 490)), Sample(9.0, _tree(18, 0, 882))]
+    torn = Sample(10.1, _tree(20, 0, None))
+    whole = Sample(10.1, _tree(20, 990, None))
+    for last in ([], [torn], [whole]):
+        samples = {"processes.root.7": [Sample(0.0, b"")], "processes.all": [*of_all, *last]}
+        grown = processes.engine_growth(samples, 10.0)
+        assert grown is not None and grown.rate("engine") == pytest.approx(1.0, rel=0.01), last
