@@ -142,7 +142,8 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     workers: Annotated[
         int,
         Meta(
-            description="Processes that share the clients, or the rate, started by Ray; 0: ironbench itself drives.",
+            description="Processes that share the clients, or the rate, and the load of large data, started by Ray; 0: "
+            "ironbench itself drives and loads.",
             **within("workers"),
         ),
     ] = 0
