@@ -250,7 +250,7 @@ def require_cut(how: str, system: System, workload: Workload, choice: Choice) ->
     subject = written("measure.crash", how)
     if how not in WAYS:
         raise InputError(subject, "there is no such power cut", nearest(how, list(WAYS)))
-    able = engines.able(("power cut", "scripts"))
+    able = [name for kind in ("scripts", "directory") for name in engines.able(("power cut", kind))]
     if system.engine not in able:
         raise InputError(subject, f"{system.engine} is not among the engines it is for", f"these: {', '.join(able)}")
     if workload.drives or not workload.writes(choice.options):
