@@ -14,6 +14,7 @@ from ironbench.model.points import Values, gauge_series, most_within, number, po
 from ironbench.model.session import Session
 
 _SOURCE = "pg_replication.view"
+_PERIOD_S = 0.25
 _METRICS = {"replication_lag_s": "seconds", "replication_lag_bytes": "bytes"}
 
 
@@ -28,7 +29,7 @@ class PgReplication:
             "select jsonb_build_object('seconds', coalesce(max(extract(epoch from replay_lag)), 0), 'bytes', "
             "max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))) from pg_stat_replication having count(*) > 0"
         )
-        return (Source(_SOURCE, "sql", sql),)
+        return (Source(_SOURCE, "sql", sql, _PERIOD_S),)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         readings = points(samples.get(_SOURCE), _parse)
