@@ -95,6 +95,8 @@ class Comparison:
     """Sentences that must stand wherever these results are shown."""
     clients: int | None = None
     """The only number of clients that both were measured with; None where a peak was chosen."""
+    trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
+    """Usable ones of the peak, or of the rate: what `peaks` rests on."""
     leading: tuple[str, ...] = LEADING
     """Metrics that the comparison begins with, the most telling first; not all need to have been measured."""
 
@@ -158,8 +160,13 @@ def compare(
         tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
         tuple(derived),
         _only_clients(*curves),
+        (_main(curves[0], a), _main(curves[1], b)),
         leading(a.records[0].choice) if a.records else LEADING,
     )
+
+
+def _main(side: Curve, subject: Subject) -> tuple[Record, ...]:
+    return tuple(side.main.trials) if side.main is not None else subject.usable
 
 
 def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:

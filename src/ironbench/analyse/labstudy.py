@@ -14,6 +14,7 @@ from ironbench.analyse.comparability import disturbances, doubts, left_out
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.device_io import read_costs, role_latencies
 from ironbench.analyse.differences import chosen, completed, differences, facts, shared
+from ironbench.analyse.explain import Explanation, explain
 from ironbench.analyse.factors import contrasts, interactions, levels
 from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import growths
@@ -22,7 +23,6 @@ from ironbench.analyse.looks import at, earlier
 from ironbench.analyse.queries import against, queries
 from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
-from ironbench.analyse.shares import Waterfall, waterfall
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
 from ironbench.analyse.subjects import counted_in, machine_of, work_name
@@ -36,8 +36,8 @@ from ironbench.record import progress
 from ironbench.record.progress import by_place
 from ironbench.words import some
 
-MOST_WATERFALLS = 4
-"""Of more comparisons only the first are shared out among the parts of a transaction's time."""
+MOST_EXPLAINED = 4
+"""Of more comparisons only the first are walked down to where their difference comes from."""
 
 
 def lab_study(
@@ -93,7 +93,8 @@ def lab_study(
         earlier=_earlier(lab, records, settled, stage, noise),
         growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
-        waterfalls=_waterfalls(own, cells),
+        explanations=(explained := _explanations(own, cells, archive)),
+        waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
         queries=by_query,
         against=against(by_query, usable, archive),
         levels=levels(lab, usable, archive),
@@ -157,12 +158,32 @@ def _times(cells: Sequence[Measured]) -> dict[str, TimeSpent]:
     return {cell.name: cell.time for cell in cells if cell.time}
 
 
-def _waterfalls(effects: Sequence[Effect], cells: Sequence[Measured]) -> tuple[Waterfall, ...]:
+def _explanations(effects: Sequence[Effect], cells: Sequence[Measured], archive: Archive) -> tuple[Explanation, ...]:
     usable = {cell.name: cell.usable for cell in cells}
-    charts = [
-        waterfall(usable[effect.finding.baseline], usable[effect.finding.cell]) for effect in effects[:MOST_WATERFALLS]
-    ]
-    return tuple(one for one in charts if one)
+    pairs = [(effect.finding.baseline, effect.finding.cell) for effect in effects[:MOST_EXPLAINED]]
+    return tuple(
+        explain((a, usable[a]), (b, usable[b]), archive, in_blocks=True) for a, b in pairs if usable[a] and usable[b]
+    )
+
+
+def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive, look: int) -> Study:
+    """The study of cell `b` over cell `a` alone."""
+    return lab_study(
+        replace(
+            lab,
+            design="explicit",
+            setups=tuple(setup for setup in lab.setups if setup.cell.name in (a, b)),
+            baseline=a,
+            comparisons=((b, a),),
+            claims=(),
+            trials=tuple(trial for trial in lab.trials if trial.cell.name in (a, b)),
+            rated=(),
+            rated_comparisons=(),
+        ),
+        [record for record in records if record.cell.name in (a, b)],
+        archive,
+        look=look,
+    )
 
 
 def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ironbench.analyse.ceiling import Ceiling
     from ironbench.analyse.claims import Judged
     from ironbench.analyse.comparability import Disturbance
+    from ironbench.analyse.explain import Explanation
     from ironbench.analyse.factors import Contrast, Interaction, Levels
     from ironbench.analyse.growth import Growth
     from ironbench.analyse.same_load import SameLoad
@@ -182,6 +183,8 @@ class Study:
     """Cells that differ in the number of clients alone, as curves."""
     ceilings: tuple[Ceiling, ...] = ()
     """What parts made free bring, where the lab has such cells."""
+    explanations: tuple[Explanation, ...] = ()
+    """Of the first comparisons: the difference from throughput down to configuration."""
     waterfalls: tuple[Waterfall, ...] = ()
     """Of the first comparisons: which part of a transaction's time the difference comes from."""
     levels: Levels | None = None

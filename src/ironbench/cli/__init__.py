@@ -21,6 +21,7 @@ VERBS = {
     "list": "List workloads, engines, metrics, records and more.",
     "show": "Show a record, workload, engine, metric or observer.",
     "compare": "Compare A and B in every metric. Show ratios, the spread of repeats, and what differs.",
+    "explain": "Say where a difference comes from. From throughput down to parts of the time, I/O, plans and settings.",
     "report": "Write a report of the selected records. It has charts, tables, settings, and what differs.",
     "gate": "Stop a change that is slower. Exit 4 unless blocks show that nothing is slower than allowed.",
     "history": "Show a metric of like trials over time. By commit, version or date, with its change points.",

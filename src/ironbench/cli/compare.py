@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +10,9 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ironbench.analyse.archive import Archive
     from ironbench.analyse.compare import Comparison
+    from ironbench.analyse.explain import Explanation
     from ironbench.analyse.study import Effect
     from ironbench.cli.selection import Named
     from ironbench.model.record import Record
@@ -37,20 +40,44 @@ def compare(
     from ironbench.cli.selection import both
     from ironbench.printer import Printer
 
-    found, pairs = compared(*both(a, b, results), different_work)
+    held = held_against(*both(a, b, results), different_work)
     if json:
         from ironbench.report.comparison import document
 
-        Printer().data(document(found, pairs))
-    else:
-        from ironbench.report.comparison import text
+        Printer().data(document(held.found, held.pairs))
+        return 0
+    from ironbench.report.comparison import text
+    from ironbench.report.walk import section
 
-        Printer().data(text(found, everything, pairs))
+    explained = section(held.explained(), chart=False) if held.usable else None
+    Printer().data(text(held.found, everything, held.pairs, explained))
     return 0
 
 
-def compared(of_a: Named, of_b: Named, different_work: bool = False) -> tuple[Comparison, tuple[Effect, ...]]:
-    """What they come to, and of two cells of one lab the findings. InputError: they cannot be compared."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """B held against A."""
+
+    sides: tuple[Named, Named]
+    store: Archive
+    pairs: tuple[Effect, ...]
+    """Findings of two cells of one lab."""
+    found: Comparison
+
+    @property
+    def usable(self) -> bool:
+        return all(self.found.trials)
+
+    def explained(self) -> Explanation:
+        from ironbench.analyse.explain import explain
+
+        one, other = self.sides
+        a, b = self.found.trials
+        return explain((one.word, a), (other.word, b), self.store, in_blocks=bool(self.pairs))
+
+
+def held_against(of_a: Named, of_b: Named, different_work: bool = False) -> Held:
+    """InputError: a name that stands for nothing usable, or for several works, or sides that did different work."""
     from ironbench.analyse import compare as analysis
     from ironbench.analyse.archive import Archives
     from ironbench.analyse.comparability import other_work
@@ -79,8 +106,8 @@ def compared(of_a: Named, of_b: Named, different_work: bool = False) -> tuple[Co
         raise InputError(b, cause, "name two systems, or two series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
-    subjects = Subject(a, tuple(records_a)), Subject(b, tuple(records_b))
-    return analysis.compare(*subjects, known, tuple(derived), store), pairs
+    sides = (Subject(a, tuple(records_a)), Subject(b, tuple(records_b)))
+    return Held((of_a, of_b), store, pairs, analysis.compare(*sides, known, tuple(derived), store))
 
 
 def _require_one_work(name: str, records: Sequence[Record]) -> None:

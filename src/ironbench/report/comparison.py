@@ -25,6 +25,7 @@ from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
     from ironbench.analyse.study import Effect
+    from ironbench.report.section import Section
 
 _MAIN = (
     *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),
@@ -33,16 +34,19 @@ _MAIN = (
 
 _WHOLE = {"throughput": "throughput of the whole trial"}
 _VALUES = "  values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means"
-_UNDECLARED = (
+UNDECLARED = (
     "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
     "find differences too easily. Ratios are paired by block."
 )
 
 
-def text(comparison: Comparison, everything: bool = False, pairs: Sequence[Effect] = ()) -> str:
-    """The answer and its caveats, the numbers, and what differs (`everything`: all of it)."""
+def text(
+    comparison: Comparison, everything: bool = False, pairs: Sequence[Effect] = (), explained: Section | None = None
+) -> str:
+    """The answer and its caveats, the numbers, and what differs (`everything`: all of it). `explained`: the walk down
+    to where the difference comes from."""
     if tables := presentation.comparison_tables(comparison):
-        return _presented_comparison(comparison, tables, everything, pairs)
+        return _presented_comparison(comparison, tables, everything, pairs, explained)
     cautions = [*comparison.left_out, *comparison.warnings, *comparison.unlike]
     elsewhere = any(row.room == "machine" for row in comparison.differences)
     differing = _differences(comparison, everything)
@@ -54,13 +58,18 @@ def text(comparison: Comparison, everything: bool = False, pairs: Sequence[Effec
         bullets("Before you use these numbers", cautions),
         _peaks(comparison),
         _cells(comparison),
+        *_walk(explained),
         "" if elsewhere else differing,
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
 def _presented_comparison(
-    comparison: Comparison, tables: Sequence[tuple[str, Table]], everything: bool, pairs: Sequence[Effect]
+    comparison: Comparison,
+    tables: Sequence[tuple[str, Table]],
+    everything: bool,
+    pairs: Sequence[Effect],
+    explained: Section | None,
 ) -> str:
     """Compares workloads whose result is not a throughput, line by line."""
     blocks = [
@@ -69,9 +78,18 @@ def _presented_comparison(
         _paired(pairs) if pairs else NO_VERDICT,
         bullets("Before you use these numbers", [*comparison.left_out, *comparison.warnings, *comparison.unlike]),
         *(plain.table(table) for _, table in tables),
+        *_walk(explained),
         _differences(comparison, everything),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _walk(explained: Section | None) -> list[str]:
+    if explained is None or not explained.shows_something:
+        return []
+    from ironbench.report.formats.text import section
+
+    return [*section(explained), plain.folded(explained.lead)]
 
 
 def _paired(effects: Sequence[Effect]) -> str:
@@ -80,7 +98,7 @@ def _paired(effects: Sequence[Effect]) -> str:
     from ironbench.report.answer import sentence
 
     deciding = [effect for effect in effects if effect.finding.decides]
-    words = " ".join(map(sentence, deciding)) if deciding else _UNDECLARED
+    words = " ".join(map(sentence, deciding)) if deciding else UNDECLARED
     tables = [plain.table(effect_table(deciding))] if deciding else []
     rest = [effect for effect in effects if not effect.finding.decides]
     tables += [f"{plain.clean(name)}, paired by block\n{plain.table(one)}" for name, one in metric_tables(rest)]

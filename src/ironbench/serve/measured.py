@@ -79,18 +79,19 @@ def _when(row: Listed) -> tuple[str, str]:
 
 def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLResponse:
     """`picks`: as `named` takes them."""
-    from ironbench.analyse.archive import Archives
-    from ironbench.cli.compare import compared as compare
+    from ironbench.cli.compare import held_against
     from ironbench.report.comparison import text
+    from ironbench.report.walk import section
 
     if len(picks) != 2:
         raise InputError("comparison", f"{counted(len(picks), 'side')} were named", "tick two records or name two")
     of_a, of_b = (named(shelf, pick) for pick in picks)
-    found, pairs = compare(of_a, of_b, different_work)
-    words = f'<section><h2>A against B</h2><pre class="plain">{escape(text(found, False, pairs))}</pre></section>'
-    store = Archives([of_a.store, of_b.store])
+    held = held_against(of_a, of_b, different_work)
+    explained = section(held.explained(), chart=False) if held.usable else None
+    plain = escape(text(held.found, False, held.pairs, explained))
+    words = f'<section><h2>A against B</h2><pre class="plain">{plain}</pre></section>'
     top = head(f"{of_a.word} against {of_b.word}")
-    return _report([*of_a.records, *of_b.records], store, "", "", first=f"{top}<main>{words}</main>")
+    return _report([*of_a.records, *of_b.records], held.store, "", "", first=f"{top}<main>{words}</main>")
 
 
 def named(shelf: Shelf, pick: str) -> Named:

@@ -97,10 +97,10 @@ def _table(study: Study) -> Table:
 
 def waterfalls(study: Study) -> list[Chart]:
     """Changes from each baseline to the cell compared with it."""
-    return [_waterfall(waterfall, place) for place, waterfall in enumerate(study.waterfalls)]
+    return [waterfall_chart(waterfall, f"waterfall-{place}") for place, waterfall in enumerate(study.waterfalls)]
 
 
-def _waterfall(waterfall: Waterfall, place: int) -> Chart:
+def waterfall_chart(waterfall: Waterfall, id: str) -> Chart:
     suffix, factor = scale("s", [waterfall.before_s, waterfall.after_s])
     data = [_whole("before", waterfall.before_s, factor)]
     level = waterfall.before_s
@@ -110,7 +110,7 @@ def _waterfall(waterfall: Waterfall, place: int) -> Chart:
     data.append(_whole("after", waterfall.after_s, factor))
     rows = tuple((row["part"], row["text"], row["interval"]) for row in data)
     return Chart(
-        f"waterfall-{place}",
+        id,
         f"From {waterfall.before} to {waterfall.after}",
         f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {waterfall.sentence}",
         base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
@@ -146,7 +146,7 @@ def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
         "part": step.part,
         "kind": _MORE if step.delta_s > 0 else _LESS,
         "clear": step.clear,
-        "text": _signed(step.delta_s),
+        "text": signed(step.delta_s),
         "interval": between(step.low_s, step.high_s, "s") if math.isfinite(step.low_s) else "",
         "from": ends[0],
         "to": ends[1],
@@ -154,7 +154,7 @@ def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
     }
 
 
-def _signed(seconds: float) -> str:
+def signed(seconds: float) -> str:
     sign = "+" if seconds > 0 else "−" if seconds < 0 else ""
     return sign + quantity(abs(seconds), "s")
 

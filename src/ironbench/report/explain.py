@@ -1,0 +1,113 @@
+"""The page of `ironbench explain A B`: the walk down, the waterfall, and sections that go on where the walk ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ironbench.analyse.differences import telling
+from ironbench.analyse.explain import Explanation
+from ironbench.analyse.study import Study
+from ironbench.report.as_json import plain_value
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import metric_words, ratio
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, Point, Section, with_rows
+from ironbench.report.sections import sections as every_section
+from ironbench.report.sections.differences import difference_rows, fact, fact_name
+from ironbench.report.sections.time_spent import signed
+from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
+from ironbench.words import counted
+
+_BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
+"""Sections of the report of the two that go on where the walk ends."""
+_SCRIPTS = (
+    "The mean response time of all transactions is the sum over scripts of the script's share of them times its own "
+    "mean; contribution: the change of that product."
+)
+_IO = "Rates of I/O are per transaction: more work alone needs more of it."
+
+
+def page(
+    one: Explanation, study: Study, verdict: Sequence[Point], doubt: str, cautions: Sequence[str], everything: bool
+) -> Page:
+    """`study`: of the two alone. `verdict`: of a lab's declared comparison; () where there is none, which `doubt`
+    explains. `everything`: all facts that differ."""
+    shown = {part.id: part for part in every_section(study)}
+    if "time" in shown:  # the waterfall is above
+        shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
+    return Page(
+        title=f"From {one.before} to {one.after}",
+        lead=study.work,
+        answer=answer(one, verdict, doubt),
+        sections=(
+            section(one),
+            Section("measures", "Throughput and response times", tables=with_rows(_both(one))),
+            Section("scripts", "Scripts", _SCRIPTS, tables=with_rows(scripts(one))),
+            *(shown[id] for id in _BELOW if id in shown),
+            Section("io", "I/O", _IO, tables=with_rows(measure_table(one.io))),
+            Section("differences", "What differs", tables=_differences(one, everything)),
+        ),
+        cautions=tuple(cautions),
+        derived=study.derived,
+        fields={"explanation": plain_value(one)},
+    )
+
+
+def _both(one: Explanation) -> Table:
+    return measure_table((*one.throughput, *one.response))
+
+
+def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table], ...]:
+    main, rest = (one.differences, ()) if everything else telling(one.differences)
+    head = ("fact", one.before, one.after)
+    of_rest = Table(head, difference_rows(rest), words=True, counted=True)
+    return (
+        *with_rows(Table(head, difference_rows(main), words=True)),
+        *with_rows(of_rest, "Everything else that differs"),
+    )
+
+
+def answer(one: Explanation, verdict: Sequence[Point], doubt: str) -> Answer:
+    """The verdict or the ratio first, then a point for each level that says something."""
+    told = list(_points(one))
+    if verdict:
+        return Answer(verdict[0], (*verdict[1:], *told))
+    if not one.throughput:
+        return Answer(Point("There is no figure of both to compare."), tuple(told), doubts=(doubt,))
+    first = one.throughput[0]
+    text = f"{one.after} has {ratio(first.ratio)} the {metric_words(first.metric)} of {one.before}{within(first)}."
+    return Answer(Point(text), tuple(told), doubts=(doubt,))
+
+
+def _points(one: Explanation) -> Iterator[Point]:
+    for measure in one.response[:1]:
+        yield Point(f"{ratio(measure.ratio)}{within(measure)}.", f"{metric_words(measure.metric).capitalize()}:")
+    if one.scripts and (first := one.scripts[0]).clear:
+        yield Point(f"{first.name} brings most of it, {signed(first.delta_s)} of the mean.", "Scripts:")
+    if one.statements:
+        command, found = one.statements[0]
+        yield Point(f"{command.text[:WIDTH]} takes {ratio(found.ratio)} as long.", "Commands:")
+    if one.queries:
+        yield Point(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
+    if one.waterfall:
+        yield Point(one.waterfall.sentence, "Time:")
+    if one.io and one.io[0].clear:
+        yield Point(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
+    if one.plans:
+        more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""
+        yield Point(f"{one.plans[0].plan.statement[:WIDTH]}: {one.plans[0].words}{more}.", "Plans:")
+    yield Point(_configuration(one), "Configuration:")
+
+
+def _configuration(one: Explanation) -> str:
+    main, rest = telling(one.differences)
+    chosen = [row for row in main if row.room == "system"] or list(main)
+    if not chosen:
+        return "nothing that was recorded differs."
+    words = [
+        f"{fact_name(row.name)} {fact(row.name, row.values[1])}, before {fact(row.name, row.values[0])}"
+        for row in chosen[:FEW]
+    ]
+    more = len(main) + len(rest) - len(words)
+    return "; ".join(words) + (f"; and {counted(more, 'other fact')}" if more else "") + "."

@@ -1,0 +1,16 @@
+"""What the differences of a lab's comparisons are made of, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench.analyse.study import Study
+from ironbench.report.section import Section
+from ironbench.report.walk import ID, LEAD, TITLE, walk
+
+PLACE = 650
+
+
+def sections(study: Study) -> Iterator[Section]:
+    known = [one for one in study.explanations if one.goes_down]
+    yield Section(ID, TITLE, LEAD, tables=tuple((f"From {one.before} to {one.after}", walk(one)) for one in known))

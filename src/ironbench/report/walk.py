@@ -1,0 +1,123 @@
+"""The difference of two systems, level by level: the section that every comparison has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ironbench.analyse.differences import telling
+from ironbench.analyse.explain import Explanation, Measure, Script
+from ironbench.analyse.shares import Step
+from ironbench.catalogue import base_name, part_of
+from ironbench.report.charts.base import Table
+from ironbench.report.findings import bounds, metric_words, ratio
+from ironbench.report.numbers import quantity, unit_of
+from ironbench.report.section import Section, with_rows
+from ironbench.report.sections.differences import fact, fact_name
+from ironbench.report.sections.time_spent import signed, waterfall_chart
+from ironbench.words import THIN, counted
+
+ID, TITLE = "explain", "What the difference is made of"
+FEW = 3
+"""Most scripts, commands, plans and I/O metrics in the walk; sections below have all."""
+_FACTS = 6
+WIDTH = 60
+"""Characters of a statement."""
+_LEAST = 0.02
+"""A part of the time whose change is a smaller share of the whole is left out of the walk."""
+LEAD = (
+    "From the top down; each level goes into the one above it. Intervals are at 95 % one by one and carry no verdict: "
+    "of many some leave out no difference by chance."
+)
+_HEAD = ("level", "", "before", "after", "change", "interval")
+
+
+def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
+    """The walk, and the waterfall where `chart`. Empty where no level below the response time was measured."""
+    if not one.goes_down:
+        return Section(id, title)
+    charts = (waterfall_chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
+    return Section(id, title, LEAD, charts, with_rows(walk(one)))
+
+
+def walk(one: Explanation) -> Table:
+    """A row for each thing that differs, level by level."""
+    return Table(_HEAD, tuple(_rows(one)), words=True)
+
+
+def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
+    for level, known in (("throughput", one.throughput), ("response time", one.response)):
+        yield from ((level, *_measured(measure)) for measure in known)
+    for script in one.scripts[:FEW]:
+        yield ("script", *_script(script))
+    for command, found in one.statements[:FEW]:
+        yield (
+            "command",
+            command.text[:60],
+            "",
+            quantity(command.mean_s, "s"),
+            ratio(found.ratio),
+            bounds(found.low, found.high),
+        )
+    for query in one.queries[:FEW]:
+        yield ("query", query.query, "", "", ratio(query.ratio), bounds(query.low, query.high))
+    if one.waterfall:
+        whole = (quantity(one.waterfall.before_s, "s"), quantity(one.waterfall.after_s, "s"))
+        delta = one.waterfall.after_s - one.waterfall.before_s
+        yield ("time of a transaction", "all parts", *whole, signed(delta), "")
+        least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
+        for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):
+            if abs(step.delta_s) >= least:
+                yield ("part of the time", step.part, "", "", signed(step.delta_s), _span(step))
+    for measure in [measure for measure in one.io if measure.clear][:FEW]:
+        yield ("I/O", *_measured(measure))
+    for plan in one.plans[:FEW]:
+        yield ("plan", plan.plan.statement[:WIDTH], "", "", plan.words, "")
+    main, rest = telling(one.differences)
+    for row in main[:_FACTS]:
+        before, after = (fact(row.name, value) for value in row.values)
+        yield ("configuration", f"{row.room}: {fact_name(row.name)}", before, after, "", "")
+    if (more := len(main) + len(rest) - len(main[:_FACTS])) > 0:
+        yield ("configuration", f"and {counted(more, 'other fact')}", "", "", "", "")
+
+
+def measure_table(found: Sequence[Measure]) -> Table:
+    return Table(("metric", "before", "after", "ratio", "interval"), tuple(map(_measured, found)), numbers=True)
+
+
+def scripts(one: Explanation) -> Table:
+    head = ("script", "its mean before", "its mean after", "contribution", "interval")
+    return Table(head, tuple(map(_script, one.scripts)), numbers=True)
+
+
+def _measured(measure: Measure) -> tuple[str, ...]:
+    unit = unit_of(measure.metric)
+    unit = unit.removesuffix("/s") if measure.per_transaction else unit
+    values = (quantity(measure.before, unit), quantity(measure.after, unit))
+    known = bounds(measure.low, measure.high) if measure.known else "no interval"
+    return (measure_name(measure), *values, ratio(measure.ratio), known)
+
+
+def measure_name(measure: Measure) -> str:
+    if not measure.per_transaction:
+        return metric_words(measure.metric)
+    part = part_of(measure.metric).partition("=")[2]
+    words = base_name(measure.metric).removesuffix("_per_s").replace("_", " ")
+    return f"{words} per transaction" + (f", {part}" if part else "")
+
+
+def _script(one: Script) -> tuple[str, ...]:
+    interval = f"{signed(one.low_s)} to {signed(one.high_s)}" if math.isfinite(one.low_s) else "no interval"
+    return (one.name, quantity(one.before_s, "s"), quantity(one.after_s, "s"), signed(one.delta_s), interval)
+
+
+def _span(step: Step) -> str:
+    return f"{signed(step.low_s)} to {signed(step.high_s)}" if math.isfinite(step.low_s) else "no interval"
+
+
+def within(measure: Measure) -> str:
+    return (
+        f" (95{THIN}% interval {bounds(measure.low, measure.high)})"
+        if measure.known
+        else " (no interval: a single trial)"
+    )

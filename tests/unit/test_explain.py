@@ -1,0 +1,169 @@
+"""`ironbench explain`: the difference walked down, with intervals, and the same section in every comparison."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from factories import DISK, MEMORY, record
+from labfactory import lab, studied, trials
+
+from ironbench.analyse.archive import EMPTY
+from ironbench.analyse.explain import Explanation, explain
+from ironbench.cli.compare import compare, held_against
+from ironbench.cli.selection import both
+from ironbench.cli.explain import explain as verb
+from ironbench.cli.explain import page_of
+from ironbench.errors import InputError
+from ironbench.model.record import Record
+from ironbench.record import Evidence, Store
+from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.report.page import FORMATS
+from ironbench.report.sections import sections
+from ironbench.report.walk import section, walk
+
+pytest.importorskip("ironbench._core", reason="the core is not built")
+
+CELLS = ("log=disk", "log=memory")
+LEVELS = ["throughput", "response time", "script", "time of a transaction", "part of the time", "I/O", "configuration"]
+
+
+def detailed(one: Record, dice: random.Random) -> Record:
+    """With two scripts, and I/O of the log that is cheaper in memory."""
+    rate, fast = one.metrics["throughput"], one.system.layout.log is not None
+    mean = one.metrics["response_time_mean_s"]
+    first = mean * (1.6 if not fast else 1.2)
+    found = {
+        **{"throughput{script=new_order}": 0.5 * rate, "throughput{script=pay}": 0.5 * rate},
+        **{"response_time_mean_s{script=new_order}": first, "response_time_mean_s{script=pay}": 2 * mean - first},
+        "device_writes_per_s{role=log}": rate * (0.02 if fast else 1.1) * dice.gauss(1, 0.02),
+        "wal_bytes_per_transaction": 3000 * dice.gauss(1, 0.02),
+    }
+    return replace(one, metrics={**one.metrics, **found})
+
+
+def measured(blocks: int = 8) -> list[Record]:
+    dice, plan = random.Random(1), lab({"log": ("disk", "memory")}, blocks=blocks)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True)
+    return [detailed(one, dice) for one in records]
+
+
+def explained(records: list[Record], in_blocks: bool = True) -> Explanation:
+    sides = [(name, [one for one in records if one.cell.name == name]) for name in CELLS]
+    return explain(*sides, EMPTY, in_blocks=in_blocks)
+
+
+def test_the_walk_goes_from_throughput_down_to_the_configuration() -> None:
+    assert list(dict.fromkeys(row[0] for row in walk(explained(measured())).rows)) == LEVELS
+
+
+def test_contributions_of_scripts_sum_to_the_difference_of_the_means() -> None:
+    found = explained(measured())
+    (mean, *_) = found.response
+    assert sum(one.delta_s for one in found.scripts) == pytest.approx(mean.after - mean.before, rel=0.01)
+    assert found.scripts[0].name == "new_order"
+    assert all(one.low_s < one.delta_s < one.high_s for one in found.scripts)
+
+
+def test_steps_of_the_waterfall_sum_to_the_difference_in_time() -> None:
+    fall = explained(measured()).waterfall
+    assert fall is not None
+    assert sum(step.delta_s for step in fall.steps) == pytest.approx(fall.after_s - fall.before_s)
+
+
+def test_io_is_held_against_the_work_done() -> None:
+    """Twice the throughput with twice the writes a second is the same writes a transaction."""
+    records = measured()
+    doubled = [
+        replace(one, metrics={**one.metrics, "device_writes_per_s{role=log}": one.metrics["throughput"] * 1.1})
+        for one in records
+    ]
+    writes = next(one for one in explained(doubled).io if one.metric.startswith("device_writes"))
+    assert writes.ratio == pytest.approx(1.0)
+    (first, *_) = explained(records).io
+    assert first.metric.startswith("device_writes")
+    assert first.high < 0.03
+
+
+def test_blocks_pair_only_where_both_are_cells_of_one_lab() -> None:
+    records = measured()
+    paired, apart = explained(records), explained(records, in_blocks=False)
+    assert paired.throughput[0].ratio == pytest.approx(apart.throughput[0].ratio)
+    assert paired.throughput[0].low != apart.throughput[0].low
+
+
+def test_a_single_trial_has_no_interval() -> None:
+    found = explained(measured(1))
+    assert not found.throughput[0].known
+    assert all("no interval" in row for row in walk(found).rows if row[0] in ("throughput", "script"))
+
+
+def test_where_nothing_below_the_response_time_was_measured_there_is_no_section() -> None:
+    plain = [record(DISK, 8, 1000.0 + n, block=n) for n in range(3)]
+    other = [record(MEMORY, 8, 900.0 + n, block=n, series="s2") for n in range(3)]
+    found = explain(("a", plain), ("b", other), EMPTY, in_blocks=False)
+    assert not found.goes_down
+    assert not section(found).shows_something
+
+
+def test_a_labs_report_has_the_section_for_its_comparisons() -> None:
+    study = studied(lab({"log": ("disk", "memory")}, blocks=8), measured())
+    (found,) = [one for one in sections(study) if one.id == "explain"]
+    ((name, table),) = found.tables
+    assert name == "From log=disk to log=memory"
+    assert table.rows[0][0] == "throughput"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> str:
+    plan = lab({"log": ("disk", "memory")}, blocks=8)
+    found = LabDirectory(tmp_path / "lab")
+    found.begin(Frozen(plan, "m1", {}, {}))
+    found.declare(plan.method.stages[0], plan.trials)
+    for one in measured():
+        found.store.keep(one, Evidence())
+    return str(found.path)
+
+
+def test_the_verb_begins_with_the_verdict_of_a_lab(directory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verb(*CELLS, results=directory) == 0
+    shown = capsys.readouterr().out
+    assert "log=memory is faster than log=disk" in shown
+    assert shown.index("What the difference is made of") < shown.index("What differs")
+
+
+def test_compare_ends_with_the_same_walk(directory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(*CELLS, results=directory)
+    assert "part of the time       log flush" in capsys.readouterr().out
+
+
+def test_of_runs_one_after_the_other_it_says_that_there_is_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for one in measured():
+        label = one.cell.levels["log"]
+        moved = replace(one, system=replace(one.system, label=label), series=label, purpose="sweep")
+        Store(tmp_path).keep(replace(moved, id=f"{label}-{one.block}"), Evidence())
+    assert verb("disk", "memory", results=str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert "memory has 1.8" in shown
+    assert "No verdict" in shown
+    assert "log flush" in shown
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_has_the_walk(format: str, directory: str) -> None:
+    written = FORMATS[format](page_of(held_against(*both(*CELLS, directory))))
+    assert written
+    if format in ("text", "html", "md", "csv", "svg"):
+        assert b"log flush" in written
+    if format == "json":
+        assert json.loads(written)["explanation"]["waterfall"]["steps"]
+
+
+def test_unknown_names_are_refused(directory: str) -> None:
+    with pytest.raises(InputError, match="names no cell"):
+        verb("log=disk", "log=tape", results=directory)
