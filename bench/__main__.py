@@ -24,7 +24,7 @@ HELPERS = {
     "stolen",
     "tuning",
 }
-LONG = {"cluster_kills", "brokerage_aa", "noise_aa", "own_data", "power", "resume", "tune_live"}
+LONG = {"cluster_kills", "brokerage_aa", "gate_aa", "noise_aa", "own_data", "power", "resume", "tune_live"}
 """Take long or a quiet machine: run when they are named."""
 
 

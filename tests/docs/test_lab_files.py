@@ -19,7 +19,7 @@ def own_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 ROOT = Path(__file__).parents[2]
 EXAMPLES = [
     example
-    for page in ("lab-files", "vary-anything")
+    for page in ("lab-files", "vary-anything", "gate")
     for example in re.findall(
         r"^```toml\n(.*?)^```", (ROOT / "docs" / "guide" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL
     )

@@ -14,9 +14,9 @@ from labfactory import lab, studied, trials
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.explain import Explanation, explain
 from ironbench.cli.compare import compare, held_against
-from ironbench.cli.selection import both
 from ironbench.cli.explain import explain as verb
 from ironbench.cli.explain import page_of
+from ironbench.cli.selection import both
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.record import Evidence, Store

@@ -16,6 +16,7 @@ from labfactory import lab, studied, trials
 from ironbench.analyse.gate import Gate, Outcome
 from ironbench.analyse.gate import gate as judged
 from ironbench.cli.gate import CLOSED, gate
+from ironbench.cli.lab import Policy, _policy
 from ironbench.errors import InputError
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.record import Evidence, Store
@@ -245,3 +246,22 @@ def test_the_example_of_the_guide_is_what_is_printed(made: Made, capsys: pytest.
     said = capsys.readouterr().out
     block = next(one for one in re.findall(r"^```text\n(.*?)^```", GUIDE.read_text(), re.M | re.S))
     assert block == f"$ ironbench gate version=17 version=18 --results LAB\n{said}"
+
+
+def test_a_gate_that_only_reads_names_what_measures_more(made: Made) -> None:
+    with pytest.raises(InputError, match="nothing is measured here") as refused:
+        gate(*CELLS, undecided="more:30m", results=made(1.0))
+    assert "lab run FILE --gate" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["more", "more:", "more:soon", "maybe", "fail:1m"])
+def test_an_unknown_policy_of_a_gated_lab_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--undecided"):
+        _policy(True, text)
+
+
+def test_a_policy_without_a_gate_is_refused() -> None:
+    with pytest.raises(InputError, match="there is none"):
+        _policy(False, "pass")
+    assert _policy(False, "") is None
+    assert _policy(True, "more:30m") == Policy("fail", 1800.0)

@@ -77,10 +77,11 @@ class Gate:
 
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
     """`effects`: comparisons that carry verdicts, one at least."""
-    return Gate(study, margin, tuple(_check(one, margin, study.missing) for one in effects), undecided)
+    return Gate(study, margin, tuple(checked(one, margin, study.missing) for one in effects), undecided)
 
 
-def _check(effect: Effect, margin: float, missing: int) -> Check:
+def checked(effect: Effect, margin: float, missing: int = 0) -> Check:
+    """`missing`: planned trials that are still to be run."""
     finding = effect.finding
     if missing:
         return Check(effect, Outcome.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")

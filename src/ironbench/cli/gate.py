@@ -59,6 +59,9 @@ def gate(
     from ironbench.cli.verdict import study_of
     from ironbench.errors import InputError, nearest
 
+    if undecided.partition(":")[0] == "more":
+        hint = "`ironbench lab run FILE --gate` takes it; `ironbench lab resume LAB --more 6` measures blocks more"
+        raise InputError(f"--undecided {undecided}", "nothing is measured here", hint)
     if undecided not in POLICIES:
         raise InputError(f"--undecided {undecided}", "is no policy", nearest(undecided, list(POLICIES)))
     targets = [_target(one) for one in output or ()]
@@ -68,14 +71,14 @@ def gate(
     return shown(judged(study, effects or [*study.effects, *study.claimed], allowed, undecided), targets, json)
 
 
-def whole(directory: LabDirectory) -> Gate:
+def whole(directory: LabDirectory, undecided: str) -> Gate:
     """Every comparison of a lab at its own margin."""
     from ironbench.analyse.gate import gate as judged
     from ironbench.cli.verdict import study_of
 
     study = study_of(directory)
     _require_comparisons(str(directory.path), directory)
-    return judged(study, [*study.effects, *study.claimed], directory.lab().method.margin, "fail")
+    return judged(study, [*study.effects, *study.claimed], directory.lab().method.margin, undecided)
 
 
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:

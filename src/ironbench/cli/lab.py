@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,9 +81,17 @@ def run(
         bool,
         typer.Option("--gate", help="End as `ironbench gate` does: exit 4 unless nothing is slower than the margin."),
     ] = False,
+    undecided: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="With --gate, when the blocks cannot tell: `fail` closes it, `pass` opens it, `more:30m` measures as "
+            "many more blocks as take so long, and closes it if they cannot tell either.",
+        ),
+    ] = "",
 ) -> int:
     """Run a lab from its beginning to its verdict. Every planned trial, in blocks of random order."""
-    return measured(Path(file), budget, results, trace, json, gate=gate, tag=tag or ())
+    return measured(Path(file), budget, results, trace, json, policy=_policy(gate, undecided), tag=tag or ())
 
 
 def measured(
@@ -91,10 +101,10 @@ def measured(
     trace: str,
     json: bool,
     design: str = "",
-    gate: bool = False,
+    policy: Policy | None = None,
     tag: Sequence[str] = (),
 ) -> int:
-    """`design`: as in `labfile.read`; `tag`: KEY=VALUE texts."""
+    """`design`: as in `labfile.read`; `policy`: of a gate, None where there is none; `tag`: KEY=VALUE texts."""
     from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.record import labs
 
@@ -107,9 +117,12 @@ def measured(
     _announce(lab, directory, printer)
     with directory.locked(), _resumable(directory, printer):
         directory.begin(freeze.freeze(lab, secrets, directory.store))
+        begun = time.monotonic()
         records = loop.conduct(secrets, directory, printer, traces=traces)
-    code = _conclude(directory, records, json and not gate, printer)
-    return _gated(directory, code, json) if gate else code
+        if policy and _adds_blocks(policy, directory, records, time.monotonic() - begun, printer):
+            records = loop.conduct(secrets, directory, printer, traces=traces)
+    code = _conclude(directory, records, json and policy is None, printer)
+    return _gated(directory, code, json, policy) if policy else code
 
 
 @app.command("resume")
@@ -249,7 +262,57 @@ def _conclude(directory: LabDirectory, records: Sequence[Record], json: bool, pr
     return code
 
 
-def _gated(directory: LabDirectory, code: int, json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What becomes of a gate that cannot tell."""
+
+    undecided: str
+    """`fail` or `pass`."""
+    more_s: float = 0.0
+    """Time for further blocks before that."""
+
+
+def _policy(gate: bool, undecided: str) -> Policy | None:
+    """InputError: no policy, or no gate."""
+    if undecided and not gate:
+        raise InputError("--undecided", "says what becomes of a gate, and there is none", "add --gate")
+    if not gate:
+        return None
+    word, colon, time_ = undecided.partition(":")
+    if undecided in ("", "fail", "pass"):
+        return Policy(undecided or "fail")
+    if word == "more" and colon:
+        return Policy("fail", ranges.read("budget", "--undecided more", time_))
+    raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
+
+
+def _adds_blocks(
+    policy: Policy, directory: LabDirectory, records: Sequence[Record], elapsed_s: float, printer: Printer
+) -> bool:
+    """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them."""
+    from ironbench.analyse.gate import Outcome
+    from ironbench.cli import verdict
+    from ironbench.cli.gate import whole
+    from ironbench.experiment import schedule
+    from ironbench.stats.multiplicity import LEAST_BLOCKS
+
+    if not policy.more_s or verdict.interrupted(records):
+        return False
+    judged = whole(directory, policy.undecided)
+    if judged.outcome is not Outcome.CANNOT_TELL or judged.study.missing:
+        return False
+    a_block_s = elapsed_s / directory.lab().method.blocks
+    blocks = int(policy.more_s / a_block_s)
+    if blocks < LEAST_BLOCKS:
+        needed = units.span(LEAST_BLOCKS * a_block_s)
+        printer.say(f"the gate cannot tell, and {LEAST_BLOCKS} blocks more take {needed}: --undecided more allows less")
+        return False
+    printer.say(f"the gate cannot tell: {counted(blocks, 'block')} more, judged by themselves")
+    schedule.more(directory, blocks)
+    return True
+
+
+def _gated(directory: LabDirectory, code: int, json: bool, policy: Policy) -> int:
     """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import shown
@@ -257,7 +320,7 @@ def _gated(directory: LabDirectory, code: int, json: bool) -> int:
 
     if code not in (0, verdict.SUSPECT):
         return code
-    return shown(gate(directory), (), json)
+    return shown(gate(directory, policy.undecided), (), json)
 
 
 @contextmanager

@@ -1,0 +1,55 @@
+"""How often a gate closes on a change that changes nothing, and on one that slows down by 10 %: simulated labs through
+the shipped verdict and the shipped gate. Fixed seeds.
+
+A gate that cannot tell is closed (`--undecided fail`), so that both ways of stopping a harmless change count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from bench.figures import Asked, at_least, at_most, said
+from ironbench.analyse.factors import Contrast
+from ironbench.analyse.gate import Outcome, checked
+from ironbench.analyse.study import Effect
+from ironbench.analyse.verdict import Comparison, finding
+from ironbench.model.lab import Method, Stage
+
+LABS = 2_000
+NOISE, MARGIN = 0.03, 0.05
+BLOCKS = (12, 16, 20)
+
+
+def outcomes(slowdown: float, blocks: int, seed: int, labs: int = LABS) -> Counter[Outcome]:
+    """How the gates of so many labs end, whose new version does 1 / (1 + slowdown) of the work of the old one."""
+    dice = np.random.default_rng(seed)
+    ended: Counter[Outcome] = Counter()
+    for _ in range(labs):
+        old, new = 1000 * np.exp(NOISE * dice.standard_normal((2, blocks)))
+        pairs = [(block, float(new[block]) / (1 + slowdown), float(old[block])) for block in range(blocks)]
+        found = finding(Comparison("throughput", "higher", "new", "old", pairs), Method((Stage(1, blocks),), 1))
+        ended[checked(Effect(found, Contrast("new", "old")), MARGIN).outcome] += 1
+    return ended
+
+
+def main() -> None:
+    print(f"{LABS} simulated labs a figure, noise {NOISE:.0%} from trial to trial, margin {MARGIN:.0%}")
+    for blocks in BLOCKS:
+        same = outcomes(0.0, blocks, 1)
+        of_same: Asked | str = at_most(5.0) if blocks == BLOCKS[0] else ""
+        tell("A against A closed", 100 - _percent(same, Outcome.NOT_SLOWER), blocks, of_same)
+        tell("  of them called slower", _percent(same, Outcome.SLOWER), blocks)
+        slower = outcomes(0.1, blocks, 2)
+        of_slower: Asked | str = at_least(95.0) if blocks == BLOCKS[0] else ""
+        tell("a slowdown of 10 % closed", 100 - _percent(slower, Outcome.NOT_SLOWER), blocks, of_slower)
+        tell("  of them called slower", _percent(slower, Outcome.SLOWER), blocks)
+
+
+def tell(what: str, percent: float, blocks: int, asked: Asked | str = "") -> None:
+    said(f"{what}, {blocks} blocks", round(percent, 2), asked, f"{percent:.2f} %")
+
+
+def _percent(ended: Counter[Outcome], outcome: Outcome) -> float:
+    return 100 * ended[outcome] / ended.total()

@@ -1,0 +1,30 @@
+"""A gate on a change that changes nothing, on this machine: 20 labs of 12 blocks, about 15 minutes.
+
+`IRONBENCH_BENCH_PAIRS=2` tries it with two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bench.figures import at_most, said
+from bench.noise_aa import LAB
+from bench.series import Declaration, asked, found
+from ironbench.analyse.factors import Contrast
+from ironbench.analyse.gate import Outcome, checked
+from ironbench.analyse.study import Effect
+from ironbench.experiment.noise import against_itself
+
+BLOCKS, MARGIN = 12, 0.05
+
+
+def main() -> None:
+    labs = asked("IRONBENCH_BENCH_PAIRS", 20)
+    series = Declaration("gate-aa", LAB, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
+    effects = [Effect(one, Contrast(one.cell, one.baseline)) for one in found(series, labs)]
+    for margin in (MARGIN, 2 * MARGIN):
+        ended = Counter(checked(one, margin).outcome for one in effects)
+        closed = labs - ended[Outcome.NOT_SLOWER]
+        limit = at_most(labs * 0.05, f"≤ 5 % of {labs}") if margin == MARGIN else ""
+        said(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)
+        said("  not slower, slower, cannot tell", ", ".join(str(ended[one]) for one in Outcome))
