@@ -28,7 +28,7 @@ VERBS = {
     "lead": "Say how far B is ahead of A. Compare all work that both did, at each number of clients and at the peaks.",
     "leaderboard": "Rank published results, or your own: never together.",
     "cost": "Find the cheapest system that meets a target. Show what each costs, and what it does for that money.",
-    "serve": "Show results in a browser. Search, compare and note them behind a token.",
+    "serve": "Show labs and results in a browser. Watch a lab while it runs, queue labs, search and compare records.",
     "doctor": "Find what spoils measurements on a machine or in a database. Show the meaning and remedy of "
     "each; exit 3 if one is severe.",
     "cleanup": "Remove what a killed ironbench left. End its servers; delete their files and unfinished records.",

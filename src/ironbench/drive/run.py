@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Follow = Callable[[str, float], None]
 """Called several times a second and at the end: the phase of a trial, and the seconds since its window began."""
+Looks = Sequence[Callable[["Progress"], None]]
+"""Called as often, with all that is known of its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,14 @@ def run(
     load: Load,
     show: Callable[[float, str], None],
     child: Placement | None = None,
-    lines: Lines | None = None,
+    looks: Looks = (),
     follow: Follow = lambda phase, elapsed_s: None,
 ) -> DriveResult:
     """Blocks until the trial is over, here or in a child: the process that a library engine runs in."""
     from ironbench import _core
 
     progress = _core.Progress()
-    with Watched(progress, load, show, lines, follow):
+    with Watched(progress, load, show, looks, follow):
         return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
@@ -190,10 +192,10 @@ class Watched:
         progress: Progress,
         load: Load,
         show: Callable[[float, str], None],
-        lines: Lines | None,
+        looks: Looks,
         follow: Follow,
     ) -> None:
-        self._lines = lines
+        self._looks = looks
         self._follow = follow
         self._progress = progress
         self._load = load
@@ -208,8 +210,8 @@ class Watched:
         self._done.set()
         self._thread.join()
         self._follow(self._progress.phase, self._progress.elapsed_s)
-        if self._lines:
-            self._lines.look(self._progress)
+        for look in self._looks:
+            look(self._progress)
 
     def _watch(self) -> None:
         passed, warmed = deque([(0, 0.0)], maxlen=1 + LOOKS_PER_S), 0
@@ -220,8 +222,8 @@ class Watched:
             note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
             self._show(_fraction(self._load, done - warmed, elapsed), note)
             self._follow(phase, elapsed)
-            if self._lines:
-                self._lines.look(self._progress)
+            for look in self._looks:
+                look(self._progress)
 
 
 def _rate(passed: Sequence[tuple[int, float]]) -> float:

@@ -19,9 +19,10 @@ from ironbench import engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import caches, power
 from ironbench.drive.commands import commands
+from ironbench.drive.live import Live
 from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Crew, Follow, Lines, Tasks, Watched, compiled_plan, run
+from ironbench.drive.run import Crew, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.insight import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError
@@ -61,6 +62,8 @@ class Surroundings:
     chill: preparing.Chill = caches.chill
     crew: Crew | None = None
     """Who drives it; None: this process."""
+    live: Live | None = None
+    """Where it shows itself while it runs."""
 
 
 def drive(
@@ -135,9 +138,10 @@ class _Drive:
             before = workload.before(session, self._options) if has_data else None
             self.inside = self._begun_inside()
             ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)
-            lines = Lines(printer.say, plan.progress_s) if plan.progress_s else None
+            looks = [Lines(printer.say, plan.progress_s).look] if plan.progress_s else []
+            looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
-            window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, lines, around.follow)
+            window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow)
             result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
@@ -215,7 +219,7 @@ class _Drive:
         load: Load,
         sources: Callable[[], Iterable[Source]],
         show: Show,
-        lines: Lines | None = None,
+        looks: Looks = (),
         follow: Follow = lambda phase, elapsed_s: None,
     ) -> Driven:
         """What is measured: the core's drive loop, or the workload's own work."""
@@ -232,12 +236,12 @@ class _Drive:
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
         if self._crew is not None:
             progress = _progress()
-            with Watched(progress, load, show, lines, follow):
+            with Watched(progress, load, show, looks, follow):
                 return self._crew.drive(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
-        return unpacked(run(compiled, load, show, child, lines, follow), self._begun.at)
+        return unpacked(run(compiled, load, show, child, looks, follow), self._begun.at)
 
 
 def _progress() -> Progress:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ironbench import devices, engines, load, workloads
 from ironbench.cluster.crew import Crew
+from ironbench.drive.live import Live
 from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, controlling, freeze, upkeep, watching
 from ironbench.experiment.data import Data
@@ -25,6 +26,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
+from ironbench.process import measuring
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.words import counted
@@ -63,9 +65,11 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     watching.require([plan.system])
     controlling.require([setup], {setup.cell.name: secrets})
     with ExitStack() as stack:
+        stack.enter_context(measuring.shared(printer.say))
         kept = stack.enter_context(upkeep.of_run(plan, printer))
         storage = stack.enter_context(devices.mounted(plan))
         crew = stack.enter_context(Crew(printer))
+        live = stack.enter_context(closing(Live(store.directory, plan.series)))
         bench: Bench
         if plan.choice.data is not None and plan.choice.data.imported:
             freeze.require_rights([setup], {setup.cell.name: secrets})
@@ -73,7 +77,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
             source = snapshot.ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
-            bench = RestoredEach(plan, secrets, source, databases, store, printer, kept, storage, crew)
+            bench = RestoredEach(plan, secrets, source, databases, store, printer, kept, storage, crew, live)
         else:
             session = stack.enter_context(engines.running(plan.system, secrets, plan.most_clients))
             if plan.system.dsn is not None:
@@ -89,7 +93,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 crew.reach(how, session.target(how.protocol, how.io))
             else:
                 crew.close()  # the workers have loaded the data, and have nothing else to do
-            bench = OneEngine(plan, session, loaded, store, printer, kept, storage, crew)
+            bench = OneEngine(plan, session, loaded, store, printer, kept, storage, crew, live)
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
         return records
@@ -148,14 +152,16 @@ def _conducted(
         return before
     secrets = confirm.secrets_of(lab, secrets)
     with (
+        measuring.shared(printer.say),
         upkeep.of_lab(lab, directory.path, printer) as kept,
         Crew(printer) as crew,
         closing(Data(lab, secrets, printer, crew)) as data,
+        closing(Live(directory.path, lab.series)) as live,
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
         if not any(_in_parts(setup) for setup in lab.setups):
             crew.close()  # as in a run
-        each = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew)
+        each = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew, live)
         bench: Bench = each if lab.method.slice_s is None else Turns(each, directory)
         schedule.ready()
         records = measured(schedule, bench, before)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ironbench import devices, engines, observe, workloads
 from ironbench.cluster.crew import Crew
 from ironbench.devices.mounting import NO_DEVICES, Devices
+from ironbench.drive.live import Live
 from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
@@ -45,15 +46,18 @@ def measure(
     printer: Printer,
     storage: Devices = NO_DEVICES,
     crew: Crew | None = None,
+    live: Live | None = None,
 ) -> Record:
     """One trial, from driving it to its record in the store. `storage`: what is emulated under the engine."""
     how = due.trial.cell.load
+    if live is not None:
+        live.begin(due.trial, due.title)
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
     control = controlling.of_trial(session, plan.system, how)
     in_parts = workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options)
     driven_by = crew.of(how) if crew and in_parts else None
-    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=driven_by)
+    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=driven_by, live=live)
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
     try:
@@ -89,6 +93,7 @@ class OneEngine:
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
     crew: Crew | None = None
+    live: Live | None = None
 
     def measure(self, due: Due) -> Record:
         plan, session = self.plan, self.session
@@ -96,7 +101,7 @@ class OneEngine:
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
         due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
-        return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage, self.crew)
+        return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage, self.crew, self.live)
 
     def over(self, record: Record) -> bool:
         """Interrupted, ended by its first error, or not survived by the engine or its devices."""
@@ -118,6 +123,7 @@ class RestoredEach:
     upkeep: Upkeep
     storage: Devices = NO_DEVICES
     crew: Crew | None = None
+    live: Live | None = None
     _over: bool = False
     _begun: bool = False
 
@@ -133,7 +139,7 @@ class RestoredEach:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
             bench = OneEngine(
-                plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage, self.crew
+                plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage, self.crew, self.live
             )
             record = bench.measure(replace(due, notes=due.notes.merge(conditions)))
             self._over = bench.over(record)
@@ -169,6 +175,7 @@ class EngineEach:
     traces: str = ""
     """See `Plan.traces`."""
     crew: Crew | None = None
+    live: Live | None = None
 
     def over(self, record: Record) -> bool:
         return record.status is Status.CUT_SHORT
@@ -176,6 +183,8 @@ class EngineEach:
     def measure(self, due: Due) -> Record:
         """Data back, an engine, caches, measure, record, stop. Whatever prevents the trial makes a failed record."""
         lab, trial, record = self.lab, due.trial, None
+        if self.live is not None:
+            self.live.begin(trial, due.title)
         setup = lab.setup(trial.cell.name)
         plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, traces=self.traces, crash=lab.method.crash)
         plan = replace(plan, tags=lab.tags)
@@ -195,7 +204,9 @@ class EngineEach:
                     prepared = self.data.settled(setup, session, prepared)
                     storage.set_model_timing(on=True)
                     settled = replace(due, notes=prepared)
-                    record = measure(plan, session, loaded, settled, self.store, self.printer, storage, self.crew)
+                    record = measure(
+                        plan, session, loaded, settled, self.store, self.printer, storage, self.crew, self.live
+                    )
             lasting = not setup.system.layout.devices  # an emulated one ends with its trial
             if record.status.comparable and lasting and trial.purpose == "lab":  # others are in no block
                 self.data.kept(setup, trial.block)

@@ -19,7 +19,7 @@ from pathlib import Path
 from ironbench.errors import InputError, UnwrittenError
 
 _UNFINISHED = re.compile(
-    r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml|md)\.\d+\.tmp",
+    r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml|md)\.\d+\.tmp|\..+\.live",
     re.DOTALL,
 )
 _FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise", "notes", "queue")

@@ -78,10 +78,10 @@ def page(title: str, bodies: Iterable[str], charts: Mapping[str, Chart]) -> byte
     return text.encode()
 
 
-def data_of(charts: Mapping[str, Chart]) -> str:
+def data_of(charts: Mapping[str, Chart | dict[str, Any]]) -> str:
     """What `page.js` draws: colours and charts, as elements that no browser runs."""
     themes = {"light": theme.LIGHT, "dark": theme.DARK}
-    specifications = {id: specification(chart) for id, chart in charts.items()}
+    specifications = {id: specification(one) if isinstance(one, Chart) else one for id, one in charts.items()}
     return (
         f'<script type="application/json" id="themes">{_embedded(themes)}</script>\n'
         f'<script type="application/json" id="charts">{_embedded(specifications)}</script>'
@@ -117,7 +117,7 @@ def section(content: Section, prefix: str, charts: dict[str, Chart]) -> str:
     parts = [f'<section id="{prefix}-{content.id}"><h2>{escape(content.title)}</h2>']
     parts += [f'<p class="lead">{escape(text)}</p>' for text in content.paragraphs]
     if content.charts:
-        parts.append(f'<div class="charts">{"".join(_figure(chart, prefix, charts) for chart in content.charts)}</div>')
+        parts.append(f'<div class="charts">{"".join(figure(chart, prefix, charts) for chart in content.charts)}</div>')
     parts += [table_block(name, table) for name, table in content.tables]
     parts += [_text(name, text) for name, text in content.texts]
     return "".join(parts) + "</section>"
@@ -129,7 +129,8 @@ def _text(name: str, text: str) -> str:
     return f"<details{opened}><summary>{escape(name)}</summary><pre>{shown}</pre></details>"
 
 
-def _figure(chart: Chart, prefix: str, charts: dict[str, Chart]) -> str:
+def figure(chart: Chart, prefix: str, charts: dict[str, Chart]) -> str:
+    """It enters `charts` under the id of its place."""
     id = f"{prefix}-chart-{chart.id}"
     charts[id] = chart
     wide = ' class="wide"' if chart.wide else ""

@@ -12,8 +12,8 @@
     return typeof value === "string" && value[0] === "@" ? tokens[value.slice(1)] ?? value : value;
   };
   const formatLocale = { decimal: ".", thousands: "\u202f", grouping: [3], currency: ["", ""] };
-  const draw = (name) => {
-    for (const [id, specification] of Object.entries(specifications)) {
+  const draw = (name, some = specifications) => {
+    for (const [id, specification] of Object.entries(some)) {
       const place = document.getElementById(id);
       const options = { actions: false, renderer: "svg", formatLocale, tooltip: { theme: name } };
       vegaEmbed(place, coloured(specification, themes[name]), options).catch((error) => {
@@ -44,9 +44,11 @@
     });
     place.after(button);
   }
-  const now = () => draw(dark.matches ? "dark" : "light");
-  dark.addEventListener("change", now);
+  const now = (some) => draw(dark.matches ? "dark" : "light", some);
+  // A page that changes while it is open has new charts for places that it has.
+  document.addEventListener("charts", (event) => { Object.assign(specifications, event.detail); now(event.detail); });
+  dark.addEventListener("change", () => now());
   addEventListener("beforeprint", () => draw("light"));
-  addEventListener("afterprint", now);
+  addEventListener("afterprint", () => now());
   now();
 })();

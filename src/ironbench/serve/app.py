@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -11,18 +13,29 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
-from ironbench.errors import FailureError, IronbenchError
+from ironbench.errors import FailureError, InputError, IronbenchError
 from ironbench.printer import Printer
 from ironbench.process import scratch
-from ironbench.serve import archive, archive_page, measured, notes, overview, tools
+from ironbench.serve import archive, archive_page, lab_page, measured, notes, overview, queue_page, running, tools
 from ironbench.serve.answers import Answers
 from ironbench.serve.door import Door
 from ironbench.serve.guard import Application, Guard, TooLargeError
+from ironbench.serve.lab_page import Events
+from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import fill, problem, simple, static
+from ironbench.serve.queue import Queue
 from ironbench.serve.shelf import Shelf, said
+from ironbench.serve.so_far import Known
 
 Page = Callable[[Request], Response]
 
@@ -30,12 +43,15 @@ Page = Callable[[Request], Response]
 class Pages:
     """Answers of one server about one results directory."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
+    def __init__(self, shelf: Shelf, printer: Printer) -> None:
+        self.shelf, self.printer = shelf, printer
         self.answers = Answers()
+        self.known = Known()
+        self.queue = Queue(shelf.results, others=lambda: running.others(shelf))
+        self.events = Events(shelf, self.known, Gauge())
 
     def overview(self, request: Request) -> Response:
-        return overview.overview(self.shelf)
+        return overview.overview(self.shelf, self.queue)
 
     def fragment(self, request: Request) -> Response:
         if request.path_params["name"] == "answers":
@@ -59,7 +75,20 @@ class Pages:
         return measured.label(self.shelf, request.query_params.get("name", ""))
 
     def lab(self, request: Request) -> Response:
-        return measured.lab(self.shelf, request.path_params["lab"])
+        whole = bool(request.query_params.get("report"))
+        return lab_page.lab(self.shelf, request.path_params["lab"], self.known, whole)
+
+    async def lab_events(self, request: Request) -> Response:
+        name = request.path_params["lab"]
+        await run_in_threadpool(self.shelf.lab, name)
+        return StreamingResponse(self.events.of(name), media_type="text/event-stream")
+
+    async def post_stop(self, request: Request) -> Response:
+        name = request.path_params["lab"]
+        await run_in_threadpool(self.shelf.lab, name)
+        if (one := running.experiment(self.shelf, name)) is not None:
+            running.stop(one)
+        return RedirectResponse(f"/lab/{name}", 303)
 
     def compare(self, request: Request) -> Response:
         fields = request.query_params
@@ -128,6 +157,70 @@ class Pages:
             except OSError as error:
                 return PlainTextResponse(f"cannot be kept: {error.strerror}", 507)
 
+    def show_queue(self, request: Request) -> Response:
+        return queue_page.show(self.queue)
+
+    def queue_state(self, request: Request) -> Response:
+        return PlainTextResponse(queue_page.state(self.queue))
+
+    def queue_new(self, request: Request) -> Response:
+        return queue_page.editor(self.queue, request.query_params)
+
+    def queue_entry(self, request: Request) -> Response:
+        return queue_page.entry_page(self.queue, request.path_params["id"])
+
+    async def post_plan(self, request: Request) -> Response:
+        fields = await form(request)
+        shown = await run_in_threadpool(queue_page.plan, fields.get("name", ""), fields.get("text", ""))
+        return HTMLResponse(shown)
+
+    async def post_queue(self, request: Request) -> Response:
+        fields = await form(request)
+        try:
+            await run_in_threadpool(queue_page.put, self.queue, fields)
+        except InputError as error:
+            words = str(error) + (f"\n{error.hint}" if error.hint else "")
+            page = await run_in_threadpool(queue_page.editor, self.queue, fields | {"after": ""}, words)
+            page.status_code = 422
+            return page
+        return RedirectResponse("/queue", 303)
+
+    async def post_queue_change(self, request: Request) -> Response:
+        id, change = request.path_params["id"], request.path_params["change"]
+        changes: dict[str, Callable[[], None]] = {
+            "earlier": lambda: self.queue.move(id, -1),
+            "later": lambda: self.queue.move(id, 1),
+            "cancel": lambda: self.queue.cancel(id),
+            "remove": lambda: self.queue.remove(id),
+        }
+        if change not in changes:
+            raise HTTPException(404)
+        await run_in_threadpool(changes[change])
+        return RedirectResponse("/queue", 303)
+
+    async def post_resume(self, request: Request) -> Response:
+        name, more = request.path_params["lab"], (await form(request)).get("more", "")
+        await run_in_threadpool(self.shelf.lab, name)
+        if more and not (more.isascii() and more.isdigit() and 6 <= int(more[:6]) <= 1000):
+            raise InputError(
+                "blocks more", f"{more[:20]!r} is no number from 6 to 1000", "a verdict needs 6 of its own"
+            )
+        await run_in_threadpool(self.queue.resume, name, int(more or 0))
+        return RedirectResponse("/queue", 303)
+
+    async def work(self) -> None:
+        """The queue, once a second, as long as the server runs."""
+        said = ""
+        while True:
+            try:
+                await run_in_threadpool(self.queue.tick)
+                said = ""
+            except (IronbenchError, OSError) as error:  # a full disk: the labs go on, and so does this
+                if str(error) != said:
+                    said = str(error)
+                    self.printer.say(f"queue: {said}")
+            await asyncio.sleep(1.0)
+
     def routes(self) -> list[Route]:
         shown: dict[str, Page] = {
             "/": self.overview,
@@ -138,6 +231,10 @@ class Pages:
             "/label": self.label,
             "/lab/{lab}": self.lab,
             "/lab/{lab}/record/{id}": self.record,
+            "/queue": self.show_queue,
+            "/queue/state": self.queue_state,
+            "/queue/new": self.queue_new,
+            "/queue/{id}": self.queue_entry,
             "/compare": self.compare,
             "/leaderboard": self.leaderboard,
             "/cost": self.cost,
@@ -145,21 +242,26 @@ class Pages:
             "/export": self.export,
             "/static/{name}": self.static,
         }
+        streamed = {"/lab/{lab}/events": self.lab_events}
         changed: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "/note/{id}": self.post_note,
             "/lab/{lab}/note/{id}": self.post_note,
+            "/lab/{lab}/stop": self.post_stop,
+            "/lab/{lab}/resume": self.post_resume,
+            "/queue": self.post_queue,
+            "/queue/plan": self.post_plan,
+            "/queue/{id}/{change}": self.post_queue_change,
             "/cost": self.post_cost,
             "/import": self.post_import,
         }
-        return [Route(path, make, methods=["GET"]) for path, make in shown.items()] + [
-            Route(path, change, methods=["POST"]) for path, change in changed.items()
-        ]
+        pages = [Route(path, make, methods=["GET"]) for path, make in (*shown.items(), *streamed.items())]
+        return [*pages, *(Route(path, change, methods=["POST"]) for path, change in changed.items())]
 
 
 def application(results: Path, door: Door, printer: Printer) -> Application:
     """What a server runs."""
     shelf = Shelf(results)
-    pages = Pages(shelf)
+    pages = Pages(shelf, printer)
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, IronbenchError)
@@ -181,7 +283,19 @@ def application(results: Path, door: Door, printer: Printer) -> Application:
     async def failed(_: Request, __: Exception) -> Response:
         return problem("This page failed", "The terminal of the server says why.", 500)
 
+    @contextlib.asynccontextmanager
+    async def working(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(pages.work())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            pages.queue.close()
+
     app = Starlette(
+        lifespan=working,
         routes=pages.routes(),
         exception_handlers={
             IronbenchError: refused,

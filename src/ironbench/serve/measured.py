@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import HTMLResponse
 
@@ -14,8 +14,9 @@ from ironbench.record.index import Listed
 from ironbench.report.charts.base import Chart
 from ironbench.serve import notes
 from ironbench.serve.archive import rows_table
-from ironbench.serve.page import head, link, page
+from ironbench.serve.page import button, head, link, page
 from ironbench.serve.shelf import Shelf, is_name
+from ironbench.serve.so_far import SoFar
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -51,14 +52,15 @@ def label(shelf: Shelf, name: str) -> HTMLResponse:
     return _of_runs(shelf, [row.id for row in rows], f"label {name}", "")
 
 
-def lab(shelf: Shelf, name: str) -> HTMLResponse:
-    """The report of a lab as far as it is measured."""
+def lab(shelf: Shelf, name: str, so_far: SoFar) -> HTMLResponse:
+    """The report of a lab as far as it is measured, and how it came about."""
     from ironbench.cli.verdict import study_of
     from ironbench.report.document import report
     from ironbench.report.formats.html import body
 
     directory = shelf.lab(name)
-    charts: dict[str, Chart] = {}
+    charts: dict[str, Chart | dict[str, Any]] = dict(so_far.charts)
+    drawn: dict[str, Chart] = {}
     one = report(study_of(directory))
     bar = (
         f'<p class="lead">{link("/archive", "archive", view="labs")} · {link("/export", "export", pick=f"{name}/")}</p>'
@@ -69,7 +71,15 @@ def lab(shelf: Shelf, name: str) -> HTMLResponse:
         "</form></section>"
     )
     note = notes.form(directory.path, notes.OF_LAB, f"/lab/{name}/note/{notes.OF_LAB}")
-    bodies = [f"<header class='top'>{bar}</header>", body(one, "study", charts), f"<main>{table}{note}</main>"]
+    actions = (
+        f'<div class="actions">{button("Resume", f"/lab/{name}/resume")}<form method="post" '
+        f'action="/lab/{escape(name)}/resume" class="inline"><label>blocks more'
+        '<input type="number" name="more" min="6" max="1000" value="6"></label>'
+        "<button>Add a round</button></form></div>"
+    )
+    how = f'<section>{so_far.parts["needs"]}</section><section id="strip">{so_far.parts["strip"]}{actions}</section>'
+    bodies = [f"<header class='top'>{bar}</header>", body(one, "study", drawn), f"<main>{how}{table}{note}</main>"]
+    charts |= drawn
     return page(one.title, bodies, charts, at="/archive")
 
 

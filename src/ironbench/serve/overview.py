@@ -11,9 +11,11 @@ from starlette.responses import HTMLResponse
 from ironbench import units
 from ironbench.errors import IronbenchError
 from ironbench.report.numbers import moment
+from ironbench.serve import running
 from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows
 from ironbench.serve.page import fill, link, page
+from ironbench.serve.queue import WAITING, Queue
 from ironbench.serve.shelf import Shelf
 from ironbench.words import counted, some
 
@@ -22,15 +24,39 @@ _ABOUT_FULL = 0.05
 """Share of a file system below which its room is a warning."""
 
 
-def overview(shelf: Shelf) -> HTMLResponse:
+def overview(shelf: Shelf, queue: Queue) -> HTMLResponse:
     body = (
-        f'<main><div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
+        f'<main data-reload="/queue/state"><div class="grid">{_running(shelf)}{_waiting(queue)}</div>'
+        f'<div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
         f"{fill('/fragment/answers', 'Reading the latest labs …')}</section></div>"
         f'<div class="grid"><section><h2>This machine</h2>'
         f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section>{_space(shelf.results)}</div>"
         "</main>"
     )
     return page("Overview", [body], at="/")
+
+
+def _running(shelf: Shelf) -> str:
+    rows = []
+    for one in running.experiments(shelf):
+        name = link(f"/lab/{one.lab}", one.lab) if one.lab else escape(f"run {one.series}")
+        at = f'<p class="lead">{escape(one.state.title)}</p>' if one.state and one.state.title else ""
+        rows.append(f'<li><span class="state running">running</span> {name}{at}</li>')
+    shown = f'<ul class="list">{"".join(rows)}</ul>' if rows else "<p>Nothing runs.</p>"
+    return f"<section><h2>Running</h2>{shown}</section>"
+
+
+def _waiting(queue: Queue) -> str:
+    entries = queue.entries()
+    waiting = [one for one in entries if one.state == WAITING]
+    rows = "".join(
+        f"<li>{link(f'/queue/{one.id}', one.name)}"
+        f'<p class="lead">{escape(queue.waits(one, entries) or "begins now")}</p></li>'
+        for one in waiting[:_LATEST]
+    )
+    more = f"<p>{link('/queue', f'{len(waiting) - _LATEST} more')}</p>" if len(waiting) > _LATEST else ""
+    shown = f'<ul class="list">{rows}</ul>{more}' if rows else "<p>Nothing waits.</p>"
+    return f"<section><h2>Waiting</h2>{shown}</section>"
 
 
 def _latest_runs(shelf: Shelf) -> str:

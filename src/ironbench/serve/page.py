@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.responses import HTMLResponse, Response
@@ -15,20 +16,25 @@ from ironbench.report import elements
 from ironbench.report.charts.base import Chart
 from ironbench.words import clean, clean_lines
 
-DOORS = {"/": "Overview", "/archive": "Archive"}
+DOORS = {"/": "Overview", "/queue": "Queue", "/archive": "Archive"}
 """What the navigation names."""
 
 
 def page(
-    title: str, bodies: Iterable[str], charts: Mapping[str, Chart] | None = None, at: str = "", status: int = 200
+    title: str,
+    bodies: Iterable[str],
+    charts: Mapping[str, Chart | dict[str, Any]] | None = None,
+    at: str = "",
+    status: int = 200,
 ) -> HTMLResponse:
-    """`bodies`: HTML. `at`: the door that it belongs to."""
+    """`bodies`: HTML. `charts`: by the id of their places, as they are or as specifications; None: the page never has
+    any. `at`: the door that it belongs to."""
     links = "".join(
         f'<li><a href="{path}"{" aria-current=page" if path == at else ""}>{name}</a></li>'
         for path, name in DOORS.items()
     )
     drawn = charts or {}
-    scripts = [*(["vega.js", "page.js"] if drawn else []), "serve.js"]
+    scripts = [*(["vega.js", "page.js"] if charts is not None else []), "serve.js"]
     tags = "".join(f'<script type="module" src="{_address(name)}"></script>' for name in scripts)
     return HTMLResponse(
         f"""<!doctype html>
@@ -46,7 +52,7 @@ def page(
 <div id="content">
 {"".join(map(clean_lines, bodies))}
 </div>
-{elements.data_of(drawn) if drawn else ""}
+{elements.data_of(drawn) if charts is not None else ""}
 {tags}
 </body>
 </html>

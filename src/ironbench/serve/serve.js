@@ -18,3 +18,81 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
     said.textContent = await answer.text();
   });
 }
+const changing = document.querySelector("[data-reload]");
+if (changing) {
+  let before = null;
+  setInterval(async () => {
+    if (document.hidden) return;
+    const now = await fetch(changing.dataset.reload).then((answer) => answer.text()).catch(() => before);
+    if (before !== null && now !== before) location.reload();
+    before = now;
+  }, 1000);
+}
+const draft = document.querySelector("textarea[data-plan]");
+if (draft) {
+  let waiting, number = 0;
+  const plan = async () => {
+    const mine = ++number;
+    const body = new URLSearchParams({ name: draft.form.elements.name.value, text: draft.value });
+    const answer = await fetch(draft.dataset.plan, { method: "POST", body });
+    const shown = await answer.text();
+    if (mine === number) document.getElementById("plan").innerHTML = shown;
+  };
+  draft.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(plan, 400); });
+  plan();
+}
+document.addEventListener("click", (event) => {
+  const mark = event.target.closest?.("button[data-say]");
+  if (!mark) return;
+  const said = mark.closest("section").querySelector("output.said");
+  const link = Object.assign(document.createElement("a"), { href: mark.dataset.record, textContent: "open its record" });
+  said.replaceChildren(`${mark.dataset.say}. `, link);
+});
+
+const live = document.querySelector("[data-live]");
+if (live) {
+  const place = (name) => live.querySelector(`[data-now="${name}"]`);
+  const set = (name, text) => { const there = place(name); if (there && there.textContent !== text) there.textContent = text; };
+  const short = (value, digits = 3) => (value >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : Number(value.toPrecision(digits)).toString());
+  const time = (seconds) => (seconds == null ? "–" : seconds < 1e-3 ? `${short(seconds * 1e6)} µs` : seconds < 1 ? `${short(seconds * 1e3)} ms` : `${short(seconds)} s`);
+  const bytes = (value) => (value < 1e6 ? `${short(value / 1e3)} kB/s` : `${short(value / 1e6)} MB/s`);
+  const line = (name, values, words) => {
+    const known = values.filter((value) => value != null);
+    const most = Math.max(...known, 0);
+    const from = 120 - values.length;
+    const points = values.map((value, second) => (value == null || !most ? "" : `${from + second},${39 - 37 * value / most}`)).join(" ");
+    live.querySelector(`[data-line="${name}"]`).innerHTML = `<polyline points="${points}"/>`;
+    set(`${name}-range`, known.length ? `0 to ${words(most)}` : "");
+  };
+  const phases = { prepare: "data, engine and caches are made ready", connect: "clients connect", ready: "waits for the others", warmup: "warm-up", run: "measured", drain: "ends", done: "over" };
+  const show = ({ trial, machine }) => {
+    if (trial) {
+      set("title", trial.title || `${trial.cell}, ${trial.purpose} ${trial.block + 1}`);
+      const whole = trial.duration_s, at = trial.elapsed_s;
+      place("progress").value = whole ? Math.min(1, Math.max(0, at / whole)) : 0;
+      set("phase", `${phases[trial.phase] ?? trial.phase}${trial.phase === "run" && whole ? `, ${Math.floor(at)} of ${Math.round(whole)} s` : ""}`);
+      const rates = trial.seconds.map(([width, done]) => (width ? done / width : null));
+      const times = trial.seconds.map(([, , , mean]) => mean);
+      const last = rates.length - 1;
+      set("throughput", last < 0 ? "–" : `${short(rates[last])}/s`);
+      set("response", last < 0 ? "–" : time(times[last]));
+      set("failed", String(trial.failed));
+      line("throughput-line", rates, (value) => `${short(value)}/s`);
+      line("response-line", times, time);
+    }
+    if (machine && "busy" in machine) {
+      const stolen = machine.steal > 0.005 ? `, ${Math.round(100 * machine.steal)} % stolen` : "";
+      set("cpu", `${Math.round(100 * machine.busy)} %${stolen}`);
+      const busy = machine.devices.map((one) => `${one.name}: reads ${bytes(one.read)}, writes ${bytes(one.written)}, ${Math.round(100 * one.busy)} % busy`);
+      set("devices", busy.join("; ") || "idle");
+    }
+  };
+  const source = new EventSource(live.dataset.live);
+  source.addEventListener("state", (event) => show(JSON.parse(event.data)));
+  source.addEventListener("parts", (event) => {
+    const { parts, charts } = JSON.parse(event.data);
+    for (const [id, html] of Object.entries(parts)) { const there = document.getElementById(id); if (there && there.innerHTML !== html) there.innerHTML = html; }
+    document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
+  });
+  source.addEventListener("over", () => { source.close(); location.reload(); });
+}

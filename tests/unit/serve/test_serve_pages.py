@@ -149,7 +149,6 @@ PATHS += [
     "/record/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
     "/static/..%2f..%2fpyproject.toml",
     "/static/app.py",
-    "/series/%2e%2e%2f",
 ]
 PATHS += ["/label?name=../../etc", "/export?pick=../../../etc/", "/export?pick=/etc", "/export", "/lab/x%00y"]
 

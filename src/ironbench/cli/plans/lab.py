@@ -33,10 +33,14 @@ def show(planned: Planned, json: bool) -> None:
 
         Printer().data(msgspec.json.format(msgspec.json.encode(document(planned)), indent=2).decode())
     else:
-        from ironbench.cli.plans import screen
+        Printer().data(text(planned))
 
-        pages = screen.pages if planned.lab.design == SCREEN else _pages
-        Printer().data("\n\n".join(pages(planned)))
+
+def text(planned: Planned) -> str:
+    from ironbench.cli.plans import screen
+
+    pages = screen.pages if planned.lab.design == SCREEN else _pages
+    return "\n\n".join(pages(planned))
 
 
 def document(planned: Planned) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""How the interval of each comparison narrowed, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ironbench.model.finding import Finding
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Table
+from ironbench.report.findings import has_interval, interval, metric_words
+from ironbench.report.findings import ratio as ratio_words
+from ironbench.report.numbers import percent
+
+
+def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
+    """`steps`: name of a comparison → its finding after each block; `looks`: blocks after which the lab looks. None
+    before there is an interval."""
+    rows: list[dict[str, Any]] = [
+        {
+            "comparison": name,
+            "blocks": one.blocks,
+            "ratio": one.ratio,
+            "low": one.low,
+            "high": one.high,
+            "interval": interval(one),
+            "look": one.blocks in looks,
+        }
+        for name, found in steps.items()
+        for one in found
+        if has_interval(one)
+    ]
+    if not rows:
+        return None
+    names = [name for name in steps if any(row["comparison"] == name for row in rows)]
+    first = next(one for found in steps.values() for one in found)
+    last = {row["comparison"]: row for row in rows}
+    return Chart(
+        "narrowing",
+        f"Ratio of {metric_words(first.metric)} with its interval",
+        "; ".join(
+            f"{name}: {ratio_words(row['ratio'])}, {row['interval']} after {row['blocks']} blocks"
+            for name, row in last.items()
+        ),
+        base.specification(_layers(names, first.margin), {"steps": rows}, 220),
+        Table(
+            ("comparison", "blocks", "ratio", "interval"),
+            tuple((row["comparison"], str(row["blocks"]), ratio_words(row["ratio"]), row["interval"]) for row in rows),
+        ),
+        "after each block; a filled point is a look",
+        base.keys(names, "circle"),
+        f"The grey band is what counts as equivalent: within {percent(first.margin)}. Only a look decides.",
+        wide=True,
+    )
+
+
+def _layers(names: list[str], margin: float) -> list[dict[str, Any]]:
+    colour = {"field": "comparison", "type": "nominal", "scale": base.colour(names)["scale"], "legend": None}
+    x = {
+        "field": "blocks",
+        "type": "quantitative",
+        "axis": {"title": "blocks", "tickMinStep": 1, "format": "d"},
+        "scale": {"zero": False, "nice": False},
+    }
+    y = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "nice": False}, "axis": {"title": None}}
+    tooltip = [{"field": name, "type": "nominal"} for name in ("comparison", "blocks", "interval")]
+    rows = {"name": "steps"}
+    band = {"y": {"datum": 1 / (1 + margin)}, "y2": {"datum": 1 + margin}}
+    return [
+        {"mark": {"type": "rect", "color": "@rule", "opacity": 0.25}, "encoding": band, "data": {"values": [{}]}},
+        {"mark": {"type": "rule", "color": "@muted"}, "encoding": {"y": {"datum": 1}}, "data": {"values": [{}]}},
+        {
+            "data": rows,
+            "mark": {"type": "area", "opacity": 0.22, "interpolate": "monotone"},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "data": rows,
+            "mark": {"type": "line", "interpolate": "monotone", "strokeWidth": 2},
+            "encoding": {"x": x, "y": y, "color": colour},
+        },
+        {
+            "data": rows,
+            "mark": {"type": "point", "filled": True, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": colour,
+                "size": {"condition": {"test": "datum.look", "value": 110}, "value": 25},
+                "tooltip": tooltip,
+            },
+        },
+    ]

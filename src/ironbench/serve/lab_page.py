@@ -1,0 +1,127 @@
+"""The page of a lab: live while it is measured, the report when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from html import escape
+from typing import Any
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse
+
+from ironbench.errors import IronbenchError
+from ironbench.serve import measured, notes, running
+from ironbench.serve.machine_now import Gauge
+from ironbench.serve.page import button, head, link, page
+from ironbench.serve.running import Experiment
+from ironbench.serve.shelf import Shelf, said
+from ironbench.serve.so_far import Known, SoFar
+
+_PERIOD_S = 1.0
+_HEARTBEAT_S = 15
+"""An answer that says nothing for longer may be ended by what lies between."""
+
+
+def lab(shelf: Shelf, name: str, known: Known, whole: bool) -> HTMLResponse:
+    """`whole`: the report, although the lab is measured."""
+    so_far = known.of(shelf.lab(name))[1]
+    one = running.experiment(shelf, name)
+    if one is None or whole:
+        return measured.lab(shelf, name, so_far)
+    return live(shelf, name, one, so_far)
+
+
+def live(shelf: Shelf, name: str, one: Experiment, so_far: SoFar) -> HTMLResponse:
+    directory = shelf.lab(name)
+    plan = directory.lab()
+    stop = button("Stop", f"/lab/{name}/stop", confirm="Stop this lab? Its trial ends now; it can be resumed.")
+    top = head(plan.question, f"{name}, measured by process {one.process.pid}")
+    bar = f'<div class="actions">{stop}{link(f"/lab/{name}", "report so far", report="1")}</div>'
+    body = (
+        f'<main data-live="/lab/{escape(name)}/events">{bar}'
+        f'<section id="now" aria-label="Now">{_now()}</section>'
+        f'<section id="answer" aria-live="polite" aria-label="The answer so far">{so_far.parts["answer"]}</section>'
+        f'<section id="needs">{so_far.parts["needs"]}</section>'
+        f'<section id="strip">{so_far.parts["strip"]}</section>'
+        f"{notes.form(directory.path, notes.OF_LAB, f'/lab/{name}/note/{notes.OF_LAB}')}</main>"
+    )
+    return page(plan.question, [top, body], so_far.charts, at="/archive")
+
+
+def _now() -> str:
+    """What the page's script fills each second."""
+    figures = ("throughput", "response", "failed", "cpu", "devices")
+    words = {
+        "throughput": "throughput in the last second",
+        "response": "mean response time in the last second",
+        "failed": "failed so far",
+        "cpu": "CPU of this machine",
+        "devices": "devices of this machine",
+    }
+    cells = "".join(f'<div><dt>{words[name]}</dt><dd data-now="{name}">–</dd></div>' for name in figures)
+    lines = "".join(
+        f'<figure><figcaption>{title} <span data-now="{name}-range"></span></figcaption>'
+        f'<svg class="line" data-line="{name}" viewBox="0 0 120 40" preserveAspectRatio="none" role="img" '
+        f'aria-label="{title}, the last two minutes"></svg></figure>'
+        for name, title in (("throughput-line", "Transactions/s"), ("response-line", "Mean response time"))
+    )
+    return (
+        '<p class="lead"><strong data-now="title">Waiting for the first trial …</strong></p>'
+        '<progress data-now="progress" max="1" value="0" aria-label="This trial"></progress>'
+        ' <span data-now="phase"></span>'
+        f'<dl class="now">{cells}</dl><div class="charts">{lines}</div><div id="trial"></div>'
+    )
+
+
+class Events:
+    """What open pages are told. However many there are, files are read once a second, and only while there are any."""
+
+    def __init__(self, shelf: Shelf, known: Known, gauge: Gauge) -> None:
+        self._shelf, self._known, self._gauge = shelf, known, gauge
+        self._states: dict[str, tuple[float, dict[str, Any] | None]] = {}
+
+    async def of(self, name: str) -> AsyncIterator[bytes]:
+        """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
+        seen: tuple[int, int] | None = None
+        last_sent, last_state = 0.0, b""
+        while True:
+            state = self._state(name)
+            if state is None:
+                yield _event("over", {})
+                return
+            directory = self._shelf.lab(name)
+            try:
+                changed, so_far = await run_in_threadpool(self._known.of, directory)
+            except IronbenchError as error:
+                changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(said(error, self._shelf.results))}</p>"})
+            if changed != seen:
+                seen = changed
+                yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})
+            sent = _event("state", state)
+            now_s = time.monotonic()
+            if sent != last_state or now_s - last_sent > _HEARTBEAT_S:
+                last_state, last_sent = sent, now_s
+                yield sent
+            await asyncio.sleep(_PERIOD_S)
+
+    def _state(self, name: str) -> dict[str, Any] | None:
+        """None: the lab is not measured any more."""
+        now_s = time.monotonic()
+        at_s, state = self._states.get(name, (-_PERIOD_S, None))
+        if now_s - at_s >= 0.9 * _PERIOD_S:
+            one = running.experiment(self._shelf, name)
+            state = None if one is None else {"trial": shown(one), "machine": self._gauge.now()}
+            self._states[name] = now_s, state
+        return state
+
+
+def shown(one: Experiment) -> dict[str, Any] | None:
+    """The state of its trial as pages take it."""
+    return None if one.state is None else msgspec.to_builtins(one.state)
+
+
+def _event(name: str, content: dict[str, Any]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(content))

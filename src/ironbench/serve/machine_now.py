@@ -1,0 +1,72 @@
+"""CPU and devices of this machine, second by second, for pages that are open; without them nothing is read."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.machine.tree import Tree
+
+_SECTOR = 512
+"""Bytes, whatever the device has (Documentation/admin-guide/iostats.rst)."""
+_OURS = ("loop", "ram", "dm-", "zram", "sr")
+"""Beginnings of names of devices that lie on others, or on none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    at_s: float
+    cpu: tuple[int, ...]
+    devices: dict[str, tuple[int, int, int]]
+    """Name → sectors read and written, milliseconds busy."""
+
+
+class Gauge:
+    """Differences between two readings."""
+
+    def __init__(self, tree: Tree | None = None) -> None:
+        self._tree = tree or Tree()
+        self._last: _Reading | None = None
+        self._shown: dict[str, Any] = {}
+
+    def now(self, now_s: float | None = None) -> dict[str, Any]:
+        """`busy`: share of all cores; `steal`; `devices`: name, bytes read and written per second, share of the time
+        busy. Empty at first. Asked twice within a second it answers the same: many pages cost what one does."""
+        at_s = time.monotonic() if now_s is None else now_s
+        if self._last is not None and at_s - self._last.at_s < 0.9:
+            return self._shown
+        after = self._reading(at_s)
+        before, self._last = self._last, after
+        self._shown = _between(before, after) if before is not None else {}
+        return self._shown
+
+    def _reading(self, at_s: float) -> _Reading:
+        first = (self._tree.read("/proc/stat") or "").partition("\n")[0].split()[1:9]
+        devices = {}
+        for line in (self._tree.read("/proc/diskstats") or "").splitlines():
+            words = line.split()
+            if len(words) > 12 and not words[2].startswith(_OURS):
+                devices[words[2]] = int(words[5]), int(words[9]), int(words[12])
+        return _Reading(at_s, tuple(map(int, first)), devices)
+
+
+def _between(before: _Reading, after: _Reading) -> dict[str, Any]:
+    span_s = after.at_s - before.at_s
+    ticks = [b - a for a, b in zip(before.cpu, after.cpu, strict=False)]
+    total = sum(ticks) or 1
+    moved = []
+    for name, (read, written, busy_ms) in after.devices.items():
+        was = before.devices.get(name, (read, written, busy_ms))
+        rate = [(now - then) / span_s for now, then in zip((read, written, busy_ms), was, strict=True)]
+        if any(rate):
+            share = min(1.0, rate[2] / 1000)
+            moved.append({"name": name, "read": rate[0] * _SECTOR, "written": rate[1] * _SECTOR, "busy": share})
+    # A partition moves what its disk moves: the disk comes first in the file and is shown alone.
+    whole = [one for one in moved if not any(_is_part(str(one["name"]), other) for other in after.devices)]
+    idle = sum(ticks[3:5])
+    return {"busy": 1 - idle / total, "steal": ticks[7] / total if len(ticks) > 7 else 0.0, "devices": whole}
+
+
+def _is_part(name: str, disk: str) -> bool:
+    return name != disk and name.startswith(disk) and name[len(disk) :].lstrip("p").isdigit()

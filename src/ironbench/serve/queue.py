@@ -1,0 +1,343 @@
+"""Labs that wait for their turn, as files: `queue/ID.json` and `queue/ID/NAME.toml` of a results directory.
+
+A server decides once a second which is next. It may be killed at any moment: a lab that it began goes on by itself, and
+the next server finds it by its process and, when it is over, by its exit status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from ironbench.errors import FailureError, InputError, IronbenchError
+from ironbench.process import measuring
+from ironbench.process.detached import Detached, status_of
+from ironbench.process.processes import ProcessId
+from ironbench.record import durable
+from ironbench.record.labs import PLAN
+from ironbench.serve.shelf import is_name
+
+WAITING, RUNNING, DONE, FAILED, STOPPED, CANCELLED = "waiting", "running", "done", "failed", "stopped", "cancelled"
+ENDED = (DONE, FAILED, STOPPED, CANCELLED)
+MOST_TRIES = 3
+"""How often a lab whose process was killed is begun or resumed."""
+_INTERRUPTED = 130
+_REFUTED = 4
+_SUSPECT = 3
+_KEPT = 200
+"""Ended entries that stay."""
+_LOG_BYTES = 64 << 10
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One lab in the queue."""
+
+    id: str
+    name: str
+    """Of its lab file, without suffix."""
+    made_at: float
+    """Seconds since the epoch, as all times here."""
+    order: float
+    """The smallest goes first."""
+    lab: str
+    """Name of the lab's directory, once it has begun."""
+    resumes: bool = False
+    """It goes on with a lab that is there."""
+    more: int = 0
+    """Blocks that are added to it."""
+    not_before: float = 0.0
+    after: str = ""
+    """Id of the entry that must have ended."""
+    nightly: str = ""
+    """`22:00`, in the server's time zone: it is put in again for the next night when it begins."""
+    state: str = WAITING
+    why: str = ""
+    """Why it ended as it did."""
+    pid: int = 0
+    born: str = ""
+    """Of its process."""
+    begun_at: float = 0.0
+    ended_at: float = 0.0
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants to be queued."""
+
+    name: str
+    text: str
+    not_before: float = 0.0
+    after: str = ""
+    nightly: str = ""
+
+
+Begin = Callable[[Entry, int], ProcessId]
+"""Begins an entry's lab, which holds the lock of that descriptor."""
+
+
+class Queue:
+    """Of one results directory. Several servers may change it; one decides what begins."""
+
+    def __init__(
+        self,
+        results: Path,
+        now: Callable[[], float] = time.time,
+        begin: Begin | None = None,
+        others: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`others`: what is measured here besides the queue, in words; empty: nothing."""
+        self.results, self.folder = results, results / "queue"
+        self._now, self._begin, self._others = now, begin or self._started, others
+        self._held = contextlib.ExitStack()
+        self._decides = False
+        self._began: list[Detached] = []
+        self._changing = threading.RLock()
+
+    def entries(self) -> list[Entry]:
+        """In their order; what cannot be read is not in it."""
+        found = []
+        with contextlib.suppress(OSError):
+            for path in self.folder.glob("*.json"):
+                with contextlib.suppress(OSError, msgspec.DecodeError):
+                    found.append(msgspec.json.decode(path.read_bytes(), type=Entry))
+        return sorted(found, key=lambda one: (one.order, one.made_at, one.id))
+
+    def entry(self, id: str) -> Entry:
+        """InputError."""
+        for one in self.entries():
+            if one.id == id:
+                return one
+        raise InputError(f"queue entry {id}", "is not there", "see the queue")
+
+    def put(self, wish: Wish) -> Entry:
+        """InputError, UnwrittenError."""
+        if not is_name(wish.name) or not wish.name.replace("-", "").replace("_", "").isalnum():
+            raise InputError(f"name {wish.name!r}", "is no name of a lab file", "use letters, digits, - and _")
+        if wish.nightly:
+            next_at(wish.nightly, self._now())
+        if wish.after:
+            self.entry(wish.after)
+        with self._changing:
+            id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+            not_before = wish.not_before or (next_at(wish.nightly, self._now()) if wish.nightly else 0.0)
+            entry = Entry(
+                id, wish.name, self._now(), self._last() + 1, f"{wish.name}-{id}", False, 0, not_before, wish.after,
+                wish.nightly,
+            )  # fmt: skip
+            durable.write_whole(self.file(entry), wish.text.encode())
+            self._keep(entry)
+        return entry
+
+    def resume(self, lab: str, more: int = 0) -> Entry:
+        """Goes on with a lab, or adds a round of `more` blocks."""
+        with self._changing:
+            for one in self.entries():
+                if one.lab == lab and one.state in (WAITING, RUNNING):
+                    raise InputError(f"lab {lab}", f"is {one.state} in the queue already", "wait for it, or cancel it")
+            id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+            entry = Entry(id, lab, self._now(), self._last() + 1, lab, True, more)
+            self._keep(entry)
+        return entry
+
+    def text(self, entry: Entry) -> str:
+        path = self.results / "labs" / entry.lab / "lab.toml" if entry.resumes else self.file(entry)
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def log(self, entry: Entry) -> str:
+        """The end of what it said."""
+        try:
+            with self._log(entry).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
+                return file.read().decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def cancel(self, id: str) -> None:
+        with self._changing:
+            entry = self.entry(id)
+            if entry.state == WAITING:
+                self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
+
+    def remove(self, id: str) -> None:
+        """Of an ended one; its records stay."""
+        with self._changing:
+            entry = self.entry(id)
+            if entry.state in ENDED:
+                self._forget(entry)
+
+    def move(self, id: str, by: int) -> None:
+        """Among those that wait, before or after its neighbour."""
+        with self._changing:
+            waiting = [one for one in self.entries() if one.state == WAITING]
+            place = next((number for number, one in enumerate(waiting) if one.id == id), None)
+            if place is None or not 0 <= place + by < len(waiting):
+                return
+            one, other = waiting[place], waiting[place + by]
+            orders = sorted((one.order, other.order)) if one.order != other.order else [one.order, one.order + 0.5]
+            first, second = (other, one) if by > 0 else (one, other)
+            self._keep(replace(first, order=orders[0]))
+            self._keep(replace(second, order=orders[1]))
+
+    def decides(self) -> bool:
+        """Whether this server is the one that begins labs; it becomes so when no other is."""
+        if not self._decides:
+            with contextlib.suppress(IronbenchError, OSError):
+                self._held.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
+                self._decides = True
+        return self._decides
+
+    def close(self) -> None:
+        self._held.close()
+        self._decides = False
+
+    def tick(self) -> None:
+        """Notes what has ended, and begins what is due. To be called once a second. UnwrittenError."""
+        for began in self._began:
+            began.reap()
+        with self._changing:
+            if not self.folder.is_dir() or not self.decides():
+                return
+            for one in self.entries():
+                if one.state == RUNNING and not ProcessId(one.pid, one.born).alive():
+                    self._keep(self._ended(one))
+            entries = self.entries()
+            due = next((one for one in entries if one.state == WAITING and not self.waits(one, entries)), None)
+            if due is not None and (lock := measuring.alone()) is not None:
+                try:
+                    self._launch(due, lock)
+                finally:
+                    os.close(lock)
+            for old in sorted((one for one in entries if one.state in ENDED), key=lambda one: -one.ended_at)[_KEPT:]:
+                self._forget(old)
+
+    def waits(self, entry: Entry, entries: Sequence[Entry]) -> str:
+        """Why it does not begin now; empty: it is due."""
+        now = self._now()
+        if entry.not_before > now:
+            return f"it begins at {moment(entry.not_before)}"
+        earlier = next((one for one in entries if one.id == entry.after), None)
+        if earlier is not None and earlier.state not in ENDED:
+            return f"it comes after {earlier.name} ({earlier.id})"
+        if running := next((one for one in entries if one.state == RUNNING), None):
+            return f"{running.lab} is measured: one lab at a time"
+        if others := self._others():
+            return others
+        before = [one for one in entries if one.state == WAITING and one.order < entry.order]
+        if first := next(
+            (one for one in before if one.not_before <= now and not self._is_after_open(one, entries)), None
+        ):
+            return f"{first.name} ({first.id}) is before it"
+        return ""
+
+    def file(self, entry: Entry) -> Path:
+        return self.folder / entry.id / f"{entry.name}.toml"
+
+    def _is_after_open(self, entry: Entry, entries: Sequence[Entry]) -> bool:
+        return any(one.id == entry.after and one.state not in ENDED for one in entries)
+
+    def _launch(self, entry: Entry, lock: int) -> None:
+        if entry.nightly and not entry.tries:
+            wish = Wish(entry.name, self.text(entry), next_at(entry.nightly, self._now()), "", entry.nightly)
+            self.put(wish)
+        entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="")
+        # Noted first: killed between the two, the next server finds an entry without a process, and begins it anew.
+        self._keep(entry)
+        try:
+            process = self._begin(entry, lock)
+        except IronbenchError as error:
+            self._keep(replace(entry, state=FAILED, why=error.cause, ended_at=self._now()))
+            return
+        self._keep(replace(entry, pid=process.pid, born=process.born))
+
+    def _started(self, entry: Entry, lock: int) -> ProcessId:
+        directory = self.results.absolute() / "labs" / entry.lab
+        if (directory / PLAN).is_file():
+            verb = ["resume", str(directory), *(["--more", str(entry.more)] if entry.more and entry.tries == 1 else [])]
+        elif entry.resumes:
+            raise FailureError(entry.lab, "the lab is not there any more")
+        else:
+            verb = ["run", str(self.file(entry)), "--results", str(directory)]
+        (self.folder / entry.id).mkdir(exist_ok=True)
+        self._status(entry).unlink(missing_ok=True)
+        environment = {"IRONBENCH_RESULTS": str(self.results.absolute()), measuring.QUEUED: "1"}
+        words = [sys.executable, "-m", "ironbench.start", "lab", *verb]
+        began = Detached(words, self._log(entry), self._status(entry), environment, [lock])
+        self._began.append(began)
+        return began.process
+
+    def _ended(self, entry: Entry) -> Entry:
+        now, status = self._now(), status_of(self._status(entry))
+        if status is None or status < 0 or (status > 128 and status != _INTERRUPTED):
+            if entry.tries < MOST_TRIES:
+                return replace(entry, state=WAITING, why="its process was killed; it goes on", pid=0, born="")
+            return replace(entry, state=FAILED, why=f"its process was killed {MOST_TRIES} times", ended_at=now)
+        if status == _INTERRUPTED:
+            return replace(entry, state=STOPPED, why="it was stopped and can be resumed", ended_at=now)
+        if status in (0, _SUSPECT, _REFUTED):
+            why = {_SUSPECT: "some trials are suspect", _REFUTED: "an expectation was refuted"}.get(status, "")
+            return replace(entry, state=DONE, why=why, ended_at=now)
+        return replace(entry, state=FAILED, why=_last_error(self.log(entry)) or f"exit code {status}", ended_at=now)
+
+    def _last(self) -> float:
+        return max((one.order for one in self.entries()), default=0.0)
+
+    def _keep(self, entry: Entry) -> None:
+        durable.write_whole(self.folder / f"{entry.id}.json", msgspec.json.encode(entry))
+
+    def _forget(self, entry: Entry) -> None:
+        import shutil
+
+        (self.folder / f"{entry.id}.json").unlink(missing_ok=True)
+        shutil.rmtree(self.folder / entry.id, ignore_errors=True)
+
+    def _log(self, entry: Entry) -> Path:
+        return self.folder / entry.id / "log"
+
+    def _status(self, entry: Entry) -> Path:
+        return self.folder / entry.id / "status"
+
+
+def next_at(clock: str, now: float) -> float:
+    """The next time that clocks here show `22:00`, later than now. InputError."""
+    try:
+        hour, minute = (int(part) for part in clock.split(":"))
+        at = datetime.fromtimestamp(now).replace(hour=hour, minute=minute, second=0, microsecond=0)
+    except ValueError:
+        raise InputError(f"nightly {clock}", "is no time of day", "write it as 22:00") from None
+    return (at if at.timestamp() > now else at + timedelta(days=1)).timestamp()
+
+
+def at_time(text: str) -> float:
+    """Of a form's `2026-11-25T22:00`, in the server's time zone; 0 where it is empty. InputError."""
+    if not text:
+        return 0.0
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise InputError(f"time {text[:40]!r}", "is no time", "write it as 2026-11-25T22:00") from None
+
+
+def moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M}"
+
+
+def _last_error(log: str) -> str:
+    """The last error that it said, with what helps."""
+    lines = log.splitlines()
+    places = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    return " ".join(line.strip() for line in lines[places[-1] :][:12]).removeprefix("error: ")[:600] if places else ""

@@ -1,0 +1,81 @@
+"""Who measures under a results directory now: whoever holds the lock of a lab or of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.drive import live
+from ironbench.drive.live import State
+from ironbench.process import processes
+from ironbench.process.processes import ProcessId
+from ironbench.serve.shelf import Shelf
+
+_LOCKS = Path("/proc/locks")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One that is being measured."""
+
+    lab: str
+    """Name of the lab's directory; empty: a run."""
+    series: str
+    process: ProcessId
+    state: State | None
+    """None: no trial has begun."""
+
+
+def experiments(shelf: Shelf) -> list[Experiment]:
+    """Labs, then runs. What another container measures is not seen."""
+    found = []
+    for name in shelf.labs():
+        if (one := experiment(shelf, name)) is not None:
+            found.append(one)
+    with contextlib.suppress(OSError):
+        for entry in sorted(os.scandir(shelf.results), key=lambda entry: entry.name):
+            if entry.name.startswith(".") and entry.name.endswith(".lock"):
+                series = entry.name.removesuffix(".lock")[1:]
+                if (process := holder(Path(entry.path))) is not None:
+                    state = live.read(live.place(shelf.results, series))
+                    found.append(Experiment("", series, process, state))
+    return found
+
+
+def experiment(shelf: Shelf, name: str) -> Experiment | None:
+    """Of a lab by the name of its directory; None: nobody measures it."""
+    directory = shelf.results / "labs" / name
+    if (process := holder(directory / "lock")) is None:
+        return None
+    # One lab, one series: whichever state is there is its own.
+    states = [state for path in directory.glob(".*.live") if (state := live.read(path)) and state.pid == process.pid]
+    return Experiment(name, "", process, states[0] if states else None)
+
+
+def others(shelf: Shelf) -> str:
+    """What is measured here, in words; empty: nothing."""
+    found = [one.lab or f"run {one.series}" for one in experiments(shelf)]
+    return f"{' and '.join(found)} is measured, begun in a terminal" if found else ""
+
+
+def holder(lock: Path) -> ProcessId | None:
+    """The process that holds a lock file (`durable.held`): asked of the kernel, for trying it would lock it."""
+    try:
+        with lock.open("rb") as file:
+            written, inode = file.read(32).decode(errors="replace").strip(), os.fstat(file.fileno()).st_ino
+        held = _LOCKS.read_text()
+    except OSError:
+        return None
+    for line in held.splitlines():
+        words = line.split()
+        if len(words) >= 6 and words[1] == "FLOCK" and words[4] == written and words[5].endswith(f":{inode}"):
+            return processes.identify(int(written))
+    return None
+
+
+def stop(one: Experiment) -> bool:
+    """As Ctrl-C: its trial ends within a second, what was begun is undone, and it can be resumed. False: it is over."""
+    return one.process.signal(signal.SIGINT)

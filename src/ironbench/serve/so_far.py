@@ -1,0 +1,176 @@
+"""A lab as far as it is measured: its answer, what each comparison still needs, its blocks and trials."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import accumulate
+from typing import Any
+
+from ironbench.errors import FailureError
+from ironbench.model.lab import Lab
+from ironbench.model.record import Record, Status
+from ironbench.record.labs import LabDirectory
+from ironbench.serve.answers import changes
+from ironbench.words import counted
+
+CHART = "so-far-narrowing"
+_MOST_COMPARISONS = 4
+_MOST_STEPS = 40
+"""Blocks of which the chart shows the last ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """Parts of a page: id → HTML, and the chart."""
+
+    parts: dict[str, str]
+    charts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Known:
+    """What was made of a lab, until the lab has changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[tuple[int, int], SoFar]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, directory: LabDirectory) -> tuple[tuple[int, int], SoFar]:
+        """With its state, so that a page knows whether it has it. InputError, FailureError."""
+        name, state = directory.path.name, changes(directory)
+        with self._lock:
+            known = self._kept.get(name)
+            if known is None or known[0] != state:
+                known = self._kept[name] = state, _made(directory)
+            return known
+
+
+def _made(directory: LabDirectory) -> SoFar:
+    from ironbench.cli.verdict import study_of
+    from ironbench.report import elements
+    from ironbench.report.answer import answer
+    from ironbench.report.document import cautions
+
+    lab, records = directory.lab(), directory.records()
+    measured = [record for record in records if record.purpose == "lab"]
+    strip = _strip(directory.path.name, lab, measured)
+    if not any(record.status.comparable for record in measured):
+        words = "No trial of a block has ended yet." if not records else "No block can be compared yet."
+        return SoFar({"answer": f'<p class="lead">{words}</p>', "needs": "", "strip": strip, "trial": _waits(records)})
+    try:
+        study = study_of(directory)
+    except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
+        raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
+    charts: dict[str, Any] = {}
+    parts = {
+        "answer": elements.answer(answer(study)),
+        "needs": _needs(study) + _chart(lab, measured, charts),
+        "strip": strip + elements.cautions(cautions(study)),
+        "trial": _waits(records),
+    }
+    return SoFar(parts, {id: elements.specification(chart) for id, chart in charts.items()})
+
+
+def _needs(study: Any) -> str:
+    from ironbench.report import elements
+    from ironbench.report.charts.base import Table
+    from ironbench.report.findings import interval, ratio, verdict
+
+    rows = tuple(
+        (
+            effect.contrast.name,
+            str(effect.finding.blocks),
+            ratio(effect.finding.ratio),
+            interval(effect.finding),
+            verdict(effect.finding),
+            effect.finding.advice or "nothing: it is decided",
+        )
+        for effect in study.effects
+        if effect.finding.ratios
+    )
+    if not rows:
+        return ""
+    table = elements.table(Table(("comparison", "blocks", "ratio", "interval", "so far", "still needs"), rows))
+    return f"<h2>Comparisons</h2>{table}"
+
+
+def _chart(lab: Lab, records: Sequence[Record], charts: dict[str, Any]) -> str:
+    """Intervals after each block; the chart enters `charts`."""
+    from ironbench.analyse.findings import declared, findings
+    from ironbench.report import elements
+    from ironbench.report.charts.narrowing import narrowing
+
+    stages = list(accumulate(stage.blocks for stage in lab.method.stages))
+    last = max(record.block for record in records)
+    wanted = [(cell, baseline) for cell, baseline, _ in declared(lab)][:_MOST_COMPARISONS]
+    steps: dict[str, list[Any]] = {f"{cell} over {baseline}": [] for cell, baseline in wanted}
+    for block in range(max(0, last - _MOST_STEPS), last + 1):
+        stage = next((number for number, end in enumerate(stages, 1) if block < end), len(stages))
+        seen = [record for record in records if record.block <= block]
+        for one in findings(seen, lab, stage, others=()):
+            name = f"{one.cell} over {one.baseline}"
+            known = steps.get(name)
+            if known is not None and one.ratios and (not known or one.blocks > known[-1].blocks):
+                known.append(one)
+    chart = narrowing({name: found for name, found in steps.items() if found}, stages)
+    if chart is None:
+        return ""
+    figure: dict[str, Any] = {}
+    shown = elements.figure(chart, "so-far", figure)
+    charts |= figure
+    return f'<div class="charts">{shown}</div>'
+
+
+def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
+    """A row for each cell, a mark for each trial: what it came to, and why."""
+    places: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        places.setdefault((record.cell.name, record.block), []).append(record)
+    blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
+    cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))
+    planned = {(trial.cell.name, trial.block) for trial in lab.trials}
+    rows = []
+    for cell in cells:
+        marks = [_mark(name, cell, block, places.get((cell, block), []), (cell, block) in planned) for block in blocks]
+        rows.append(f'<tr><th scope="row">{escape(cell)}</th><td>{"".join(marks)}</td></tr>')
+    done = sum(any(one.status.comparable for one in found) for found in places.values())
+    head = f"<h2>Blocks and trials</h2><p class=lead>{escape(counted(done, 'trial'))} of {len(planned)} measured. "
+    head += "Choose one to see what it came to.</p>"
+    return f'{head}<table class="strip"><tbody>{"".join(rows)}</tbody></table><output class="said"></output>'
+
+
+_SIGNS = {"ok": "●", "suspect": "◐", "voided": "✕", "failed": "✕", "cut-short": "◌"}
+
+
+def _mark(name: str, cell: str, block: int, found: Sequence[Record], planned: bool) -> str:
+    where = f"{cell}, block {block + 1}"
+    if not found:
+        return f'<span class="trial" title="{escape(where)}: to come">·</span>' if planned else ""
+    last = next((one for one in found if one.status.comparable), found[-1])
+    throughput = last.metrics.get("throughput")
+    rate = f", {throughput:.4g}/s" if throughput is not None and last.status.comparable else ""
+    again = f" (attempt {last.attempt})" if last.attempt > 1 else ""
+    why = f": {last.cause}" if last.cause else ""
+    words = f"{where}{again}: {last.status.value}{rate}{why}"
+    return (
+        f'<button type="button" class="trial {last.status.value}" aria-label="{escape(words)}" '
+        f'data-say="{escape(words)}" data-record="/lab/{escape(name)}/record/{escape(last.id)}">'
+        f"{_SIGNS[last.status.value]}</button>"
+    )
+
+
+def _waits(records: Sequence[Record]) -> str:
+    """Where the time of the last trial's transactions went: known once it is over."""
+    last = next((one for one in reversed(records) if one.status is not Status.CUT_SHORT), None)
+    shares = {
+        name.partition("=")[2].rstrip("}"): value
+        for name, value in (last.metrics if last else {}).items()
+        if name.startswith("wait_share{event=")
+    }
+    if not shares or last is None:
+        return ""
+    most = sorted(shares.items(), key=lambda one: -one[1])[:5]
+    words = ", ".join(f"{event} {share:.0%}" for event, share in most)
+    return f"<p>Waits of the last trial ({escape(last.cell.name)}): {escape(words)}</p>"

@@ -1,0 +1,195 @@
+"""A lab that is measured shows its trial each second, its answer after each record, its report at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from served import LAB, begun, browser
+
+from ironbench.drive.live import PREPARING, Live, place, read
+from ironbench.machine.tree import Tree
+from ironbench.model.system import Cell, Load, Trial
+from ironbench.record import durable
+from ironbench.serve import running
+from ironbench.serve.lab_page import Events
+from ironbench.serve.machine_now import Gauge
+from ironbench.serve.shelf import Shelf
+from ironbench.serve.so_far import CHART, Known
+
+TRIAL = Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1)
+
+
+class Progress:
+    """Stands for the core's."""
+
+    phase, elapsed_s, transactions, errors = "run", 2.5, 900, 3
+
+    def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
+        return [(1.0, 400, 1, 0.002, 0.001), (1.0, 0, 2, float("nan"), float("nan"))][after:]
+
+
+def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path) -> None:
+    live, file = Live(tmp_path, "series"), place(tmp_path, "series")
+    live.begin(TRIAL, "trial 2 of 20, 10 min left: log=disk, block 2")
+    state = read(file)
+    assert state is not None and (state.phase, state.cell, state.block) == (PREPARING, "log=disk", 1)
+    live.look(Progress())  # type: ignore[arg-type]
+    state = read(file)
+    assert state is not None and state.phase == "run" and state.failed == 3
+    assert state.seconds == ((1.0, 400, 1, 0.002, 0.001), (1.0, 0, 2, None, None))
+    live.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_at_most_one_state_a_second_is_written(tmp_path: Path) -> None:
+    live = Live(tmp_path, "series")
+    live.begin(TRIAL, "")
+    live.look(Progress())  # type: ignore[arg-type]
+    before = place(tmp_path, "series").stat().st_mtime_ns
+    for _ in range(50):
+        live.look(Progress())  # type: ignore[arg-type]
+    assert place(tmp_path, "series").stat().st_mtime_ns == before
+    live.close()
+
+
+def test_a_place_that_cannot_be_written_shows_nothing_and_ends_nothing(tmp_path: Path) -> None:
+    live = Live(tmp_path / "nowhere", "series")
+    live.begin(TRIAL, "")
+    live.look(Progress())  # type: ignore[arg-type]
+    live.close()
+    assert read(place(tmp_path / "nowhere", "series")) is None
+
+
+def test_half_a_state_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".x.live").write_bytes(b'{"pid": 1, "at"')
+    assert read(tmp_path / ".x.live") is None
+
+
+def test_what_a_killed_process_left_is_removed_with_the_rest(tmp_path: Path) -> None:
+    (tmp_path / ".x.live").write_bytes(b"{}")
+    assert durable.remove_abandoned(tmp_path) == [tmp_path / ".x.live"]
+    live = Live(tmp_path, "x")
+    live.begin(TRIAL, "")
+    assert durable.remove_abandoned(tmp_path) == []
+    live.close()
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from ironbench.drive.live import Live
+from ironbench.model.system import Cell, Load, Trial
+from ironbench.record.labs import LabDirectory
+directory = LabDirectory(Path(sys.argv[1]))
+with directory.locked():
+    live = Live(directory.path, "s")
+    live.begin(Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1), "trial 2 of 20")
+    print("holds", flush=True)
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        live.close()
+"""
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that measures the lab, of which half is done."""
+    begun(tmp_path, share=0.5)
+    command = [sys.executable, "-c", HOLDS, str(tmp_path / "labs" / LAB)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "holds\n"
+        yield process
+        process.kill()
+
+
+def test_a_lab_begun_in_a_terminal_is_live_until_it_ends_and_a_report_then(
+    tmp_path: Path, measured: subprocess.Popen[str]
+) -> None:
+    client = browser(tmp_path)
+    page = client.get(f"/lab/{LAB}").text
+    assert f'data-live="/lab/{LAB}/events"' in page and f"measured by process {measured.pid}" in page
+    assert "How to reproduce" not in page
+    assert "How to reproduce" in client.get(f"/lab/{LAB}?report=1").text
+    assert "running" in client.get("/").text
+    client.post(f"/lab/{LAB}/stop")
+    measured.wait(20)
+    assert "How to reproduce" in client.get(f"/lab/{LAB}").text
+
+
+def test_pages_are_told_of_the_trial_the_answer_and_the_end(tmp_path: Path, measured: subprocess.Popen[str]) -> None:
+    shelf = Shelf(tmp_path)
+    events = Events(shelf, Known(), Gauge())
+
+    async def told() -> list[bytes]:
+        stream: AsyncIterator[bytes] = events.of(LAB)
+        first = [await anext(stream), await anext(stream)]
+        measured.kill()
+        measured.wait()
+        return [*first, *[one async for one in stream]]
+
+    found = asyncio.run(told())
+    names = [one.partition(b"\n")[0].removeprefix(b"event: ").decode() for one in found]
+    assert names[:2] == ["parts", "state"] and names[-1] == "over"
+    parts = msgspec.json.decode(found[0].partition(b"data: ")[2])
+    assert "log=memory" in parts["parts"]["answer"] and CHART.replace("-narrowing", "") in next(iter(parts["charts"]))
+    assert parts["parts"]["strip"].count("data-say") == 10
+    assert msgspec.json.decode(found[1].partition(b"data: ")[2])["trial"]["title"] == "trial 2 of 20"
+
+
+def test_the_interval_is_drawn_after_each_block_from_the_third(tmp_path: Path) -> None:
+    directory = begun(tmp_path)
+    _, so_far = Known().of(directory)
+    chart = next(iter(so_far.charts.values()))
+    steps = chart["datasets"]["steps"]
+    assert [step["blocks"] for step in steps] == list(range(3, 11))
+    widths = [step["high"] / step["low"] for step in steps]
+    assert widths[-1] < widths[0]
+    assert "still needs" in so_far.parts["needs"]
+
+
+def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:
+    _, so_far = Known().of(begun(tmp_path, share=0.0))
+    assert "No trial" in so_far.parts["answer"]
+    assert so_far.parts["strip"].count("to come") == 20
+
+
+def test_nobody_holds_a_lock_that_is_only_there(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    assert running.holder(lock) is None
+    lock.write_text("1\n")
+    assert running.holder(lock) is None
+
+
+def test_differences_of_counters_become_shares_and_rates(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+
+    def now(idle: int, sectors: int) -> None:
+        (tmp_path / "proc" / "stat").write_text(f"cpu  {200 - idle} 0 0 {idle} 0 0 0 0 0 0\n")
+        lines = [f" 8 0 sda 1 0 {sectors} 1 1 0 0 1 0 {sectors} 1", f" 8 1 sda1 1 0 {sectors} 1 1 0 0 1 0 {sectors} 1"]
+        (tmp_path / "proc" / "diskstats").write_text("\n".join(lines))
+
+    gauge = Gauge(Tree(tmp_path))
+    now(100, 0)
+    assert gauge.now(0.0) == {}
+    (tmp_path / "proc" / "stat").write_text("cpu  250 0 0 150 0 0 0 0 0 0\n")
+    now_lines = [" 8 0 sda 1 0 2000 1 1 0 0 1 0 500 1", " 8 1 sda1 1 0 2000 1 1 0 0 1 0 500 1"]
+    (tmp_path / "proc" / "diskstats").write_text("\n".join(now_lines))
+    shown = gauge.now(1.0)
+    assert shown["busy"] == pytest.approx(150 / 200)
+    assert shown["devices"] == [{"name": "sda", "read": 2000 * 512, "written": 0.0, "busy": 0.5}]
+    assert gauge.now(1.5) is shown  # many pages cost what one does
+
+
+def test_time_passes_between_looks() -> None:
+    gauge = Gauge()
+    gauge.now()
+    time.sleep(1.0)
+    assert 0.0 <= gauge.now()["busy"] <= 1.0

@@ -1,0 +1,297 @@
+"""The queue begins one lab at a time, in order, when each is due; and survives whatever ends its server."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from served import LAB, browser, stocked
+
+from ironbench.errors import InputError
+from ironbench.process import measuring, processes
+from ironbench.process.detached import Detached, status_of
+from ironbench.process.processes import ProcessId
+from ironbench.serve.queue import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Entry, Queue, Wish, next_at
+
+NOON = datetime(2026, 11, 25, 12, 0).timestamp()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Labs:
+    """Stands for the processes: each lives until it is ended."""
+
+    def __init__(self, results: Path) -> None:
+        self.results = results
+        self.begun: list[Entry] = []
+        self._living: list[subprocess.Popen[bytes]] = []
+
+    def begin(self, entry: Entry, lock: int) -> ProcessId:
+        self.begun.append(entry)
+        self._living.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[lock]))
+        found = processes.identify(self._living[-1].pid)
+        assert found is not None
+        return found
+
+    def end(self, status: int | None) -> None:
+        """None: killed, with the shell that would have noted a status."""
+        folder = self.results / "queue" / self.begun[-1].id
+        folder.mkdir(exist_ok=True)
+        if status is not None:
+            (folder / "status").write_text(f"{status}\n")
+        self._living[-1].kill()
+        self._living[-1].wait()
+
+    def close(self) -> None:
+        for one in self._living:
+            one.kill()
+            one.wait()
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(measuring.QUEUED, raising=False)
+
+
+@pytest.fixture
+def labs(tmp_path: Path) -> Iterator[Labs]:
+    found = Labs(tmp_path)
+    with contextlib.closing(found):
+        yield found
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def queue(tmp_path: Path, labs: Labs, clock: Clock) -> Iterator[Queue]:
+    with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as found:
+        yield found
+
+
+def states(queue: Queue) -> list[tuple[str, str]]:
+    return [(one.name, one.state) for one in queue.entries()]
+
+
+def put(queue: Queue, name: str, **more: object) -> Entry:
+    return queue.put(Wish(name, "question = 'x'\n", **more))  # type: ignore[arg-type]
+
+
+def test_labs_begin_one_after_another_in_their_order(queue: Queue, labs: Labs) -> None:
+    put(queue, "one")
+    put(queue, "two")
+    queue.tick()
+    queue.tick()
+    assert states(queue) == [("one", RUNNING), ("two", WAITING)]
+    assert "one lab at a time" in queue.waits(queue.entries()[1], queue.entries())
+    labs.end(0)
+    queue.tick()
+    assert states(queue) == [("one", DONE), ("two", RUNNING)]
+
+
+def test_the_order_can_be_changed_and_what_waits_be_cancelled(queue: Queue, labs: Labs) -> None:
+    one, two, three = (put(queue, name) for name in ("one", "two", "three"))
+    queue.move(three.id, -1)
+    assert [name for name, _ in states(queue)] == ["one", "three", "two"]
+    queue.move(one.id, 1)
+    queue.move(two.id, 1)
+    queue.cancel(three.id)
+    assert states(queue) == [("three", CANCELLED), ("one", WAITING), ("two", WAITING)]
+    queue.tick()
+    assert [one.name for one in labs.begun] == ["one"]
+    queue.cancel(one.id)
+    assert dict(states(queue))["one"] == RUNNING
+
+
+def test_a_lab_begins_at_its_time_or_after_another_one(queue: Queue, labs: Labs, clock: Clock) -> None:
+    late = put(queue, "late", not_before=NOON + 3600)
+    put(queue, "next", after=late.id)
+    queue.tick()
+    assert not labs.begun
+    assert "begins at" in queue.waits(late, queue.entries())
+    assert "comes after late" in queue.waits(queue.entries()[1], queue.entries())
+    clock.now += 3601
+    queue.tick()
+    labs.end(1)
+    queue.tick()
+    assert states(queue) == [("late", FAILED), ("next", RUNNING)]
+
+
+def test_what_waits_for_its_time_lets_others_pass(queue: Queue, labs: Labs) -> None:
+    put(queue, "late", not_before=NOON + 3600)
+    put(queue, "now")
+    queue.tick()
+    assert [one.name for one in labs.begun] == ["now"]
+
+
+def test_a_nightly_lab_is_put_in_again_once_a_night_whatever_the_clock_does(
+    queue: Queue, labs: Labs, clock: Clock
+) -> None:
+    put(queue, "night", nightly="22:00")
+    clock.now = datetime(2026, 11, 25, 22, 0, 1).timestamp()
+    queue.tick()
+    waiting = [one for one in queue.entries() if one.state == WAITING]
+    assert [one.not_before for one in waiting] == [datetime(2026, 11, 26, 22, 0).timestamp()]
+    labs.end(0)
+    clock.now -= 3600  # the clock is set back: it does not begin again
+    queue.tick()
+    assert len(labs.begun) == 1
+    clock.now = datetime(2026, 12, 1, 8, 0).timestamp()  # the machine was off for days: once, not once for each
+    queue.tick()
+    labs.end(0)
+    queue.tick()
+    assert len(labs.begun) == 2
+    assert [one.not_before for one in queue.entries() if one.state == WAITING] == [
+        datetime(2026, 12, 1, 22, 0).timestamp()
+    ]
+
+
+@given(now=st.floats(1.6e9, 2.5e9), hour=st.integers(0, 23), minute=st.integers(0, 59))
+def test_the_next_night_is_later_than_now_and_within_a_day(now: float, hour: int, minute: int) -> None:
+    found = next_at(f"{hour:02}:{minute:02}", now)
+    assert 0 < found - now <= 25 * 3600
+
+
+def test_a_restarted_server_finds_the_lab_that_goes_on_and_how_it_ended(
+    queue: Queue, labs: Labs, clock: Clock, tmp_path: Path
+) -> None:
+    put(queue, "one")
+    queue.tick()
+    queue.close()  # as a SIGKILL does: the kernel lets go of its lock
+    with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
+        other.tick()
+        assert states(other) == [("one", RUNNING)] and len(labs.begun) == 1
+        labs.end(3)
+        other.tick()
+        assert states(other) == [("one", DONE)] and other.entries()[0].why == "some trials are suspect"
+
+
+def test_a_killed_lab_goes_on_but_not_for_ever(queue: Queue, labs: Labs) -> None:
+    put(queue, "one")
+    for tries in (1, 2, 3):
+        queue.tick()
+        assert queue.entries()[0].tries == tries
+        labs.end(None)
+    queue.tick()
+    assert states(queue) == [("one", FAILED)] and "killed 3 times" in queue.entries()[0].why
+
+
+def test_a_stopped_lab_stays_stopped(queue: Queue, labs: Labs) -> None:
+    put(queue, "one")
+    queue.tick()
+    labs.end(130)
+    queue.tick()
+    queue.tick()
+    assert states(queue) == [("one", STOPPED)]
+
+
+def test_of_two_servers_one_decides_and_the_other_takes_over(
+    queue: Queue, labs: Labs, clock: Clock, tmp_path: Path
+) -> None:
+    put(queue, "one")
+    queue.tick()
+    with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
+        other.tick()
+        assert not other.decides() and len(labs.begun) == 1
+        put(other, "two")
+        queue.close()
+        labs.end(0)
+        other.tick()
+        assert other.decides() and states(other) == [("one", DONE), ("two", RUNNING)]
+
+
+def test_nothing_begins_while_something_else_is_measured_on_this_machine(
+    tmp_path: Path, queue: Queue, labs: Labs, clock: Clock
+) -> None:
+    put(queue, "one")
+    heard: list[str] = []
+    with measuring.shared(heard.append):
+        queue.tick()
+        assert not labs.begun and not heard
+    elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, begun in a terminal")
+    assert "begun in a terminal" in elsewhere.waits(queue.entries()[0], queue.entries())
+    queue.tick()
+    assert len(labs.begun) == 1
+    with measuring.shared(heard.append):
+        assert "queued lab" in heard[0]
+
+
+def test_the_lab_holds_the_machine_when_its_server_is_gone(queue: Queue, labs: Labs) -> None:
+    put(queue, "one")
+    queue.tick()
+    queue.close()
+    assert measuring.alone() is None
+    labs.end(0)
+    lock = measuring.alone()
+    assert lock is not None
+    import os
+
+    os.close(lock)
+
+
+def test_damaged_entries_are_left_out_and_unknown_ones_refused(queue: Queue, tmp_path: Path) -> None:
+    put(queue, "one")
+    (tmp_path / "queue" / "broken.json").write_bytes(b"{")
+    assert states(queue) == [("one", WAITING)]
+    for change in (queue.cancel, queue.entry, queue.remove):
+        with pytest.raises(InputError, match="is not there"):
+            change("nothing")
+    for name in ("", "../x", "a/b", ".x", "x y", "x" * 300):
+        with pytest.raises(InputError):
+            put(queue, name)
+    with pytest.raises(InputError, match="time of day"):
+        put(queue, "one", nightly="25:00")
+
+
+def wait_for(found: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_detached_program_notes_its_status_and_what_it_said(tmp_path: Path) -> None:
+    began = Detached(["/bin/sh", "-c", "echo $WORD; exit 4"], tmp_path / "log", tmp_path / "status", {"WORD": "said"})
+    wait_for(lambda: status_of(tmp_path / "status") is not None)
+    assert status_of(tmp_path / "status") == 4 and (tmp_path / "log").read_text() == "said\n"
+    wait_for(lambda: began.reap() or not began.process.alive())
+
+
+def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path) -> None:
+    client = browser(stocked(tmp_path / "results"))
+    text = (
+        "question = 'Do two clients get more done?'\n[workload]\nname = 'select-only'\n[system]\nengine = 'null'\n"
+        "[load]\nduration = '1s'\n[vary]\nclients = [1, 2]\n"
+    )
+    assert "2 cells" in client.post("/queue/plan", data={"name": "x", "text": text}).text
+    wrong = client.post("/queue", data={"name": "x", "text": text.replace("null", "nul")})
+    assert wrong.status_code == 422 and "nul" in wrong.text and str(tmp_path) not in wrong.text
+    page = client.post("/queue", data={"name": "x", "text": text, "at": "2099-01-01T22:00"})
+    assert page.status_code == 200 and "it begins at 2099-01-01 22:00" in page.text
+    entry = Queue(tmp_path / "results").entries()[0]
+    assert "Do two clients" in client.get(f"/queue/{entry.id}").text
+    assert "Do two clients" in client.get("/queue/new", params={"clone": entry.id}).text
+    assert "cancelled" in client.post(f"/queue/{entry.id}/cancel").text
+    assert client.post(f"/queue/{entry.id}/nothing").status_code == 404
+    assert "Nothing has ended yet" in client.post(f"/queue/{entry.id}/remove").text
+    resumed = client.post(f"/lab/{LAB}/resume", data={"more": "6"})
+    assert "6 blocks more of" in resumed.text
+    assert client.post(f"/lab/{LAB}/resume").status_code == 404
+    assert client.post(f"/lab/{LAB}/resume", data={"more": "5"}).status_code == 404
