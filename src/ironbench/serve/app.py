@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import parse_qs
 
+from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -53,12 +54,12 @@ class Pages:
     def overview(self, request: Request) -> Response:
         return overview.overview(self.shelf, self.queue)
 
-    def fragment(self, request: Request) -> Response:
-        if request.path_params["name"] == "answers":
-            return HTMLResponse(overview.answers(self.shelf, self.answers))
-        if request.path_params["name"] == "doctor":
-            return HTMLResponse(overview.doctor(self.shelf.results))
-        raise HTTPException(404)
+    def latest_answers(self, request: Request) -> Response:
+        return HTMLResponse(overview.answers(self.shelf, self.answers))
+
+    async def doctor(self, request: Request) -> Response:
+        # It sleeps for a second, and no page should wait for that.
+        return HTMLResponse(await asyncio.to_thread(overview.doctor, self.shelf.results))
 
     def archive(self, request: Request) -> Response:
         return archive_page.archive_page(
@@ -224,7 +225,7 @@ class Pages:
     def routes(self) -> list[Route]:
         shown: dict[str, Page] = {
             "/": self.overview,
-            "/fragment/{name}": self.fragment,
+            "/fragment/answers": self.latest_answers,
             "/archive": self.archive,
             "/record/{id}": self.record,
             "/series/{id}": self.series,
@@ -242,7 +243,7 @@ class Pages:
             "/export": self.export,
             "/static/{name}": self.static,
         }
-        streamed = {"/lab/{lab}/events": self.lab_events}
+        streamed = {"/lab/{lab}/events": self.lab_events, "/fragment/doctor": self.doctor}
         changed: dict[str, Callable[[Request], Awaitable[Response]]] = {
             "/note/{id}": self.post_note,
             "/lab/{lab}/note/{id}": self.post_note,
@@ -285,6 +286,9 @@ def application(results: Path, door: Door, printer: Printer) -> Application:
 
     @contextlib.asynccontextmanager
     async def working(_: Starlette) -> AsyncIterator[None]:
+        # One page at a time: threads share a processor anyway, and two that use a type of msgspec for the first time at
+        # once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`; test_serve_server.py).
+        current_default_thread_limiter().total_tokens = 1
         task = asyncio.create_task(pages.work())
         try:
             yield

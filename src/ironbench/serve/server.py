@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,8 @@ def run(results: Path, door: Door, printer: Printer) -> int:
             ) from None
         printer.data(door.url())
         printer.say("open this address in a browser; Ctrl-C ends the server, and nothing that it has begun")
-        uvicorn.Server(config).run(sockets=[listener])
+        with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+            uvicorn.Server(config).run(sockets=[listener])
     return 0
 
 
@@ -53,6 +55,7 @@ def _listening(door: Door) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((door.address, door.port))
+        listener.listen(128)  # whoever opens the printed address at once waits, and is not refused
     except OSError as error:
         listener.close()
         cause = f"cannot be used: {error.strerror}"

@@ -1,0 +1,203 @@
+"""A real server: many requests at once, strange ones, and its end."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import signal
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from served import LAB, TOKEN, stocked
+
+PLAN = """question = "x"
+workload.name = "select-only"
+system.engine = "null"
+load.duration = "1s"
+vary.clients = [1, 2]
+"""
+SECRET = "what-lies-outside-the-results"
+
+
+class Server:
+    def __init__(self, port: int, results: Path) -> None:
+        self.port, self.results = port, results
+
+    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, bytes]:
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            given = {"host": f"127.0.0.1:{self.port}", "authorization": f"Bearer {TOKEN}", **headers}
+            line.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in {**given, "content-length": str(len(body))}.items():
+                line.putheader(name, value)
+            line.endheaders(body)
+            answer = line.getresponse()
+            return answer.status, answer.read()
+        finally:
+            line.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    results = stocked(tmp_path / "results")
+    (tmp_path / "outside.json").write_text(SECRET)
+    words = [sys.executable, "-m", "ironbench.start", "serve", "--listen", "127.0.0.1:0", "--results", str(results)]
+    environment = {**os.environ, "IRONBENCH_TOKEN": TOKEN, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            address = urllib.parse.urlsplit(process.stdout.readline())
+            assert address.port is not None
+            yield Server(address.port, results)
+        finally:
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+    assert "Traceback" not in said and "failed" not in said
+    assert process.returncode == 0
+
+
+def test_many_first_requests_at_once_are_all_answered(server: Server) -> None:
+    body = urllib.parse.urlencode({"name": "x", "text": PLAN}).encode()
+    with ThreadPoolExecutor(6) as pool:
+        plans = [pool.submit(server.ask, "POST", "/queue/plan", body) for _ in range(6)]
+        pages = [pool.submit(server.ask, "GET", path) for path in ("/", "/archive", f"/lab/{LAB}", "/queue/new")]
+        assert all(status == 200 and b"2 cells" in page for status, page in (one.result() for one in plans))
+        assert [one.result()[0] for one in pages] == [200] * 4
+
+
+WORDS = [
+    "",
+    "..",
+    "../..",
+    "%2e%2e",
+    "..%2f..%2foutside.json",
+    "....//",
+    "\\..\\",
+    "%00",
+    "x" * 3000,
+    "<script>",
+    "'\"",
+    "%ff%fe",
+]
+WORDS += [
+    "lab",
+    "record",
+    "queue",
+    "compare",
+    "note",
+    "static",
+    "events",
+    "archive",
+    "label",
+    "series",
+    "export",
+    "cost",
+    LAB,
+]
+WORDS += [
+    "/etc/passwd",
+    "outside.json",
+    "earlier",
+    "resume",
+    "plan",
+    "import",
+    "stop",
+    "2026-11-21",
+    "-1",
+    "1e9",
+    "＆",
+    "a=b",
+]
+PLACES = [
+    "/",
+    "/archive?{q}",
+    "/record/{a}",
+    "/series/{a}",
+    "/label?name={a}",
+    "/lab/{a}",
+    "/lab/{a}/record/{b}",
+    "/compare?{q}",
+]
+PLACES += [
+    "/queue",
+    "/queue/{a}",
+    "/queue/new?{q}",
+    "/leaderboard?{q}",
+    "/export?{q}",
+    "/static/{a}",
+    "/{a}/{b}",
+    "/cost?{q}",
+]
+PLACES += [
+    "/note/{a}",
+    "/lab/{a}/note/{b}",
+    "/lab/{a}/stop",
+    "/lab/{a}/resume",
+    "/queue/plan",
+    "/queue/{a}/{b}",
+    "/import",
+]
+FIELDS = [
+    "q",
+    "page",
+    "pick",
+    "a",
+    "b",
+    "name",
+    "per",
+    "since",
+    "until",
+    "view",
+    "clone",
+    "at",
+    "after",
+    "nightly",
+    "text",
+    "more",
+]
+
+
+def strange(dice: random.Random) -> tuple[str, str, bytes, dict[str, str]]:
+    def word() -> str:
+        return dice.choice(WORDS)
+
+    fields = "&".join(
+        f"{dice.choice(FIELDS)}={urllib.parse.quote(word(), safe='%')}" for _ in range(dice.randint(0, 4))
+    )
+    parts = {"a": urllib.parse.quote(word(), safe="%."), "b": urllib.parse.quote(word(), safe="%."), "q": fields}
+    path = dice.choice(PLACES).format(**parts)
+    body = dice.choice([b"", fields.encode(), bytes(dice.randrange(256) for _ in range(dice.randint(0, 200)))])
+    headers = {"cookie": word().encode("ascii", "replace").decode()} if dice.random() < 0.1 else {}
+    return dice.choice(["GET", "GET", "GET", "POST", "HEAD", "PUT", "DELETE"]), path, body, headers
+
+
+def fuzzed(server: Server, requests: int, seed: int) -> dict[int, int]:
+    dice, statuses = random.Random(seed), dict[int, int]()
+    for number in range(requests):
+        method, path, body, headers = strange(dice)
+        try:
+            status, answer = server.ask(method, path, body, **headers)
+        except http.client.HTTPException as error:  # what is no request is hung up on
+            raise AssertionError(f"request {number}: {method} {path!r}: {error}") from error
+        statuses[status] = statuses.get(status, 0) + 1
+        assert status < 500, f"request {number}: {method} {path!r} gave {status}"
+        assert SECRET.encode() not in answer and b"root:x:0" not in answer and b"Traceback" not in answer
+        assert str(server.results.parent).encode() not in answer, f"request {number}: {method} {path!r} names a path"
+    return statuses
+
+
+def test_strange_requests_are_answered_and_show_nothing_from_outside(server: Server) -> None:
+    assert fuzzed(server, 300, 1)[404] > 0
+    assert server.ask("GET", "/")[0] == 200
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_strange_requests(server: Server) -> None:
+    fuzzed(server, 100_000, 2)
+    assert server.ask("GET", "/")[0] == 200
