@@ -13,12 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.analyse.findings import findings
+from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError
 from ironbench.experiment import declare, slices
+from ironbench.experiment.size import of_machine
 from ironbench.machine.fingerprint import fingerprint
+from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE
+from ironbench.plan.budget import ASSUMED
 from ironbench.stats.slices import autocorrelation, figures
 
 LAB = """
@@ -99,6 +103,19 @@ def test_systems_side_by_side_have_a_directory_each(lab_file: Path) -> None:
     places = [slices.apart(lab, setup).system.layout.data for setup in lab.setups]
     assert places[0] == lab.setups[0].system.layout.data
     assert len(set(places)) == len(places)
+
+
+def test_the_plan_counts_what_turns_take_and_a_directory_for_each(lab_file: Path) -> None:
+    trials, turns = declared(lab_file, "trials"), declared(lab_file)
+    assert turns.estimate_s > trials.estimate_s + 6 * 2 * 30 * slices.START_UP_S
+    assert turns.estimate_bytes > trials.estimate_bytes
+
+
+def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
+    setups = declared(lab_file).setups
+    known = [Noise("m", work_name(setups[0].choice) + BY_SLICES, "throughput", 10, 0.01, 0.01, "2026-11-25T00:00:00")]
+    assert of_machine(setups, "throughput", known, "m") == ASSUMED
+    assert of_machine(setups, "throughput", known, "m", BY_SLICES).share == 0.01
 
 
 def test_two_records_of_a_block_that_did_not_take_turns_with_each_other_are_no_pair() -> None:

@@ -50,6 +50,10 @@ def work(record: Record) -> str:
     return _text(replace(record.choice, options=_of_work(record.choice)))
 
 
+BY_SLICES = " by slices"
+"""Ends the name of work whose noise was measured by slices: that of trials is another."""
+
+
 def work_name(choice: Choice) -> str:
     """`igen-oltp scale=2 weight=light`, in the words of the command line."""
     values = (f"{key}={value}" for key, value in _values(choice).items())

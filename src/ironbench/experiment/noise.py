@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import work_name
+from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.errors import InputError
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
@@ -76,7 +76,7 @@ def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
     setup = lab.setups[0]
     return Noise(
         machine=records[0].machine,
-        work=work_name(setup.choice),
+        work=work_name(setup.choice) + ("" if lab.method.slice_s is None else BY_SLICES),
         metric=found.metric,
         blocks=found.blocks,
         spread=statistics.stdev(math.log(ratio) for _, ratio in found.ratios),

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import engines, ranges, workloads
-from ironbench.analyse.subjects import work_name
+from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.devices import expression
 from ironbench.errors import InputError
+from ironbench.experiment import slices
 from ironbench.load import estimate, snapshot
 from ironbench.load.estimate import Content
 from ironbench.machine.fingerprint import content_key, fingerprint
@@ -84,11 +85,15 @@ def comparisons(lab: Lab) -> int:
     return len(declared(lab))
 
 
-def of_machine(setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str) -> Spread:
-    """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption."""
+def of_machine(setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = "") -> Spread:
+    """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption.
+
+    `method`: `BY_SLICES`, or empty for trials: each has a noise of its own.
+    """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
-    here = [noise for noise in whole if (noise.machine, noise.metric) == (machine, metric)]
-    works = {work_name(setup.choice) for setup in setups}
+    alike = (noise for noise in whole if noise.work.endswith(BY_SLICES) == bool(method))
+    here = [noise for noise in alike if (noise.machine, noise.metric) == (machine, metric)]
+    works = {work_name(setup.choice) + method for setup in setups}
     fitting = [noise for noise in here if noise.work in works] or here
     if not fitting:
         return budget.ASSUMED
@@ -113,12 +118,15 @@ def sized(
     draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
-    spread = of_machine(draft.setups, draft.method.metric, noise.known(labs.results()), content_key(fingerprint()))
+    method = "" if draft.method.slice_s is None else BY_SLICES
+    known = noise.known(labs.results())
+    spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
     count = comparisons(draft)
     sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     able = possible(sized.setups)
+    places = able if sized.method.slice_s is None else [slices.apart(sized, setup) for setup in able]
     costs = estimate.cells(able, contents, True, sized.rated, rated_blocks)
     trials = blocks.trials(
         [setup.cell for setup in able],
@@ -132,8 +140,8 @@ def sized(
     final = replace(
         sized,
         trials=trials,
-        estimate_s=costs.lab_s(0.0, sized.method.blocks),
-        estimate_bytes=estimate.space_bytes(able, contents, len(trials)),
+        estimate_s=costs.lab_s(0.0, sized.method.blocks) + slices.besides_s(sized),
+        estimate_bytes=estimate.space_bytes(places, contents, len(trials)),
     )
     found = resolution(final.setups, final.method.stages, spread, count, declared.looks)
     crowded_out = bool(draft.rated) and not final.rated

@@ -17,6 +17,10 @@ from ironbench.workloads import Workload
 
 USUAL_S = 1.0
 """Length of a slice where nobody chose one."""
+START_UP_S = 0.1
+"""Driven and not measured at the start of each turn: processes were thawed, and their caches hold what others did."""
+_CHANGE_S = 0.02
+"""About how long it takes to freeze one system and thaw the next."""
 OWN_BYTES = 256 << 20
 """Of memory, for each server besides its cache and its data: processes, connections, sorts."""
 
@@ -24,6 +28,15 @@ OWN_BYTES = 256 << 20
 def rotations(load: Load, slice_s: float) -> int:
     """How many turns each system has in a block: so many that its slices are as long as a trial, together."""
     return max(1, round((load.duration_s or 0.0) / slice_s))
+
+
+def besides_s(lab: Lab) -> float:
+    """What all turns of a lab take besides their slices, about."""
+    if lab.method.slice_s is None:
+        return 0.0
+    own = [setup for setup in lab.setups if not setup.skipped]
+    turns = sum(rotations(setup.cell.load, lab.method.slice_s) for setup in own)
+    return lab.method.blocks * turns * (START_UP_S + _CHANGE_S)
 
 
 def apart(lab: Lab, setup: Setup) -> Setup:

@@ -22,6 +22,7 @@ from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment import slices
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.side import OverError, Side, order
+from ironbench.experiment.slices import START_UP_S
 from ironbench.experiment.trial import EngineEach, failed, most_clients
 from ironbench.load import restore
 from ironbench.machine import quiet
@@ -36,8 +37,6 @@ from ironbench.words import counted
 
 SLICES = "slices.json"
 """File of a record with every slice of its system: when, how long, transactions, and what was not measured."""
-START_UP_S = 0.1
-"""Driven and not measured at the start of each turn: processes were thawed, and their caches hold what others did."""
 
 
 @dataclass(slots=True)
