@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import labfactory
 import numpy as np
@@ -23,6 +24,7 @@ from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE
 from ironbench.plan.budget import ASSUMED
+from ironbench.report.sections import setup
 from ironbench.stats.slices import autocorrelation, figures
 
 LAB = """
@@ -116,6 +118,21 @@ def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
     known = [Noise("m", work_name(setups[0].choice) + BY_SLICES, "throughput", 10, 0.01, 0.01, "2026-11-25T00:00:00")]
     assert of_machine(setups, "throughput", known, "m") == ASSUMED
     assert of_machine(setups, "throughput", known, "m", BY_SLICES).share == 0.01
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ({"slice_s": 1.0}, "took turns of 1 s"),
+        ({"why_trials": "its load goes on by the clock"}, "Not by slices: its load goes on by the clock."),
+    ],
+)
+def test_the_report_says_how_blocks_were_measured_and_why(method: dict[str, Any], words: str) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]})
+    plan = replace(plan, method=replace(plan.method, **method))
+    study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))
+    (section,) = [one for one in setup.sections(study) if one.id == "plan"]
+    assert words in section.lead
 
 
 def test_two_records_of_a_block_that_did_not_take_turns_with_each_other_are_no_pair() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ironbench import units
 from ironbench.analyse.study import Study
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
@@ -65,10 +66,14 @@ def _lead(lab: Lab, cells: int) -> str:
     order = f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
     if lab.method.order == "fixed":
         order = 'the order of the lab file (order = "fixed")'
-    return (
-        f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}; every block runs each cell once, in "
-        f"{order}."
-    )
+    design = f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}"
+    if lab.method.slice_s is not None:
+        return (
+            f"{design}, by slices: the systems of a block stood side by side, each started anew, and took turns of "
+            f"{units.span(lab.method.slice_s)}, in an order drawn for each rotation; the others were frozen meanwhile."
+        )
+    why = f" Not by slices: {lab.method.why_trials}." if lab.method.why_trials else ""
+    return f"{design}; every block runs each cell once, in {order}.{why}"
 
 
 _SQUARE = 24
@@ -79,7 +84,7 @@ _SIGNS = {"suspect": "?", "voided": "×", "failed": "×", "cut-short": "×", "no
 
 def order(study: Study) -> list[Chart]:
     """Planned places with their trials' outcomes."""
-    if study.lab is None:
+    if study.lab is None or study.lab.method.slice_s is not None:  # turns have no order worth a chart
         return []
     names = [cell.name for cell in study.cells]
     blocks: dict[int, list[str]] = {}
