@@ -347,7 +347,7 @@ class _Control:
         for number, (found, data) in self._results(lost):
             known = offsets[number] if offsets else Offset(0, 0)
             # A kernel has one clock; a time that differs by more than asking explains was set for a process.
-            same = self._said[number]["boot"] == _boot() and abs(known.ns) <= known.error_ns
+            same = self._said[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
             clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
             answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
         answer(self._parent, {"over": True, "lost": lost})
@@ -398,7 +398,3 @@ def _split(data: bytes, lengths: list[int]) -> list[bytes]:
 def _first_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
-
-
-def _boot() -> str:
-    return Path(BOOT).read_text().strip()

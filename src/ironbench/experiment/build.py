@@ -17,7 +17,7 @@ from ironbench.drive import caches
 from ironbench.drive.power import WAYS
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, nearest, written
-from ironbench.experiment import controlling, size, watching
+from ironbench.experiment import server_control, server_watch, size
 from ironbench.load import own
 from ironbench.machine import space
 from ironbench.model.commands import Commands
@@ -87,8 +87,8 @@ class Builder:
         available = os.sched_getaffinity(0)
         label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
         system = resolve.system(sections, label, folder, available)
-        system = watching.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
-        system = controlling.validated(system)
+        system = server_watch.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
+        system = server_control.validated(system)
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
         choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
         usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries

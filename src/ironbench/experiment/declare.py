@@ -10,7 +10,7 @@ from typing import Any
 from ironbench import engines, ranges, workloads
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, in_a_file
-from ironbench.experiment import metric_checks, screening, size, slices
+from ironbench.experiment import metric_checks, screen_size, size, slices
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
 from ironbench.load.estimate import Content
@@ -121,7 +121,7 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
     metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
     draft = _by_slices(draft, declared, contents)
-    sized = screening.sized if declared.design == SCREEN else size.sized
+    sized = screen_size.sized if declared.design == SCREEN else size.sized
     return sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
 
 

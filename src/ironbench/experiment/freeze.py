@@ -13,7 +13,7 @@ from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
 from ironbench.engines.administration import CHECKPOINT, DATABASES
 from ironbench.errors import InputError
-from ironbench.experiment import controlling, declare, watching
+from ironbench.experiment import declare, server_control, server_watch
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
 from ironbench.model.record import Warning
@@ -31,9 +31,9 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing, or
     another server runs in a directory of the lab."""
     declare.refuse_in_use(lab.setups)
-    watching.require(setup.system for setup in lab.setups if not setup.skipped)
+    server_watch.require(setup.system for setup in lab.setups if not setup.skipped)
     require_rights([setup for setup in lab.setups if not setup.skipped], secrets)
-    controlling.require([setup for setup in lab.setups if not setup.skipped], secrets)
+    server_control.require([setup for setup in lab.setups if not setup.skipped], secrets)
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))

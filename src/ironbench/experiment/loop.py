@@ -11,7 +11,7 @@ from ironbench import devices, engines, load, workloads
 from ironbench.cluster.crew import Crew
 from ironbench.drive.live import Live
 from ironbench.errors import IronbenchError
-from ironbench.experiment import confirm, controlling, freeze, upkeep, watching
+from ironbench.experiment import confirm, freeze, server_control, server_watch, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach
@@ -62,8 +62,8 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
     if before and schedule.next(before) is None:
         return list(before)
     setup = Setup(plan.trials[0].cell, plan.system, plan.choice)
-    watching.require([plan.system])
-    controlling.require([setup], {setup.cell.name: secrets})
+    server_watch.require([plan.system])
+    server_control.require([setup], {setup.cell.name: secrets})
     with ExitStack() as stack:
         stack.enter_context(measuring.shared(printer.say))
         kept = stack.enter_context(upkeep.of_run(plan, printer))

@@ -15,11 +15,11 @@ from ironbench.drive.live import Live
 from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.experiment import controlling, upkeep
+from ironbench.experiment import server_control, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import Due
+from ironbench.experiment.server_watch import of_trial
 from ironbench.experiment.upkeep import Upkeep
-from ironbench.experiment.watching import of_trial
 from ironbench.load import Loaded, own, restore
 from ironbench.load.databases import TrialDatabases
 from ironbench.load.source import Snapshot
@@ -54,7 +54,7 @@ def measure(
         live.begin(due.trial, due.title)
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
-    control = controlling.of_trial(session, plan.system, how)
+    control = server_control.of_trial(session, plan.system, how)
     in_parts = workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options)
     driven_by = crew.of(how) if crew and in_parts else None
     around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=driven_by, live=live)

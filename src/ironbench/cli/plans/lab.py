@@ -8,7 +8,7 @@ from typing import Any
 from ironbench import engines, units, workloads
 from ironbench.cli.plans.estimate import cost, needed_s, resolution_fields, resolved
 from ironbench.drive import checkpoints
-from ironbench.experiment import controlling, declare, size, slices
+from ironbench.experiment import declare, server_control, size, slices
 from ironbench.experiment.size import Planned
 from ironbench.load import estimate
 from ironbench.model.commands import Commands, asked
@@ -124,7 +124,7 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
 
 def controlled(setup: Setup) -> Iterator[str]:
     """What will be changed on the server's machine."""
-    for what in controlling.planned(setup.system, setup.cell.load):
+    for what in server_control.planned(setup.system, setup.cell.load):
         yield f"at {setup.system.server}: {what}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ironbench import units
 from ironbench.cli.plans import estimate
 from ironbench.cli.plans.lab import commands_of, notes
-from ironbench.experiment import screening
+from ironbench.experiment import screen_size
 from ironbench.experiment.size import Planned
 from ironbench.model.lab import Lab
 from ironbench.plan import screen
@@ -36,7 +36,7 @@ def pages(planned: Planned) -> Iterator[str]:
 
 def fields(planned: Planned) -> dict[str, Any]:
     """What the plan of a screen adds to its JSON document."""
-    after = screening.confirming(planned.costs, planned.resolution.trial_s)
+    after = screen_size.confirming(planned.costs, planned.resolution.trial_s)
     return {
         "confirmation": {
             "factors": after.factors,
@@ -84,7 +84,7 @@ def _order(lab: Lab) -> str:
 
 def _cost(planned: Planned) -> Iterator[str]:
     yield from estimate.cost(planned)
-    after = screening.confirming(planned.costs, planned.resolution.trial_s)
+    after = screen_size.confirming(planned.costs, planned.resolution.trial_s)
     many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
     yield (
         f"then what matters against the baseline: {counted(after.factors, 'factor')} would be {after.cells} cells in "

@@ -49,7 +49,7 @@ def validated(system: System) -> System:
 
 
 @dataclass(slots=True)
-class Watching:
+class ServerWatch:
     """Of one trial: sources before it, samples after it."""
 
     session: Session
@@ -129,8 +129,8 @@ class Watching:
         return replace(driven, prepared=driven.prepared.merge(self._notes, self._warnings))
 
 
-def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> Watching:
-    return Watching(session, load, plan.observe, plan.system.server or "", store)
+def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWatch:
+    return ServerWatch(session, load, plan.observe, plan.system.server or "", store)
 
 
 class _There:

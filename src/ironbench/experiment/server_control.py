@@ -72,16 +72,16 @@ def require(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
             _of(session, system, cold)
 
 
-def of_trial(session: Session, system: System, load: Load) -> Controlling | None:
+def of_trial(session: Session, system: System, load: Load) -> ServerControl | None:
     """None: nothing is changed for it. InputError, FailureError."""
     cold = load.cache == "cold"
     return _of(session, system, cold) if system.control and (system.server_cpus or cold) else None
 
 
-def _of(session: Session, system: System, cold: bool) -> Controlling:
+def _of(session: Session, system: System, cold: bool) -> ServerControl:
     there = link.to(address.parse(system.server or ""))
     machine = tree.fetched(there)
-    found = Controlling(session, system, machine)
+    found = ServerControl(session, system, machine)
     if system.server_cpus:
         found.pins = change.require_pin(
             there, found.server(), (machine.read(_ONLINE) or "").strip(), system.server_cpus
@@ -95,7 +95,7 @@ def _of(session: Session, system: System, cold: bool) -> Controlling:
 
 
 @dataclass(slots=True)
-class Controlling:
+class ServerControl:
     """Of one trial. As a context: what lasts as long as it is in force, and undone on every way out."""
 
     session: Session
@@ -110,7 +110,7 @@ class Controlling:
     """Why what was to last did not."""
     _runs: list[CommandRun] = field(default_factory=list)
 
-    def __enter__(self) -> Controlling:
+    def __enter__(self) -> ServerControl:
         if self.drops is None:  # a restart would undo it
             self._hold()
         return self
