@@ -159,7 +159,7 @@ def plan(name: str, text: str) -> str:
 
 def planned(name: str, text: str) -> str:
     """InputError."""
-    from ironbench.cli import planning
+    from ironbench.cli.plans import lab as planning
     from ironbench.experiment import declare
 
     name = name if is_name(name) else "lab"
