@@ -16,6 +16,7 @@ from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows
 from ironbench.serve.page import fill, link, page
 from ironbench.serve.queue import WAITING, Queue
+from ironbench.serve.queue_page import state
 from ironbench.serve.shelf import Shelf
 from ironbench.words import counted, some
 
@@ -26,7 +27,8 @@ _ABOUT_FULL = 0.05
 
 def overview(shelf: Shelf, queue: Queue) -> HTMLResponse:
     body = (
-        f'<main data-reload="/queue/state"><div class="grid">{_running(shelf)}{_waiting(queue)}</div>'
+        f'<main data-reload="/queue/state" data-state="{escape(state(queue))}">'
+        f'<div class="grid">{_running(shelf)}{_waiting(queue)}</div>'
         f'<div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
         f"{fill('/fragment/answers', 'Reading the latest labs …')}</section></div>"
         f'<div class="grid"><section><h2>This machine</h2>'

@@ -38,7 +38,8 @@ def show(queue: Queue) -> HTMLResponse:
     elsewhere = "" if queue.decides() else "<p class=problem>Another server begins the labs of this queue.</p>"
     waits = _list([_waiting(one, queue, entries) for one in waiting], "Nothing waits.")
     body = (
-        f'<main data-reload="/queue/state">{elsewhere}<p>{link("/queue/new", "Put in a lab file")}</p>'
+        f'<main data-reload="/queue/state" data-state="{escape(state(queue))}">{elsewhere}'
+        f"<p>{link('/queue/new', 'Put in a lab file')}</p>"
         f"<section><h2>Running</h2>{_list([_running(one) for one in running], 'Nothing runs.')}</section>"
         f"<section><h2>Waiting</h2>{waits}</section>"
         f"<section><h2>Ended</h2>{_list([_ended(one) for one in ended], 'Nothing has ended yet.')}</section></main>"
@@ -135,7 +136,8 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
     said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
     body = (
         f'<main>{said}<form method="post" action="/queue"><div class="actions"><label>name of the lab file'
-        f'<input name="name" value="{escape(name or "lab")}" required pattern="[A-Za-z0-9_-]+" maxlength="80"></label>'
+        f'<input name="name" value="{escape(name or "lab")}" required pattern="[A-Za-z0-9_\\-]+" '
+        'maxlength="80"></label>'
         f'<label>not before<input type="datetime-local" name="at" value="{escape(fields.get("at", ""))}"></label>'
         f'<label>every night at<input type="time" name="nightly" value="{escape(fields.get("nightly", ""))}"></label>'
         f"<label>after<select name=after><option value=''>any</option>{choices}</select></label></div>"

@@ -20,12 +20,11 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
 }
 const changing = document.querySelector("[data-reload]");
 if (changing) {
-  let before = null;
+  const before = changing.dataset.state;
   setInterval(async () => {
     if (document.hidden) return;
     const now = await fetch(changing.dataset.reload).then((answer) => answer.text()).catch(() => before);
-    if (before !== null && now !== before) location.reload();
-    before = now;
+    if (now !== before) location.reload();
   }, 1000);
 }
 const draft = document.querySelector("textarea[data-plan]");
