@@ -28,7 +28,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.sample import listed
 from ironbench.model.system import PRELIMINARY, Load
 from ironbench.stats.intervals import t_quantile
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
@@ -196,7 +196,7 @@ def _like(record: Record) -> str:
 def _load_words(load: Load) -> str:
     clients = counted(load.clients, "client")
     if load.rate_share:
-        return f"{clients}, {load.rate_share:.0%} of the baseline's peak"
+        return f"{clients}, {in_percent(load.rate_share)} of the baseline's peak"
     if load.curve:
         return f"{clients}, {load.curve.text}"
     return clients if load.rate is None else f"{clients}, {loop_words(load)}"

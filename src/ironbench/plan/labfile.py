@@ -238,7 +238,7 @@ def _declared(text: str, name: str, file: LabFile, base: dict[str, Any], factors
 
 def _validate_measure(declared: Declared) -> None:
     where = f"{declared.file}, measure"
-    checks = (_validate_repeats, _validate_margin, _validate_stages, _validate_budget)
+    checks = (_validate_repeats, _validate_margin, _validate_stages, _validate_budget, _validate_slice)
     collected(partial(check, declared, where) for check in checks)
 
 
@@ -247,6 +247,12 @@ def _validate_repeats(declared: Declared, where: str) -> None:
     if measure.repeats is not None:
         ranges.RANGES["repeats"].require(f"{where}.repeats", measure.repeats)
     ranges.read("quiet", f"{where}.quiet", measure.quiet)
+
+
+def _validate_slice(declared: Declared, where: str) -> None:
+    measure = declared.measure
+    if measure.slice != "":
+        ranges.read("slice", f"{where}.slice", measure.slice)
 
 
 def _validate_margin(declared: Declared, where: str) -> None:

@@ -14,7 +14,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.record.labs import LabDirectory
 from ironbench.serve.answers import changes
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 CHART = "so-far-narrowing"
 _MOST_COMPARISONS = 4
@@ -172,5 +172,5 @@ def _waits(records: Sequence[Record]) -> str:
     if not shares or last is None:
         return ""
     most = sorted(shares.items(), key=lambda one: -one[1])[:5]
-    words = ", ".join(f"{event} {share:.0%}" for event, share in most)
+    words = ", ".join(f"{event} {in_percent(share)}" for event, share in most)
     return f"<p>Waits of the last trial ({escape(last.cell.name)}): {escape(words)}</p>"
