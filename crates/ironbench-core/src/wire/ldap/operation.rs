@@ -19,7 +19,7 @@ use pgbench_script::{Piece as Text, Random, Slot, Variables};
 use super::ber::{self, tag};
 use super::filter;
 use super::message::{code, op};
-use super::text::{Part, complete, decoded, literal, pair, scanned, trimmed, words};
+use super::text::{Part, complete, decoded, pair, scanned, trimmed, words};
 use super::writer::{Piece, Writer, write};
 
 /// What an operation does.
