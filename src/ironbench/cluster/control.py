@@ -333,7 +333,9 @@ class _Control:
         def asked(worker: Any) -> Answer:
             sent_ns = time.time_ns()
             theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
-            return Answer(sent_ns, theirs_ns, time.time_ns())
+            heard_ns = time.time_ns()
+            answer(self._parent, {"asked": True})  # on a network that loses packets, all questions take long
+            return Answer(sent_ns, theirs_ns, heard_ns)
 
         try:
             return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._workers]
