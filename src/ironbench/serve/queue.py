@@ -158,6 +158,10 @@ class Queue:
         except OSError:
             return ""
 
+    def begun(self, entry: Entry) -> bool:
+        """Whether its lab can be watched: its plan is written."""
+        return (self.results / "labs" / entry.lab / PLAN).is_file()
+
     def log(self, entry: Entry) -> str:
         """The end of what it said."""
         try:

@@ -40,9 +40,10 @@ def show(queue: Queue) -> HTMLResponse:
     body = (
         f'<main data-reload="/queue/state" data-state="{escape(state(queue))}">{elsewhere}'
         f"<p>{link('/queue/new', 'Put in a lab file')}</p>"
-        f"<section><h2>Running</h2>{_list([_running(one) for one in running], 'Nothing runs.')}</section>"
+        f"<section><h2>Running</h2>{_list([_running(one, queue) for one in running], 'Nothing runs.')}</section>"
         f"<section><h2>Waiting</h2>{waits}</section>"
-        f"<section><h2>Ended</h2>{_list([_ended(one) for one in ended], 'Nothing has ended yet.')}</section></main>"
+        f"<section><h2>Ended</h2>{_list([_ended(one, queue) for one in ended], 'Nothing has ended yet.')}</section>"
+        "</main>"
     )
     lead = f"One lab at a time on this machine. The server's clock shows {moment(time.time())}."
     return page("Queue", [head("Queue", lead), body], at="/queue")
@@ -52,7 +53,8 @@ def state(queue: Queue) -> str:
     """Changes when the page would."""
     entries = queue.entries()
     return "\n".join(
-        f"{one.id} {one.state} {one.order} {queue.waits(one, entries) if one.state == WAITING else one.why}"
+        f"{one.id} {one.state} {one.order} {queue.waits(one, entries) if one.state == WAITING else one.why} "
+        f"{queue.begun(one)}"
         for one in entries
     )
 
@@ -68,12 +70,13 @@ def _name(entry: Entry) -> str:
     return f"{link(f'/queue/{entry.id}', what)}{escape(nightly)}"
 
 
-def _running(entry: Entry) -> str:
+def _running(entry: Entry, queue: Queue) -> str:
+    watch = link(f"/lab/{entry.lab}", "watch it") if queue.begun(entry) else "its plan is being made"
     stop = button("Stop", f"/lab/{entry.lab}/stop", confirm="Stop this lab? Its trial ends now; it can be resumed.")
     since = span(max(0.0, time.time() - entry.begun_at))
     return (
         f'<span class="state running">running</span> {_name(entry)}<p class="lead">'
-        f"{link(f'/lab/{entry.lab}', 'watch it')}, for {escape(since)}</p>{_actions(stop)}"
+        f"{watch}, for {escape(since)}</p>{_actions(stop)}"
     )
 
 
@@ -88,9 +91,9 @@ def _waiting(entry: Entry, queue: Queue, entries: list[Entry]) -> str:
     return f'{_name(entry)}<p class="lead">Waits: {escape(why)}.{said}</p>{_actions(*actions)}'
 
 
-def _ended(entry: Entry) -> str:
+def _ended(entry: Entry, queue: Queue) -> str:
     why = f": {entry.why}" if entry.why else ""
-    report = link(f"/lab/{entry.lab}", "report") if entry.begun_at else ""
+    report = link(f"/lab/{entry.lab}", "report") if queue.begun(entry) else ""
     actions = [button("Remove", f"/queue/{entry.id}/remove")]
     if entry.state == "stopped":
         actions.append(button("Resume", f"/lab/{entry.lab}/resume"))
@@ -113,7 +116,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
     body = (
         f'<main><p><span class="state {entry.state}">{entry.state}</span> {escape(why)}</p>'
         f'<div class="actions">{clone} '
-        f"{link(f'/lab/{entry.lab}', 'its lab') if entry.begun_at else ''}</div>"
+        f"{link(f'/lab/{entry.lab}', 'its lab') if queue.begun(entry) else ''}</div>"
         f"<section><h2>Lab file</h2><pre>{escape(queue.text(entry))}</pre></section>"
         f"<section><h2>Log</h2><pre>{escape(log)}</pre></section></main>"
     )
