@@ -1,0 +1,105 @@
+use super::*;
+use proptest::prelude::*;
+use std::sync::mpsc::channel;
+
+fn run(window: Window, ends: &[u64], close: Option<u64>) -> (Recording, Vec<Slice>) {
+    let (sender, receiver) = channel();
+    let live = Live::default();
+    let mut recorder = Recorder::new(0, 1, window, true, sender, &live);
+    for &end in ends {
+        if end >= recorder.boundary() {
+            recorder.cross(end);
+        }
+        recorder.complete(0, end.saturating_sub(100), end.saturating_sub(50), end);
+    }
+    match close {
+        Some(instant) => assert!(recorder.close(instant)),
+        None => recorder.cross(window.end),
+    }
+    (recorder.finish(), receiver.try_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn timeline_seconds_histograms_and_counts_agree(
+        mut ends in prop::collection::vec(0u64..8 * SECOND, 0..200), width in 1u64..4 * SECOND, warmup in 0u64..3 * SECOND
+    ) {
+        ends.sort_unstable();
+        let window = Window { start: 1000 + warmup, end: 1000 + warmup + width };
+        let ends: Vec<u64> = ends.into_iter().map(|e| e + 1000).collect();
+        let inside = ends.iter().filter(|&&e| e >= window.start && e < window.end).count() as u64;
+        let (recording, slices) = run(window, &ends, None);
+        prop_assert_eq!(recording.measured.total().transactions, inside);
+        prop_assert_eq!(recording.total.total().transactions, ends.len() as u64);
+        prop_assert_eq!(recording.timeline.iter().map(|b| u64::from(b.transactions)).sum::<u64>(), inside);
+        prop_assert_eq!(recording.response[0].count(), inside);
+        prop_assert_eq!(recording.service[0].count(), inside);
+        prop_assert_eq!(slices.iter().map(|s| s.response.count()).sum::<u64>(), inside);
+        prop_assert_eq!(recording.elapsed_ns, width);
+        prop_assert_eq!(recording.timeline.len() as u64, width.div_ceil(BUCKET_NS));
+        prop_assert_eq!(slices.len() as u64, width.div_ceil(SECOND));
+    }
+}
+
+#[test]
+fn a_trial_stopped_while_warming_up_has_an_empty_window() {
+    let window = Window { start: 10 * SECOND, end: 20 * SECOND };
+    let (recording, slices) = run(window, &[SECOND, 2 * SECOND], Some(3 * SECOND));
+    assert_eq!((recording.elapsed_ns, recording.measured.total().transactions), (0, 0));
+    assert_eq!(recording.total.total().transactions, 2);
+    assert!(slices.is_empty() && recording.timeline.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn a_window_in_turns_measures_what_one_of_the_same_slices_without_gaps_would(
+        mut ends in prop::collection::vec(0u64..2 * SECOND, 0..200),
+        slices in prop::collection::vec((1u64..SECOND, 0u64..SECOND), 1..6)
+    ) {
+        ends.sort_unstable();
+        let whole: u64 = slices.iter().map(|(width, _)| width).sum();
+        ends.retain(|end| *end < whole);
+        let (plain, _) = run(Window { start: 1000, end: 1000 + whole }, &ends.iter().map(|e| e + 1000).collect::<Vec<_>>(), None);
+
+        let (sender, receiver) = channel();
+        let live = Live::default();
+        let mut recorder = Recorder::new(0, 1, Window { start: NEVER, end: NEVER }, true, sender, &live);
+        let (mut now, mut before, mut left) = (1000, 0, ends.as_slice());
+        let mut turned = 0;
+        for &(width, gap) in &slices {
+            recorder.cross(now);
+            recorder.turn(now, now + width);
+            let here = left.iter().take_while(|end| **end < before + width).count();
+            for end in &left[..here] {
+                let at = now + end - before;
+                if at >= recorder.boundary() {
+                    recorder.cross(at);
+                }
+                recorder.complete(0, at.saturating_sub(100), at.saturating_sub(50), at);
+            }
+            recorder.cross(now + width);
+            prop_assert!(recorder.is_resting());
+            turned += recorder.turned().transactions;
+            recorder.complete(0, now, now, now + width); // while its clients come to rest
+            (before, left, now) = (before + width, &left[here..], now + width + gap);
+        }
+        prop_assert!(recorder.close(now + 7));
+        let recording = recorder.finish();
+        let inside = ends.len() as u64;
+        prop_assert_eq!(turned, inside);
+        prop_assert_eq!(recording.measured.total().transactions, inside);
+        prop_assert_eq!(recording.total.total().transactions, inside + slices.len() as u64);
+        prop_assert_eq!(recording.elapsed_ns, whole);
+        prop_assert_eq!(recording.timeline, plain.timeline);
+        prop_assert_eq!(recording.response[0].buckets(), plain.response[0].buckets());
+        prop_assert_eq!(receiver.try_iter().count() as u64, whole.div_ceil(SECOND));
+    }
+}
+
+#[test]
+fn an_early_stop_keeps_what_was_measured() {
+    let window = Window { start: SECOND, end: 20 * SECOND };
+    let (recording, slices) = run(window, &[SECOND, 2 * SECOND], Some(2 * SECOND + 30 * MILLISECOND));
+    assert_eq!(recording.elapsed_ns, SECOND + 30 * MILLISECOND);
+    assert_eq!((recording.timeline.len(), slices.len()), (11, 2));
+}
