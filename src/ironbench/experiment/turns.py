@@ -129,8 +129,11 @@ class Turns:
         session = stack.enter_context(engines.running(each.data.system(apart), secrets, most_clients(lab)))
         prepared = prepared.merge(restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.printer))
         prepared = each.data.settled(apart, session, prepared)
-        plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, observe=False)
-        return Side(plan, setup, session, each.data.loaded(setup), prepared, time.monotonic())
+        return Side(self._plan(trial), setup, session, each.data.loaded(setup), prepared, time.monotonic())
+
+    def _plan(self, trial: Trial) -> Plan:
+        lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
+        return Plan(lab.series, setup.system, setup.choice, (trial,), 0, observe=False, tags=lab.tags)
 
     def _paired(self, trials: Sequence[Trial], sides: Sequence[Side]) -> Sequence[tuple[Trial, Side]]:
         by_cell = {side.setup.cell.name: side for side in sides}
@@ -161,13 +164,11 @@ class Turns:
         by_cell = {side.setup.cell.name: side for side in sides}
         records = []
         for trial in trials:
-            if blamed is not None and by_cell.get(trial.cell.name) is blamed:
+            if blamed is not None and blamed.driven is not None and by_cell.get(trial.cell.name) is blamed:
                 records.append(self._kept_of(trial, blamed))
                 continue
-            setup = self.each.lab.setup(trial.cell.name)
-            plan = Plan(self.each.lab.series, setup.system, setup.choice, (trial,), 0, observe=False)
             why = cause if blamed is None else f"its block is not whole: {blamed.setup.cell.name}: {cause}"
-            records.append(failed(plan, trial, self.each.store, why, self.each.known))
+            records.append(failed(self._plan(trial), trial, self.each.store, why, self.each.known))
         return records
 
     def _cause(self, side: Side) -> str:
