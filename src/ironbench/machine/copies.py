@@ -217,7 +217,9 @@ def _span(old: int, new: int, begin: int, end: int) -> None:
         except OSError as error:
             if error.errno not in _NO_REFLINK:
                 raise
-            copied = _sent(old, new, begin, size)
+            copied = 0
+        # Linux 5.3 to 5.18 answer 0 on some file systems and have copied nothing (copy_file_range(2), BUGS).
+        copied = copied or _sent(old, new, begin, size)
         if copied == 0:
             return  # the file became shorter
         # Whoever syncs a finished copy would wait for its device then; so it works while the next part is copied.
