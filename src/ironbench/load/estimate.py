@@ -12,7 +12,7 @@ from ironbench.load.space import CHILD_BYTES
 from ironbench.model.system import Setup
 from ironbench.plan import blocks
 from ironbench.plan.budget import Cells
-from ironbench.words import counted
+from ironbench.words import counted, grouped
 
 COPY_BYTES_PER_S = 0.13e9
 """Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
@@ -29,7 +29,7 @@ MOUNT_S = 4.0
 PIN_S = 0.5
 """To hold a server to CPUs over ssh and let it go again: a process there for each of its threads."""
 MADE_ROWS_PER_S = 0.8e6
-"""Rows of large data that one core makes in a second, whoever takes them (`bench pieces`)."""
+"""Rows of large data that one core makes in a second, whoever takes them: assumed. `bench pieces` measures it."""
 RECORD_BYTES = 300_000
 """Of one trial: record, timeline, histograms, observed series."""
 
@@ -65,7 +65,8 @@ class SharedLoad:
         return (
             f"{counted(self.rows, 'row')} are loaded in {counted(self.pieces, 'piece')} by whichever of "
             f"{counted(self.workers, 'worker')} is free: one core of each makes them in {units.span(self.made_s)}, "
-            f"with {units.memory(self.memory_bytes)} of memory; the server may need longer"
+            f"with {units.memory(self.memory_bytes)} of memory, if a core makes {grouped(MADE_ROWS_PER_S)} rows/s, "
+            "which is assumed; the server may need longer"
         )
 
 
