@@ -63,7 +63,9 @@ class Turns:
 
     def _block(self, due: Due) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
-        settled = {one.cell.name for one in self.directory.records() if one.block == block and one.status.comparable}
+        # Trials of the baseline's peak count from block 0, too.
+        of_block = [one for one in self.directory.records() if one.purpose == "lab" and one.block == block]
+        settled = {one.cell.name for one in of_block if one.status.comparable}
         trials = [
             replace(one, attempt=due.trial.attempt)
             for one in lab.trials
