@@ -7,6 +7,8 @@ must name us by an address or a name of this machine; whatever changes something
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hmac
 import ipaddress
 import secrets
@@ -69,7 +71,10 @@ class Door:
 
     def is_our_page(self, origin: str, host: str) -> bool:
         """Whether the page that sends a request is one of ours."""
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:  # e.g. half an address of IPv6
+            return False
         return parts.scheme == self.scheme and parts.netloc.lower() == host.lower()
 
     def fits(self, token: str) -> bool:
@@ -139,6 +144,7 @@ def _host_name(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
+@functools.cache  # a resolver that does not answer would keep every request waiting
 def _own_names() -> frozenset[str]:
     return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
@@ -152,5 +158,6 @@ def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iter
             yield "cookie", found.value
     except CookieError:
         pass
-    for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
-        yield "address", value
+    with contextlib.suppress(ValueError):  # more fields than any page of ours has
+        for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
+            yield "address", value

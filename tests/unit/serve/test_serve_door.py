@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.serve.app import application
-from ironbench.serve.door import Door, door
+from ironbench.serve.door import Door, door, tokens_of
 
 
 @pytest.fixture
@@ -132,3 +132,8 @@ def test_what_is_no_address_is_refused(listen: str) -> None:
 def test_addresses_are_read_as_they_are_written(listen: str, address: str, port: int) -> None:
     found = door(listen, "", "", "")
     assert (found.address, found.port) == (address, port)
+
+
+def test_neither_many_fields_nor_half_an_address_as_origin_is_let_in() -> None:
+    assert not list(tokens_of("", "&".join(f"a{field}=1" for field in range(200)), "", "cookie"))
+    assert not Door("127.0.0.1", 1, "token").is_our_page("http://[", "127.0.0.1:1")
