@@ -55,6 +55,10 @@ class State(msgspec.Struct, frozen=True):
     """Number of the first of `seconds`."""
 
 
+_STATES = msgspec.json.Decoder(State)
+"""Made once, at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py)."""
+
+
 class Live:
     """The file of one experiment. What cannot be written is not shown, and nothing else."""
 
@@ -128,6 +132,6 @@ def read(path: Path) -> State | None:
     """None: there is none, or it is just being written."""
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_MOST_BYTES).partition(b"\n")[0], type=State)
+            return _STATES.decode(file.read(_MOST_BYTES).partition(b"\n")[0])
     except (OSError, msgspec.DecodeError):
         return None
