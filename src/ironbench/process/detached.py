@@ -46,9 +46,9 @@ class Detached:
         found = processes.identify(self._shell.pid)
         self.process = found or ProcessId(self._shell.pid, "")
 
-    def reap(self) -> None:
-        """Of one that has ended nothing is left among the processes."""
-        self._shell.poll()
+    def reap(self) -> bool:
+        """Whether it has ended; then nothing of it is left among the processes."""
+        return self._shell.poll() is not None
 
 
 def status_of(path: Path) -> int | None:

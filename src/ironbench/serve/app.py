@@ -219,9 +219,10 @@ class Pages:
             try:
                 await run_in_threadpool(self.queue.tick)
                 said = ""
-            except (IronbenchError, OSError) as error:  # a full disk: the labs go on, and so does this
-                if str(error) != said:
-                    said = str(error)
+            except Exception as error:  # a full disk, or what nobody thought of: labs go on, and so does this
+                words = str(error) if isinstance(error, IronbenchError | OSError) else repr(error)
+                if words != said:
+                    said = words
                     self.printer.say(f"queue: {said}")
             await asyncio.sleep(1.0)
 

@@ -211,8 +211,7 @@ class Queue:
 
     def tick(self) -> None:
         """Notes what has ended, and begins what is due. To be called once a second. UnwrittenError."""
-        for began in self._began:
-            began.reap()
+        self._began = [began for began in self._began if not began.reap()]
         with self._changing:
             if not self.folder.is_dir() or not self.decides():
                 return
