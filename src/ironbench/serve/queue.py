@@ -102,6 +102,7 @@ class Queue:
         self._now, self._begin, self._others = now, begin or self._started, others
         self._held = contextlib.ExitStack()
         self._decides = False
+        self._taken = False
         self._began: list[Detached] = []
         self._changing = threading.RLock()
 
@@ -220,7 +221,9 @@ class Queue:
                     self._keep(self._ended(one))
             entries = self.entries()
             due = next((one for one in entries if one.state == WAITING and not self.waits(one, entries)), None)
-            if due is not None and (lock := measuring.alone()) is not None:
+            lock = measuring.alone() if due is not None else None
+            self._taken = due is not None and lock is None
+            if due is not None and lock is not None:
                 try:
                     self._launch(due, lock)
                 finally:
@@ -246,6 +249,11 @@ class Queue:
         ):
             return f"{first.name} ({first.id}) is before it"
         return ""
+
+    def waits_for(self, entry: Entry, entries: Sequence[Entry]) -> str:
+        """The same for people; never empty. What is measured elsewhere is seen by the machine's lock alone."""
+        due = "something else is measured on this machine" if self._taken else "it begins now"
+        return self.waits(entry, entries) or due
 
     def file(self, entry: Entry) -> Path:
         return self.folder / entry.id / f"{entry.name}.toml"

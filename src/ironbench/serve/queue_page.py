@@ -53,7 +53,7 @@ def state(queue: Queue) -> str:
     """Changes when the page would."""
     entries = queue.entries()
     return "\n".join(
-        f"{one.id} {one.state} {one.order} {queue.waits(one, entries) if one.state == WAITING else one.why} "
+        f"{one.id} {one.state} {one.order} {queue.waits_for(one, entries) if one.state == WAITING else one.why} "
         f"{queue.begun(one)}"
         for one in entries
     )
@@ -81,7 +81,7 @@ def _running(entry: Entry, queue: Queue) -> str:
 
 
 def _waiting(entry: Entry, queue: Queue, entries: list[Entry]) -> str:
-    why = queue.waits(entry, entries) or "it begins now"
+    why = queue.waits_for(entry, entries)
     said = f" {escape(entry.why)}." if entry.why else ""
     actions = [
         button("Earlier", f"/queue/{entry.id}/earlier"),
@@ -110,7 +110,7 @@ def _actions(*buttons: str) -> str:
 def entry_page(queue: Queue, id: str) -> HTMLResponse:
     """Its lab file and what it said."""
     entry = queue.entry(id)
-    why = queue.waits(entry, queue.entries()) if entry.state == WAITING else entry.why
+    why = queue.waits_for(entry, queue.entries()) if entry.state == WAITING else entry.why
     log = queue.log(entry) or "It has said nothing."
     clone = link("/queue/new", "Clone", clone=entry.id)
     body = (

@@ -58,7 +58,8 @@ def experiment(shelf: Shelf, name: str) -> Experiment | None:
 def others(shelf: Shelf) -> str:
     """What is measured here, in words; empty: nothing."""
     found = [one.lab or f"run {one.series}" for one in experiments(shelf)]
-    return f"{' and '.join(found)} is measured, begun in a terminal" if found else ""
+    are = "are" if len(found) > 1 else "is"
+    return f"{' and '.join(found)} {are} measured, begun in a terminal" if found else ""
 
 
 def holder(lock: Path) -> ProcessId | None:
