@@ -26,12 +26,13 @@ from ironbench.process.detached import Detached, status_of
 from ironbench.process.processes import ProcessId
 from ironbench.record import durable
 from ironbench.record.labs import PLAN
-from ironbench.serve.shelf import is_name
 
 WAITING, RUNNING, DONE, FAILED, STOPPED, CANCELLED = "waiting", "running", "done", "failed", "stopped", "cancelled"
 ENDED = (DONE, FAILED, STOPPED, CANCELLED)
 MOST_TRIES = 3
 """How often a lab whose process was killed is begun or resumed."""
+LONGEST_NAME = 80
+"""Characters of the name of a lab file; the directory of its lab has it, too."""
 _INTERRUPTED = 130
 _REFUTED = 4
 _SUSPECT = 3
@@ -124,8 +125,10 @@ class Queue:
 
     def put(self, wish: Wish) -> Entry:
         """InputError, UnwrittenError."""
-        if not is_name(wish.name) or not wish.name.replace("-", "").replace("_", "").isalnum():
-            raise InputError(f"name {wish.name!r}", "is no name of a lab file", "use letters, digits, - and _")
+        letters = wish.name.replace("-", "").replace("_", "")
+        if len(wish.name) > LONGEST_NAME or not (letters.isascii() and letters.isalnum()):
+            hint = f"use letters, digits, - and _, at most {LONGEST_NAME} characters"
+            raise InputError(f"name {wish.name[:LONGEST_NAME]!r}", "is no name of a lab file", hint)
         if wish.nightly:
             next_at(wish.nightly, self._now())
         if wish.after:

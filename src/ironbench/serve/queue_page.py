@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from html import escape
@@ -28,6 +29,10 @@ duration = "30s"
 [vary]
 memory = ["64MB", "256MB"]
 """
+
+
+_STAMP = re.compile(r"-\d{8}T\d{6}-[0-9a-f]{4}$")
+"""What makes the directory of a lab unique, after the name of its file."""
 
 
 def show(queue: Queue) -> HTMLResponse:
@@ -71,12 +76,14 @@ def _name(entry: Entry) -> str:
 
 
 def _running(entry: Entry, queue: Queue) -> str:
-    watch = link(f"/lab/{entry.lab}", "watch it") if queue.begun(entry) else "its plan is being made"
+    begun = queue.begun(entry)
+    watch = link(f"/lab/{entry.lab}", "watch it") if begun else "its plan is being made"
+    # Before, there is no lab yet that could be stopped and resumed.
     stop = button("Stop", f"/lab/{entry.lab}/stop", confirm="Stop this lab? Its trial ends now; it can be resumed.")
     since = span(max(0.0, time.time() - entry.begun_at))
     return (
         f'<span class="state running">running</span> {_name(entry)}<p class="lead">'
-        f"{watch}, for {escape(since)}</p>{_actions(stop)}"
+        f"{watch}, for {escape(since)}</p>{_actions(*[stop] * begun)}"
     )
 
 
@@ -128,7 +135,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
     name, text = fields.get("name", ""), fields.get("text", "")
     if clone := fields.get("clone", ""):
         entry = queue.entry(clone)
-        name, text = entry.name if not entry.resumes else entry.lab.split("-2")[0], queue.text(entry)
+        name, text = _STAMP.sub("", entry.name) if entry.resumes else entry.name, queue.text(entry)
     text = text or FIRST
     open_ones = [one for one in queue.entries() if one.state not in ENDED]
     choices = "".join(
