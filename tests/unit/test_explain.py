@@ -167,3 +167,10 @@ def test_every_format_has_the_walk(format: str, directory: str) -> None:
 def test_unknown_names_are_refused(directory: str) -> None:
     with pytest.raises(InputError, match="names no cell"):
         verb("log=disk", "log=tape", results=directory)
+
+
+def test_scripts_of_a_label_rest_on_the_trials_of_all_its_runs() -> None:
+    """Each run has a block 0 of its own."""
+    several = [replace(one, block=0) for one in measured()]
+    whole, found = explained(measured(), in_blocks=False), explained(several, in_blocks=False)
+    assert found.scripts == whole.scripts

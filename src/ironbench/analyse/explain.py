@@ -191,7 +191,10 @@ def _has(record: Record, name: str) -> bool:
 
 def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[Script, ...]:
     """Of scripts that both sides drove; () for a single one, which is the whole."""
-    sides = [{one.block: _contributions(one) for one in side} for side in (a, b)]
+    # Only blocks of one lab pair; each run of a label has a first block of its own.
+    sides = [
+        {one.block if in_blocks else place: _contributions(one) for place, one in enumerate(side)} for side in (a, b)
+    ]
     names = dict.fromkeys(name for side in sides for trial in side.values() for name in trial)
     if len(names) < 2:
         return ()

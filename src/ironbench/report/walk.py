@@ -53,7 +53,7 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for command, found in one.statements[:FEW]:
         yield (
             "command",
-            command.text[:60],
+            command.text[:WIDTH],
             "",
             quantity(command.mean_s, "s"),
             ratio(found.ratio),
