@@ -118,6 +118,18 @@ def test_a_spike_is_named_and_is_no_change() -> None:
     assert (only.changes, only.spikes) == ((), (5,))
 
 
+def test_too_few_points_beside_one_that_stands_apart_carry_no_verdict() -> None:
+    only = line(nights([1000.0] * 5 + [1400.0]))
+    assert only.unconfirmed
+    assert "5 points" in only.open_question
+
+
+def test_a_level_leaves_out_the_point_that_is_not_confirmed() -> None:
+    only = line(nights([*SLOWER, 1400.0]))
+    assert only.unconfirmed
+    assert only.level(*only.levels[-1]) == pytest.approx(920.0, rel=0.01)
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_tells_the_change(format: str) -> None:
     written = FORMATS[format](page(histories(nights(SLOWER), EMPTY)))

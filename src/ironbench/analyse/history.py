@@ -113,8 +113,9 @@ class Line:
 
     def level(self, first: int, last: int) -> float:
         """Of the points from `first` to `last`, weighted as they are judged: geometric mean, base units."""
-        places = [place for place in range(first, last + 1) if place not in self.spikes]
-        points = [self.points[place] for place in places if self.points[place].variance]
+        judged = [place for place, point in enumerate(self.points) if point.variance]
+        out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}
+        points = [self.points[place] for place in judged if first <= place <= last and place not in out]
         weights = [1 / (point.variance + math.log1p(self.between) ** 2) for point in points]
         logs = [weight * math.log(point.value) for weight, point in zip(weights, points, strict=True)]
         return math.exp(sum(logs) / sum(weights))
@@ -295,6 +296,10 @@ def _line(name: str, points: Sequence[Point], metric: str) -> Line:
     points = [replace(point, variance=variances.get(place, 0.0)) for place, point in enumerate(points)]
     logs = [math.log(points[place].value) for place in judged]
     found = changes.changes(logs, [variances[place] for place in judged])
+    question = ""
+    if found.detectable is None:
+        kept = counted(len(judged) - len(found.spikes) - found.unconfirmed, "point")
+        question = f"{kept} besides those that stand apart; change points are searched from {changes.LEAST} on"
     better = getattr(metrics().get(base_name(metric)), "better", "neither")
     return Line(
         name,
@@ -312,6 +317,7 @@ def _line(name: str, points: Sequence[Point], metric: str) -> Line:
         tuple(judged[place] for place in found.spikes),
         found.unconfirmed,
         math.expm1(found.between),
+        open_question=question,
         detectable=math.expm1(found.detectable) if found.detectable else None,
     )
 
