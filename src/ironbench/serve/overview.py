@@ -52,8 +52,7 @@ def _waiting(queue: Queue) -> str:
     entries = queue.entries()
     waiting = [one for one in entries if one.state == WAITING]
     rows = "".join(
-        f"<li>{link(f'/queue/{one.id}', one.name)}"
-        f'<p class="lead">{escape(queue.waits_for(one, entries))}</p></li>'
+        f'<li>{link(f"/queue/{one.id}", one.name)}<p class="lead">{escape(queue.waits_for(one, entries))}</p></li>'
         for one in waiting[:_LATEST]
     )
     more = f"<p>{link('/queue', f'{len(waiting) - _LATEST} more')}</p>" if len(waiting) > _LATEST else ""
