@@ -108,12 +108,13 @@ class Queue:
         self._changing = threading.RLock()
 
     def entries(self) -> list[Entry]:
-        """In their order; what cannot be read is not in it."""
+        """In their order; what cannot be read, or bears another id than its file, is left out: an id names a folder."""
         found = []
         with contextlib.suppress(OSError):
             for path in self.folder.glob("*.json"):
                 with contextlib.suppress(OSError, msgspec.DecodeError):
-                    found.append(msgspec.json.decode(path.read_bytes(), type=Entry))
+                    entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+                    found += [entry] if entry.id == path.stem else []
         return sorted(found, key=lambda one: (one.order, one.made_at, one.id))
 
     def entry(self, id: str) -> Entry:

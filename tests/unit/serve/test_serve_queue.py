@@ -249,6 +249,8 @@ def test_the_lab_holds_the_machine_when_its_server_is_gone(queue: Queue, labs: L
 def test_damaged_entries_are_left_out_and_unknown_ones_refused(queue: Queue, tmp_path: Path) -> None:
     put(queue, "one")
     (tmp_path / "queue" / "broken.json").write_bytes(b"{")
+    one = queue.entries()[0]
+    (tmp_path / "queue" / "borrowed.json").write_bytes((tmp_path / "queue" / f"{one.id}.json").read_bytes())
     assert states(queue) == [("one", WAITING)]
     for change in (queue.cancel, queue.entry, queue.remove):
         with pytest.raises(InputError, match="is not there"):
