@@ -103,10 +103,12 @@ def test_a_frozen_server_that_is_killed_ends_when_it_is_thawed(frozen: ServerSes
     still.freeze()
     server = processes.identify(pg.pid_of(frozen))
     assert server is not None
+    below = processes.below(server.pid)
     server.signal(signal.SIGKILL)
     still.thaw()
     assert server.wait(10.0)
     assert not frozen.alive()
+    assert all(one.wait(10.0) for one in below), "nothing of it stands still for ever"
 
 
 def test_the_guard_thaws_and_ends_a_server_whose_ironbench_was_killed(place: Path) -> None:

@@ -13,7 +13,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbench.errors import FailureError
@@ -32,6 +32,8 @@ class Freezer:
     server: ProcessId
     group: Path | None
     """Its control group, in which it is with everything below it; None: signals."""
+    _stopped: set[ProcessId] = field(default_factory=set)
+    """By signals: those whose server is killed meanwhile are below it no more, and would stand still for ever."""
 
     @property
     def how(self) -> str:
@@ -56,8 +58,9 @@ class Freezer:
         deadline = time.monotonic() + PATIENCE_S
         while not self._frozen():
             if self.group is None:
-                for pid in _tree(self.server):
-                    _signal(pid, signal.SIGSTOP)
+                for one in filter(None, map(processes.identify, _tree(self.server))):
+                    self._stopped.add(one)
+                    one.signal(signal.SIGSTOP)
             else:
                 _write(self.group, "FROZEN", "1")
             if time.monotonic() > deadline:
@@ -68,6 +71,9 @@ class Freezer:
     def thaw(self) -> None:
         """Returns when it goes on. FailureError: it does not."""
         thaw([] if self.group is None else [str(self.group)], self.server)
+        for one in self._stopped:
+            one.signal(signal.SIGCONT)
+        self._stopped.clear()
         if self.server.alive() and self._frozen():
             raise FailureError(
                 f"server process {self.server.pid}",
