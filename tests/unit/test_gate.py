@@ -23,7 +23,7 @@ from ironbench.record import Evidence, Store
 from ironbench.record.labs import Frozen, LabDirectory
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "gate.md"
-CELLS = ("version=17", "version=18")
+CELLS = ("version=16", "version=18")
 Made = Callable[..., str]
 
 
@@ -34,7 +34,7 @@ def made(tmp_path: Path) -> Made:
     def directory(
         ratio: float, blocks: int = 12, spread: float = 0.01, kept: int | None = None, **fields: object
     ) -> str:
-        plan = lab({"version": ("17", "18")}, blocks=blocks, question="Is the new version slower?")
+        plan = lab({"version": ("16", "18")}, blocks=blocks, question="Is the new version slower?")
         found = LabDirectory(tmp_path / f"lab-{ratio}-{blocks}-{kept}")
         found.begin(Frozen(plan, "m1", {}, {}))
         found.declare(plan.method.stages[0], plan.trials)
@@ -104,7 +104,7 @@ def test_a_directory_alone_stands_for_all_comparisons_of_its_lab(made: Made) -> 
 
 def test_a_claim_about_response_times_is_judged_in_its_own_direction() -> None:
     claim = Claim("p99", "ratio", "response_time_p99_s", (CELLS[1], CELLS[0]), 0.9, 1.1)
-    plan = lab({"version": ("17", "18")}, blocks=12, claims=[claim])
+    plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
     records = trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
     worse = [
         replace(one, metrics={**one.metrics, "response_time_p99_s": one.metrics["response_time_p99_s"] * 1.3})
@@ -120,25 +120,25 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction() -> None:
 
 def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
-    plan = lab({"version": ("17", "18")}, blocks=6)
+    plan = lab({"version": ("16", "18")}, blocks=6)
     for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
         store.keep(replace(one, purpose="sweep", series=one.cell.name[-2:]), Evidence())
     with pytest.raises(InputError, match="only blocks bear a verdict") as caught:
-        gate("17", "18", results=str(store.directory))
+        gate("16", "18", results=str(store.directory))
     assert "ironbench compare" in caught.value.hint
     with pytest.raises(InputError, match="only blocks bear a verdict"):
-        gate(f"{made(1.0)}/version=17", f"{made(0.9)}/version=18")
+        gate(f"{made(1.0)}/version=16", f"{made(0.9)}/version=18")
 
 
 def test_a_gate_on_other_work_says_what_differs(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    plan = lab({"version": ("17", "18")}, blocks=6)
+    plan = lab({"version": ("16", "18")}, blocks=6)
     for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
         scale = one.cell.name[-2:]
         choice = replace(one.choice, options={**one.choice.options, "scale": scale})
         store.keep(replace(one, purpose="sweep", series=scale, choice=choice), Evidence())
-    with pytest.raises(InputError, match=r"did different work.*scale=17 against scale=18"):
-        gate("17", "18", results=str(tmp_path))
+    with pytest.raises(InputError, match=r"did different work.*scale=16 against scale=18"):
+        gate("16", "18", results=str(tmp_path))
 
 
 def test_a_comparison_that_the_lab_does_not_declare_is_refused(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_what_cannot_tell_and_passes_is_skipped_in_junit(made: Made, tmp_path: P
 def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
     from ironbench.report.gate import junit, markdown
 
-    plan = lab({"version": ("17", "a|b<script>")}, blocks=6, question="<img src=x> & `rm` [x](y)\x1b[1m")
+    plan = lab({"version": ("16", "a|b<script>")}, blocks=6, question="<img src=x> & `rm` [x](y)\x1b[1m")
     study = studied(plan, trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}))
     found = judged(study, study.effects, 0.05, "fail")
     page = markdown(found).decode()
@@ -219,14 +219,14 @@ def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -
     ]
     one = Comparison("throughput", "higher", CELLS[1], CELLS[0], pairs)
     result = finding(one, Method((Stage(1, blocks),), 1))
-    plan = lab({"version": ("17", "18")}, blocks=blocks)
+    plan = lab({"version": ("16", "18")}, blocks=blocks)
     study = replace(EMPTY, lab=plan)
     return judged(study, [Effect(result, Contrast(CELLS[1], CELLS[0]))], 0.05, "fail")
 
 
 EMPTY = studied(
-    lab({"version": ("17", "18")}, blocks=6),
-    trials(lab({"version": ("17", "18")}, blocks=6), dict.fromkeys(CELLS, 1.0)),
+    lab({"version": ("16", "18")}, blocks=6),
+    trials(lab({"version": ("16", "18")}, blocks=6), dict.fromkeys(CELLS, 1.0)),
 )
 
 
@@ -245,7 +245,7 @@ def test_the_example_of_the_guide_is_what_is_printed(made: Made, capsys: pytest.
     gate(*CELLS, results=made(0.9))
     said = capsys.readouterr().out
     block = next(one for one in re.findall(r"^```text\n(.*?)^```", GUIDE.read_text(), re.M | re.S))
-    assert block == f"$ ironbench gate version=17 version=18 --results LAB\n{said}"
+    assert block == f"$ ironbench gate version=16 version=18 --results LAB\n{said}"
 
 
 def test_a_gate_that_only_reads_names_what_measures_more(made: Made) -> None:
