@@ -14,7 +14,8 @@ use crate::Result;
 use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::crew::{FOREVER, Gate, Post, Timing, led};
-use crate::measure::recorder::{Recorder, Recording, Slice, Window};
+use crate::measure::recorder::{Recorder, Recording, Window};
+use crate::measure::seconds::Slice;
 use crate::measure::seconds::{MergeableSecond, Second, Seconds};
 use crate::sample::{Prepared, Samples};
 
@@ -381,33 +382,4 @@ fn window(plan: &Plan, origin: u64) -> Window {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn every_client_has_one_thread_and_threads_differ_by_at_most_one(clients in 1usize..10_000, threads in 1usize..200) {
-            let shares = shares(clients, threads);
-            prop_assert_eq!(shares.len(), threads.min(clients));
-            prop_assert_eq!(shares.iter().map(Range::len).sum::<usize>(), clients);
-            prop_assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
-            let sizes: Vec<_> = shares.iter().map(Range::len).collect();
-            prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
-        }
-
-        #[test]
-        fn clients_of_all_threads_have_ranks_that_threads_take_in_turn(clients in 1usize..300, threads in 1usize..20) {
-            let shares = shares(clients, threads);
-            let of = |thread: usize| (0..shares[thread].len()).map(|place| rank(&shares, thread, place)).collect::<Vec<_>>();
-            let each: Vec<_> = (0..shares.len()).map(of).collect();
-            let mut all = each.concat();
-            all.sort_unstable();
-            prop_assert_eq!(all, (0..clients).collect::<Vec<_>>());
-            for active in 0..clients {
-                let counts: Vec<_> = each.iter().map(|ranks| ranks.iter().filter(|&&one| one < active).count()).collect();
-                prop_assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1);
-            }
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
 use super::summary::{self, Delays, Summary};
-use crate::measure::recorder::{BUCKET_NS, Bucket};
+use crate::measure::seconds::{BUCKET_NS, Bucket};
 use crate::measure::seconds::{MergeableSecond, Second, summed};
 use crate::measure::{Histogram, clock};
 use crate::{Error, Result};

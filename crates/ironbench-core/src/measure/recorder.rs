@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 
 use super::buckets::Buckets;
-use super::clock::{MILLISECOND, NEVER, SECOND};
+use super::clock::{NEVER, SECOND};
 use super::cpu::Cpu;
+use super::seconds::{BUCKET_NS, Bucket, Slice};
 use super::tally::Counts;
 use super::{Histogram, Tally};
 
-/// Width of a bucket of the timeline.
-pub const BUCKET_NS: u64 = 100 * MILLISECOND;
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 
 /// What is measured: from `start` until before `end`; `NEVER` when the number of transactions ends it.
@@ -22,35 +21,6 @@ const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 pub struct Window {
     pub start: u64,
     pub end: u64,
-}
-
-/// What happened in one 100 ms bucket.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bucket {
-    pub transactions: u32,
-    pub failed: u32,
-    pub retries: u32,
-}
-
-impl Bucket {
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            transactions: self.transactions + other.transactions,
-            failed: self.failed + other.failed,
-            retries: self.retries + other.retries,
-        }
-    }
-}
-
-/// A thread's response times of one second of the window, handed over when it has passed.
-#[derive(Debug)]
-pub struct Slice {
-    pub thread: usize,
-    pub second: usize,
-    pub response: Histogram,
-    /// Transactions given up.
-    pub failed: u64,
-    pub width_ns: u64,
 }
 
 /// Read by others while the trial runs; brought up to date every 100 ms.

@@ -3,8 +3,39 @@
 use std::collections::BTreeMap;
 
 use super::Histogram;
-use super::clock::to_seconds;
-use super::recorder::{Bucket, Slice};
+use super::clock::{MILLISECOND, to_seconds};
+
+/// Width of a bucket of the timeline.
+pub const BUCKET_NS: u64 = 100 * MILLISECOND;
+
+/// What happened in one 100 ms bucket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bucket {
+    pub transactions: u32,
+    pub failed: u32,
+    pub retries: u32,
+}
+
+impl Bucket {
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            transactions: self.transactions + other.transactions,
+            failed: self.failed + other.failed,
+            retries: self.retries + other.retries,
+        }
+    }
+}
+
+/// A thread's response times of one second of the window, handed over when it has passed.
+#[derive(Debug)]
+pub struct Slice {
+    pub thread: usize,
+    pub second: usize,
+    pub response: Histogram,
+    /// Transactions given up.
+    pub failed: u64,
+    pub width_ns: u64,
+}
 
 /// Response times of one second, all threads together; NaN when nothing ended in it.
 #[derive(Debug, Clone, Copy, PartialEq)]

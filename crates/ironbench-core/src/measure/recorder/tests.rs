@@ -1,3 +1,4 @@
+use super::super::clock::MILLISECOND;
 use super::*;
 use proptest::prelude::*;
 use std::sync::mpsc::channel;
