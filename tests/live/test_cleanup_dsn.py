@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from raw_server import RawServer
-from user import SHORT, User
+from user import PAUSED, SHORT, User
 
 from ironbench._core import Connection
 
@@ -81,7 +81,8 @@ def test_what_an_experiment_did_not_load_is_not_said_to_be_left_by_it(user: User
 def test_what_a_lab_leaves_is_said_once_for_each_database(user: User, boss: Connection, dsn: str) -> None:
     others = dsn.replace("host=", "application_name=other host=")
     words = "".join(f'{name} = {{ system.dsn = "{one}" }}\n' for name, one in (("one", dsn), ("other", others)))
-    lab = 'question = "Which?"\n[workload]\nname = "select-only"\n[load]\nduration = "0.5s"\nwarmup = "0s"\n'
+    lab = 'question = "Which?"\n[workload]\nname = "select-only"\n[load]\nduration = "0.5s"\n'
+    lab += 'think_time = "5ms"\nwarmup = "0s"\n'
     (user.home / "lab.toml").write_text(f'{lab}[vary.place]\n{words}[measure]\nrepeats = 1\nquiet = "0s"\n')
     told = user("lab", "run", "lab.toml")
     lines = [line for line in told.stderr.splitlines() if line.startswith("left there: ")]
@@ -106,7 +107,7 @@ def test_nothing_is_removed_where_something_of_others_depends_on_it(user: User, 
 
 def test_nothing_is_removed_while_another_ironbench_uses_it(user: User, boss: Connection, dsn: str) -> None:
     assert user("run", "tpcb-like", "--dsn", dsn, *SHORT).code in (0, 3)
-    with user.begun("run", "tpcb-like", "--dsn", dsn, "--duration", "30s", "--warmup", "0s", "--no-observe") as other:
+    with user.begun("run", "tpcb-like", "--dsn", dsn, *PAUSED, "--duration", "30s", "--no-observe") as other:
         other.wait_for("trial 1")
         before = there(boss)
         told = user("cleanup", "--dsn", dsn)

@@ -6,6 +6,7 @@ import io
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from factories import require_installed
@@ -38,6 +39,11 @@ def on_disk() -> Iterator[Path]:
     """A new directory on a device."""
     with tempfile.TemporaryDirectory(prefix=".ironbench-test-", dir=DISKS) as folder:
         yield Path(folder)
+
+
+def paced(**load: Any) -> Load:
+    """A load that leaves the CPUs to other tests."""
+    return Load(think_time_s=0.005, **load)
 
 
 class Bench:
@@ -76,7 +82,7 @@ def codes(driven: Driven) -> set[str]:
 @pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) -> None:
     require_installed(engine)
-    how = Load(clients=2, duration_s=3.0, checkpoint_s=1.0)
+    how = paced(clients=2, duration_s=3.0, checkpoint_s=1.0)
     with Bench(place / "d", how, "tpcb-like", engine=engine) as bench:
         driven = bench.drive()
     assert driven.failure == "" and all(check.passed for check in driven.checks)
@@ -90,7 +96,7 @@ def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) ->
 
 @pytest.mark.parametrize("purpose", ["lab", "sweep"])
 def test_a_writing_trial_has_two_complete_checkpoints_where_nobody_chose_an_interval(purpose: str, place: Path) -> None:
-    how = Load(clients=2, duration_s=3.0)
+    how = paced(clients=2, duration_s=3.0)
     with Bench(place / "d", how, "tpcb-like", purpose) as bench:
         driven = bench.drive()
         assert "checkpoints" in driven.prepared.conditions
@@ -100,12 +106,12 @@ def test_a_writing_trial_has_two_complete_checkpoints_where_nobody_chose_an_inte
 
 
 def test_trials_that_only_read_have_no_checkpoints_made_for_them(place: Path) -> None:
-    with Bench(place / "d", Load(clients=2, duration_s=1.0), "select-only", "lab") as bench:
+    with Bench(place / "d", paced(clients=2, duration_s=1.0), "select-only", "lab") as bench:
         assert "checkpoints" not in bench.drive().prepared.conditions
 
 
 def test_a_long_interval_is_left_to_the_server_and_gone_at_its_next_start(place: Path) -> None:
-    with Bench(place / "d", Load(duration_s=0.5, checkpoint_s=45.0), "tpcb-like") as bench:
+    with Bench(place / "d", paced(duration_s=0.5, checkpoint_s=45.0), "tpcb-like") as bench:
         assert bench.drive().prepared.conditions["checkpoints"] == "every 45 s (checkpoint_timeout)"
         assert bench.session.query("show checkpoint_timeout") == [("45s",)]
         bench.session.restart()
@@ -160,7 +166,7 @@ def test_hot_is_rehearsed_until_steady(place: Path) -> None:
 def test_files_in_memory_that_are_declared_cold_are_a_warning(place: Path) -> None:
     if not str(place).startswith("/dev/shm"):
         pytest.skip("no file system in memory here")
-    with Bench(place / "d", Load(clients=2, duration_s=1.0, cache="cold"), "select-only") as bench:
+    with Bench(place / "d", paced(clients=2, duration_s=1.0, cache="cold"), "select-only") as bench:
         assert codes(bench.drive()) == {"cache-not-cold"}
 
 
@@ -217,7 +223,7 @@ def test_a_restarted_server_is_the_same_server_with_empty_caches(place: Path, en
 def test_an_unquiet_machine_is_waited_for_no_longer_than_the_trial_takes(place: Path, monkeypatch) -> None:
     asked: list[float] = []
     monkeypatch.setattr(before.quiet, "wait", lambda limit_s: (asked.append(limit_s), ({"quiet": "yes"}, ()))[1])
-    with Bench(place / "d", Load(duration_s=0.5, warmup_s=0.1), "select-only") as bench:
+    with Bench(place / "d", paced(duration_s=0.5, warmup_s=0.1), "select-only") as bench:
         assert bench.drive(quiet_s=30.0).prepared.conditions["quiet"] == "yes"
     assert asked == [pytest.approx(0.6)]
 
@@ -226,6 +232,6 @@ def test_a_trial_that_cannot_be_prepared_failed_and_says_why(place: Path) -> Non
     def broken(_: Session) -> Mapping[str, str]:
         raise FailureError("cache", "the tables are gone")
 
-    with Bench(place / "d", Load(duration_s=0.5, cache="cold"), "select-only") as bench:
+    with Bench(place / "d", paced(duration_s=0.5, cache="cold"), "select-only") as bench:
         assert "the tables are gone" in bench.drive(chill=broken).failure
         assert bench.session.alive()

@@ -81,18 +81,8 @@ def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:
 def test_a_record_says_that_storage_was_emulated_though_its_process_saw_nothing(user: User) -> None:
     point = user.home / "d"
     assert user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach").code == 0
-    words = [
-        "--engine",
-        "sqlite",
-        "--data",
-        str(point / "db"),
-        "--with",
-        "scale=1",
-        "--duration",
-        "1s",
-        "--warmup",
-        "0s",
-    ]
+    words = ["--engine", "sqlite", "--data", str(point / "db"), "--with", "scale=1"]
+    words += [*PAUSED, "--duration", "1s", "--warmup", "0s"]
     ran = user("run", "igen-oltp", *words)
     assert ran.code in (0, 3), ran.stderr
     (record,) = user.records()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from emulated import HERE, needs_devices, nothing_left
-from user import User, eventually
+from user import PAUSED, User, eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
@@ -117,7 +117,7 @@ def test_more_memory_than_there_is_is_refused(user: User) -> None:
 
 @pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
-    words = ["--engine", engine, "--data", "free", "--duration", "2s", "--warmup", "0s", "--with", "scale=1"]
+    words = [*PAUSED, "--engine", engine, "--data", "free", "--duration", "2s", "--warmup", "0s", "--with", "scale=1"]
     told = user("run", "igen-oltp", *words, *(["--log", "free"] if engine == "postgres" else []))
     assert told.code in (0, 3), told.stderr
     (record,) = user.records()
@@ -138,7 +138,7 @@ def test_duckdb_runs_on_a_device_and_its_reads_are_timed_there(user: User) -> No
 
 
 def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -> None:
-    words = ["--data", "ssd-sata-2011", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
+    words = [*PAUSED, "--data", "ssd-sata-2011", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:
         assert eventually(lambda: any(entry["kind"] == "device" for entry in entries(user)))
         begun.wait_for("trial 1")

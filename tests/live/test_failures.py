@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from raw_server import RawServer
-from user import Told, User
+from user import PAUSED, Told, User
 
 pytestmark = pytest.mark.live
 
 BAD = "SELECT 1;\nSELECT *\n  FROM nix WHERE id = :client_id;\n"
-TIMES = ("--duration", "1.5s", "--warmup", "0s", "--no-observe")
+TIMES = ("--think-time", "1ms", "--duration", "1.5s", "--warmup", "0s", "--no-observe")
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_an_error_of_sqlite_ends_the_run_with_its_place(user: User) -> None:
 def test_a_script_that_always_fails_voids_a_trial_whose_other_script_does_not(user: User, dsn: str) -> None:
     good, bad = written(user, "good.sql", "SELECT 1;\n"), written(user, "bad.sql", BAD)
     words = ("--dsn", dsn, "--on-error", "continue", *TIMES)
-    told = user("run", "script", f"{good}@99", f"{bad}@1", *words, "--json")
+    told = user("run", "script", f"{good}@97", f"{bad}@3", *words, "--json")
     assert told.code == 1
     found = trial(told)
     assert found["status"] == "voided"
@@ -152,7 +152,7 @@ def test_without_being_asked_no_statement_is_timed(user: User, dsn: str) -> None
 def test_a_line_of_progress_each_second(user: User, dsn: str, engine: str) -> None:
     script = written(user, "one.sql", "SELECT 1;\n")
     where = ("--dsn", dsn) if engine == "postgres" else ("--engine", engine)
-    words = ("--duration", "3s", "--warmup", "2s", "--no-observe", "-P", "1")
+    words = (*PAUSED, "--duration", "3s", "--warmup", "2s", "--no-observe", "-P", "1")
     told = user("run", "script", script, *where, *words)
     line = r"progress: {}\.0 s, [\d.]+ tps, lat [\d.]+ ms stddev [\d.]+, 0 failed"
     for second in (1, 2, 3):
@@ -177,7 +177,7 @@ def test_a_role_without_rights_leaves_no_error_in_the_server_s_log(user: User) -
         script = written(user, "one.sql", "SELECT 1;\n")
         for role in ("nobody", "postgres"):
             dsn = f"host={server.host} port={server.port} user={role} dbname=postgres"
-            told = user("run", "script", script, "--dsn", dsn, "--duration", "2s", "--warmup", "1s")
+            told = user("run", "script", script, "--dsn", dsn, *PAUSED, "--duration", "2s", "--warmup", "1s")
             assert told.code in (0, 3), told.stderr
         said = log.read_bytes()[before:].decode()
         assert not re.search(r"\b(ERROR|FATAL|PANIC):", said), said

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from own_data import dumped, shop
 from raw_server import RawServer
-from user import User
+from user import PAUSED, User
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "your-own-data.md").read_text()
-SHORT = ("--duration", "0.5s", "--warmup", "0s")
+SHORT = (*PAUSED, "--duration", "0.5s", "--warmup", "0s")
 
 
 def blocks(language: str) -> list[str]:

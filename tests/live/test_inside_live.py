@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from raw_mysql import LACKING
 from raw_server import RawServer
-from user import User
+from user import PAUSED, User
 
 from ironbench import engines
 from ironbench._core import Connection
@@ -27,7 +27,7 @@ DEBIAN = Path("/usr/lib/postgresql/15/bin")
 LIBRARIES = ("shared_preload_libraries=pg_stat_statements,auto_explain", "auto_explain.log_min_duration=60000")
 FEW = "pg_stat_statements.max=100"
 """As few as it takes."""
-TRIAL = ("--clients", "2", "--duration", "2s", "--warmup", "0.5s")
+TRIAL = (*PAUSED, "--clients", "2", "--duration", "2s", "--warmup", "0.5s")
 ROLE = "plain"
 
 
@@ -156,7 +156,7 @@ def test_counters_that_are_disturbed_in_a_trial_are_doubted(
 ) -> None:
     dsn = shop(EXTENSION)
     boss = server.connect(database="shop")
-    with user.begun("run", "script", "read.sql", "--dsn", dsn, "--duration", "5s", "--warmup", "0s") as begun:
+    with user.begun("run", "script", "read.sql", "--dsn", dsn, *PAUSED, "--duration", "5s", "--warmup", "0s") as begun:
         observed(boss)
         time.sleep(2.0)
         boss.query(what)
@@ -176,7 +176,7 @@ def test_a_server_that_somebody_restarts_in_a_trial_ends_it_and_leaves_its_recor
         boss.query(f"{EXTENSION}; create table t (a int primary key, b int)")
         boss.close()
         dsn = f"host={own.host} port={own.port} user=postgres dbname=postgres"
-        with user.begun("run", "script", "read.sql", "--dsn", dsn, "--clients", "2", "--duration", "20s") as begun:
+        with user.begun("run", "script", "read.sql", "--dsn", dsn, *PAUSED, "--duration", "20s") as begun:
             boss = own.connect()
             observed(boss)
             boss.close()
@@ -221,6 +221,7 @@ system.dsn = "{dsn}"
 workload.name = "script"
 workload.files = ["once.sql"]
 [load]
+think_time = "5ms"
 duration = "0.5s"
 warmup = "0s"
 on_error = "continue"

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from raw_mysql import LACKING, PASSWORD, RawMysql
 from raw_server import free_port
-from user import User
+from user import PAUSED, User
 
 pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(LACKING, reason="mariadbd is not installed"),
     pytest.mark.xdist_group("inside-mariadb"),
 ]
-TRIAL = ("--clients", "2", "--duration", "2s", "--warmup", "0.5s")
+TRIAL = (*PAUSED, "--clients", "2", "--duration", "2s", "--warmup", "0.5s")
 SCRIPT = "\\set i random(1, 100)\nselect b from t where a = :i;\nselect count(*) from t where b = :i;\n"
 SCRIPT += "update t set b = b + 1 where a = :i;\n"
 
@@ -108,7 +108,7 @@ def test_where_digests_do_not_fit_or_are_emptied_figures_are_doubted(user: User,
         (many, "no room"),
     ):
         server.query("truncate performance_schema.events_statements_summary_by_digest")
-        command = ("run", "script", "read.sql", "--dsn", dsn(server), "--duration", "4s", "--warmup", "0s")
+        command = ("run", "script", "read.sql", "--dsn", dsn(server), *PAUSED, "--duration", "4s", "--warmup", "0s")
         with user.begun(*command, "--protocol", "simple") as begun:
             begun.wait_for("trial 1")
             time.sleep(2.0)

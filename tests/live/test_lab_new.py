@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from raw_server import RawServer
-from user import User
+from user import PAUSED, User
 
 from ironbench import engines
 from ironbench.engines.postgres import dsn as addresses
@@ -140,7 +140,7 @@ def test_a_session_setting_of_a_dsn_reaches_the_server(user: User, theirs: str) 
     assert addresses.parse(text, {})[0].options["options"] == r"-c jit=off -c search_path=a,\ b\ c"
     wanted = PostgresEngine().with_session_setting(theirs, "work_mem", "64MB")
     (user.home / "check.sql").write_text("SELECT 1 / (current_setting('work_mem') = '64MB')::int;\n")
-    options = ("--duration", "0.3s", "--warmup", "0s", "--no-observe")
+    options = (*PAUSED, "--duration", "0.3s", "--warmup", "0s", "--no-observe")
     assert user("run", "script", "check.sql", "--dsn", wanted, *options).code in (0, 3)
     assert user("run", "script", "check.sql", "--dsn", theirs, *options).code == 1
 
@@ -150,7 +150,7 @@ def test_levels_that_differ_in_a_session_setting_start_from_the_same_data(user: 
     (user.home / "levels.toml").write_text(f"""
 question = "Does waiting for the log matter?"
 workload.name = "tpcb-like"
-load = {{ duration = "0.5s", warmup = "0s" }}
+load = {{ think_time = "5ms", duration = "0.5s", warmup = "0s" }}
 [vary.commit]
 on = {{ dsn = "{theirs}" }}
 off = {{ dsn = "{other}" }}

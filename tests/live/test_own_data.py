@@ -72,6 +72,7 @@ files = ["one.sql"]
 dump = "{dumps / "shop.custom"}"
 check = "select count(*) between 5001 and 100000 from sale"
 [load]
+think_time = "5ms"
 duration = "0.3s"
 warmup = "0s"
 [vary]
@@ -267,6 +268,7 @@ files = ["one.sql"]
 [data]
 dump = "shop.dump"
 [load]
+think_time = "5ms"
 duration = "1s"
 warmup = "0s"
 [vary]

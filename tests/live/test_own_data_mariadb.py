@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from raw_mysql import LACKING, PASSWORD, RawMysql
 from raw_server import free_port
-from user import SHORT, User, eventually
+from user import PAUSED, SHORT, User, eventually
 
 from ironbench import engines
 from ironbench.engines.mariadb.copies import MariadbCopies
@@ -53,7 +53,7 @@ workload.files = ["one.sql"]
 data.dump = "shop.sql"
 data.setup = ["more.sql"]
 data.check = "select (select count(*) from item) = 1001 and (select count(*) from sale) between 5001 and 90000"
-load = {{ duration = "0.5s", warmup = "0s" }}
+load = {{ think_time = "5ms", duration = "0.5s", warmup = "0s" }}
 vary.clients = [1, 2]
 measure = {{ repeats = 2, quiet = "0s" }}
 """
@@ -170,6 +170,7 @@ def test_cleanup_waits_for_another_ironbench(user: User, server: RawMysql) -> No
         dsn(server),
         "--dump",
         "shop.sql",
+        *PAUSED,
         "--duration",
         "8s",
         "--warmup",

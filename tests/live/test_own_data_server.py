@@ -27,6 +27,7 @@ files = ["one.sql"]
 [data]
 {data}
 [load]
+think_time = "5ms"
 duration = "0.5s"
 warmup = "0s"
 [vary]
@@ -328,7 +329,7 @@ def test_whatever_kills_it_cleanup_leaves_what_was_there(
         for number, words in enumerate(begun_at):
             if words == "load shop.dump" and source[0] == "--template":
                 continue
-            with user.begun("run", "script", "one.sql", "--dsn", dsn, *source, "--duration", "5s") as begun:
+            with user.begun("run", "script", "one.sql", "--dsn", dsn, *source, *PAUSED, "--duration", "5s") as begun:
                 begun.wait_for(words)
                 time.sleep(0.05 * number)
                 begun.end(signal.SIGKILL)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from raw_server import RawServer
-from user import SHORT, User
+from user import PAUSED, SHORT, User
 
 from ironbench import workloads
 from ironbench.engines.administration import CHECKPOINT, REPLICATION, SIZES, TABLES
@@ -141,7 +141,8 @@ clients = [1, 2]
 
 def test_with_every_right_everything_runs_and_is_seen(user: User, dsn_of: Callable[[Collection[str]], str]) -> None:
     dsn = dsn_of(RIGHTS)
-    told = user("run", "script", "one.sql", "--checkpoint", "0.5s", "--duration", "3s", "--warmup", "0s", "--dsn", dsn)
+    words = (*PAUSED, "--checkpoint", "0.5s", "--duration", "3s", "--warmup", "0s")
+    told = user("run", "script", "one.sql", *words, "--dsn", dsn)
     assert told.code in (0, 3), told.stderr
     (trial,) = user.records()
     assert trial["conditions"]["checkpoints"].startswith("requested every 0.5 s")

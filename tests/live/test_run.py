@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from user import SHORT, User
+from user import FULL_SPEED, PAUSED, SHORT, User
 
 from ironbench import catalogue
 
@@ -53,8 +53,8 @@ def test_a_sweep_is_followed_by_three_fresh_trials_of_its_peak(user: User) -> No
 def test_a_trial_on_a_server_of_our_own_is_recorded_whole_and_leaves_nothing_running(
     user: User, fast_directory: Path, words: tuple[str, ...]
 ) -> None:
-    data = str(fast_directory / "run")
-    told = user("run", *words, "--data", data, "--clients", "2", "--duration", "2s", "--warmup", "0s", "--json")
+    words = (*words, "--data", str(fast_directory / "run"), "--clients", "2", *PAUSED)
+    told = user("run", *words, "--duration", "2s", "--warmup", "0s", "--json")
     assert told.code in (0, 3), told.stderr
     (trial,) = told.document["trials"]
     assert trial["checks"] and all(check["passed"] for check in trial["checks"]), trial["checks"]
@@ -120,7 +120,7 @@ def test_compare_names_the_label_that_is_unknown_and_the_nearest(user: User) -> 
 
 @pytest.mark.long
 def test_a_search_tries_loads_until_it_has_an_answer_and_measures_that_afresh(user: User) -> None:
-    told = user("run", "igen-oltp", "--engine", "null", "--clients", "auto:1-8", *SHORT, "--json")
+    told = user("run", "igen-oltp", "--engine", "null", "--clients", "auto:1-8", *FULL_SPEED, "--json")
     assert told.code in (0, 3), told.stderr
     assert "best clients: " in told.stderr
     trials = told.document["trials"]
@@ -156,7 +156,7 @@ def test_a_search_whose_limit_nothing_keeps_says_so(user: User) -> None:
 
 @pytest.mark.long
 def test_a_search_for_a_rate_shows_what_it_tried_rate_by_rate(user: User) -> None:
-    told = user("run", "igen-oltp", "--engine", "null", "--clients", "4", "--rate", "auto:100-400", *SHORT)
+    told = user("run", "igen-oltp", "--engine", "null", "--clients", "4", "--rate", "auto:100-400", *FULL_SPEED)
     assert told.code in (0, 3), told.stderr
     assert "best rate: " in told.stderr
     assert all(f"{rate}/s" in told.stdout for rate in (100, 200, 400))

@@ -14,13 +14,13 @@ from factories import require_installed
 from own_server import FILES
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer
-from user import SHORT, User, eventually
+from user import PAUSED, SHORT, User, eventually
 
 from ironbench.process import processes
 
 pytestmark = pytest.mark.live
 
-LONG = ("--duration", "60s", "--warmup", "0s", "--no-observe")
+LONG = (*PAUSED, "--duration", "60s", "--warmup", "0s", "--no-observe")
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_second_run_on_a_directory_in_use_is_refused_and_the_first_goes_on(
 ) -> None:
     data = fast_directory / f"shared-{engine}"
     words = ("run", "select-only", "--engine", engine, "--data", str(data))
-    with user.begun(*words, "--duration", "4s", "--warmup", "0s", "--no-observe", "--json") as run:
+    with user.begun(*words, *PAUSED, "--duration", "4s", "--warmup", "0s", "--no-observe", "--json") as run:
         run.wait_for("trial 1")
         second = user(*words, *SHORT)
         assert second.code == 2 and "already runs on it" in second.stderr, second
@@ -222,7 +222,7 @@ def test_ctrl_c_while_the_server_starts_says_that_nothing_was_measured(user: Use
 
 def test_sigkill_keeps_finished_trials_and_leaves_no_server(user: User, fast_directory: Path) -> None:
     data = fast_directory / "killed"
-    words = ("run", "select-only", "--data", str(data), "--clients", "1", "--repeats", "9", "--no-observe")
+    words = ("run", "select-only", "--data", str(data), "--clients", "1", "--repeats", "9", "--no-observe", *PAUSED)
     with user.begun(*words, "--duration", "1.5s", "--warmup", "0s") as run:
         run.wait_for("trial 2")
         time.sleep(0.5)
@@ -283,7 +283,7 @@ def test_a_disk_that_fills_during_the_load_is_named_and_nothing_keeps_running(
 
 
 def test_a_failed_check_voids_the_trial(user: User, raw_server: RawServer, database: str, dsn: str) -> None:
-    words = ("run", "igen-oltp", "--dsn", dsn, "--duration", "4s", "--warmup", "0s", "--no-observe", "--json")
+    words = ("run", "igen-oltp", "--dsn", dsn, *PAUSED, "--duration", "4s", "--warmup", "0s", "--no-observe", "--json")
     with user.begun(*words) as run:
         run.wait_for("trial 1")
         time.sleep(1.0)

@@ -13,9 +13,10 @@ from typing import Any
 
 import launch
 
-SHORT = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
 PAUSED = ("--think-time", "5ms")
 """Leaves the CPUs to other tests: for rules that hold however much work is done."""
+FULL_SPEED = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
+SHORT = (*PAUSED, *FULL_SPEED)
 
 
 @dataclass(frozen=True)
