@@ -10,6 +10,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import formats
 from ironbench.report.derived import sentences
+from ironbench.report.headline import headline
 from ironbench.report.sections import brokerage
 from ironbench.workloads.brokerage import figures
 
@@ -56,3 +57,8 @@ def test_the_derived_sentence_stands_with_it_and_no_second_table_of_scripts() ->
     text = formats.get("text")([study(trial())]).decode()
     assert "not comparable with published TPC-E results" in text
     assert "The brokerage" in text and "Script by script" not in text
+
+
+def test_the_answer_begins_with_the_score_and_all_transactions_stand_behind_it() -> None:
+    ((_, sentence),) = headline(study(trial()))
+    assert sentence.startswith("reaches 100 Trade-Results per second and 1\u202f000 transactions per second with ")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ironbench.analyse.compare import ratio as compared
-from ironbench.analyse.curve import lost_share
+from ironbench.analyse.curve import Peak, lost_share
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import SEARCH, Part, Study
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
@@ -16,6 +16,7 @@ from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
 from ironbench.units import rate
 from ironbench.words import counted, in_percent
+from ironbench.workloads.base import LEADING
 
 NAMED = 3
 """Of more systems than this, the headline names the first and the one with the highest peak; the table has all."""
@@ -134,9 +135,20 @@ def _peak_sentence(part: Part) -> str:
     units = counted_in(peak.trials)[1]
     rate = measured(peak.throughput, "1/s").replace("/s", f" {units} per second")
     lost = f"; {failed_percent(share)} of the {units} failed" if (share := failed_share(peak.trials)) else ""
+    score = _score(part, peak)
     less = lost_share(peak)
     fell = f"; that is {in_percent(less)} less than the sweep that chose it" if less is not None else ""
-    return f"{verb} {rate} with {clients} ({spread}{peak.basis}){fell}{tail}{lost}."
+    return f"{verb} {score}{rate} with {clients} ({spread}{peak.basis}){fell}{tail}{lost}."
+
+
+def _score(part: Part, peak: Peak) -> str:
+    """What the work is scored by, where that is not every transaction of it; empty elsewhere."""
+    first = leading(part.subject.records[0].choice)[0]
+    if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s":
+        return ""
+    score = peak.metrics[first]
+    spread = f" (range {span(score, '1/s')})" if score.n > 1 else ""
+    return f"{measured(score, '1/s').removesuffix('/s')} {metric_words(first)}{spread} and "
 
 
 def _ratio_sentence(part: Part) -> str:
