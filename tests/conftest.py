@@ -1,8 +1,11 @@
 """What every test needs of its own process."""
 
 import os
+import shutil
 import signal
+from pathlib import Path
 
+import made_once
 import pytest
 from hypothesis import settings
 
@@ -12,6 +15,20 @@ from ironbench.model import secrets
 def pytest_xdist_auto_num_workers() -> int:
     """Workers of `-n auto`: two for each CPU, since a test with a server waits about as long as it computes."""
     return min(2 * len(os.sched_getaffinity(0)), 16)
+
+
+_MADE = pytest.StashKey[Path | None]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_MADE] = made_once.begin()
+    made_once.replace()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if made := config.stash.get(_MADE, None):
+        shutil.rmtree(made, ignore_errors=True)
+        del os.environ[made_once.FOLDER]
 
 
 # A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that

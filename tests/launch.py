@@ -26,6 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import made_once
+
 from ironbench.process.child import Channel
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -181,6 +183,7 @@ def serve(line: int) -> None:
     """The template's side: returns in each fork, as the process of a command, and ends when the tests hang up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the tests to hear
     _import_everything()
+    made_once.replace()
     gc.freeze()  # a fork that collects garbage would copy every page of what was imported
     tests = Channel(socket.socket(fileno=line))
     while (frame := tests.receive()) is not None:

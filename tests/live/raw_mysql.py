@@ -16,6 +16,7 @@ from typing import Any
 from ironbench import _core
 from ironbench.engines.mariadb.installation import find
 from ironbench.errors import IronbenchError
+from ironbench.process import programs
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 PASSWORD = "open-sesame"
@@ -29,8 +30,8 @@ class RawMysql:
         user = pwd.getpwuid(os.geteuid()).pw_name
         ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}"]
         (folder / "data").mkdir()
-        made = ["mariadbd", *ours, "--bootstrap"]
-        subprocess.run(made, check=True, input=find().system_tables(), text=True)
+        made = programs.run_program(["mariadbd", *ours, "--bootstrap"], given=find().system_tables())
+        assert made.returncode == 0, made.stderr
         self.log = folder / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -18,6 +18,7 @@ from typing import Any
 
 from ironbench import _core
 from ironbench.errors import IronbenchError
+from ironbench.process import programs
 
 PASSWORD = "sésame, ouvre-toi"
 
@@ -93,7 +94,9 @@ class RawServer:
         command += ["--auth=trust"]
         provider = [] if self.programs else ["--locale-provider=builtin"]
         locale = [*provider, "--locale=C.UTF-8", "--encoding=UTF8"]
-        subprocess.run([*as_user(), *command, *locale], check=True, capture_output=True)
+        (self.directory / "data").mkdir(mode=0o700)
+        made = programs.run_program([*as_user(), *command, *locale])
+        assert made.returncode == 0, made.stderr
         (self.directory / "data" / "pg_hba.conf").write_text(_HBA)
 
     def start(self) -> None:
