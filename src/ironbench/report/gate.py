@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ironbench.analyse.gate import Check, Gate, Outcome, slowdown
@@ -13,7 +14,11 @@ from ironbench.report.as_json import encoded, plain_value
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.findings import interval, metric_words, ratio
-from ironbench.words import clean, clean_document, in_percent
+from ironbench.report.section import Answer, Point, Section
+from ironbench.words import clean, clean_document, counted, in_percent
+
+if TYPE_CHECKING:
+    from ironbench.report.page import Page
 
 _HEAD = ("comparison", "metric", "ratio", "interval", "blocks", "gate")
 
@@ -22,7 +27,7 @@ def text(gate: Gate) -> str:
     """For a terminal."""
     blocks = [
         plain.folded(clean(gate.question)),
-        plain.folded(_sentence(gate)),
+        plain.folded(sentence(gate)),
         plain.table(_table(gate)),
         plain.bullets("Why", [f"{_name(check)}: {check.why}" for check in gate.checks]),
         plain.folded(_noise(gate)),
@@ -35,7 +40,7 @@ def markdown(gate: Gate, picture: str = "") -> bytes:
     """For a comment on a pull request; `picture`: the name of the chart's file beside it."""
     head, *rows = (_HEAD, *_table(gate).rows)
     lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.outcome.value}", "", _plain(gate.question)]
-    lines += ["", _sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
+    lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
     lines += [f"- {_plain(_name(check))}: {_plain(check.why)}" for check in gate.checks]
     lines += ["", f"![Ratios with their intervals]({picture})"] if picture else []
     lines += ["", noise] if (noise := _noise(gate)) else []
@@ -63,6 +68,25 @@ def junit(gate: Gate) -> bytes:
     return data + b"\n"
 
 
+def page(gate: Gate) -> Page:
+    """For a browser."""
+    from ironbench.report.page import Page
+
+    judged = replace(gate.study, effects=tuple(check.effect for check in gate.checks))
+    points = tuple(Point(check.why, f"{_name(check)}:") for check in gate.checks)
+    return Page(
+        title=gate.question,
+        lead=f"{counted(len(gate.checks), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
+        answer=Answer(Point(sentence(gate)), points),
+        sections=(
+            Section("gate", "Comparisons", charts=tuple(effect_charts(judged)), tables=(("", _table(gate)),)),
+            Section("noise", "This machine", sentences=(_noise(gate),)),
+        ),
+        cautions=tuple(_cautions(gate)),
+        derived=gate.study.derived,
+    )
+
+
 def document(gate: Gate) -> bytes:
     """For a program: base units, catalogue names, no rounding."""
     return encoded(
@@ -83,12 +107,10 @@ def document(gate: Gate) -> bytes:
 
 def svg(gate: Gate) -> bytes:
     """The chart of the comparisons alone."""
-    from dataclasses import replace
-
     from ironbench.report.formats.png import charts_svg
 
     study = replace(gate.study, effects=tuple(check.effect for check in gate.checks))
-    return charts_svg(gate.question, [_sentence(gate)], effect_charts(study))
+    return charts_svg(gate.question, [sentence(gate)], effect_charts(study))
 
 
 FORMATS: dict[str, Callable[[Gate], bytes]] = {
@@ -101,7 +123,8 @@ FORMATS: dict[str, Callable[[Gate], bytes]] = {
 """By the end of a file's name."""
 
 
-def _sentence(gate: Gate) -> str:
+def sentence(gate: Gate) -> str:
+    """The decision."""
     allowed = f"more than {in_percent(gate.margin)}"
     if gate.outcome is Outcome.SLOWER:
         return f"The gate is closed: something is slower by {allowed}."

@@ -27,7 +27,20 @@ from starlette.routing import Route
 from ironbench.errors import FailureError, InputError, IronbenchError
 from ironbench.printer import Printer
 from ironbench.process import scratch
-from ironbench.serve import archive, archive_page, lab_page, measured, notes, overview, queue_page, running, tools
+from ironbench.serve import (
+    archive,
+    archive_page,
+    compared,
+    gate,
+    history_page,
+    lab_page,
+    measured,
+    notes,
+    overview,
+    queue_page,
+    running,
+    tools,
+)
 from ironbench.serve.answers import Answers
 from ironbench.serve.door import Door
 from ironbench.serve.guard import Application, Guard, TooLargeError
@@ -94,7 +107,18 @@ class Pages:
     def compare(self, request: Request) -> Response:
         fields = request.query_params
         picks = [pick for pick in (*fields.getlist("pick"), fields.get("a", ""), fields.get("b", "")) if pick]
-        return measured.compared(self.shelf, picks, bool(fields.get("different_work")))
+        return compared.compared(self.shelf, picks, bool(fields.get("different_work")))
+
+    def history(self, request: Request) -> Response:
+        return history_page.history(self.shelf, request.query_params)
+
+    def gate(self, request: Request) -> Response:
+        fields = request.query_params
+        return gate.shown(self.shelf, request.path_params["lab"], fields.get("margin", ""), fields.get("undecided", ""))
+
+    def gate_document(self, request: Request) -> Response:
+        lab, kind, fields = request.path_params["lab"], request.path_params["kind"], request.query_params
+        return gate.document(self.shelf, lab, kind, fields.get("margin", ""), fields.get("undecided", ""))
 
     def leaderboard(self, request: Request) -> Response:
         fields = request.query_params
@@ -236,11 +260,14 @@ class Pages:
             "/label": self.label,
             "/lab/{lab}": self.lab,
             "/lab/{lab}/record/{id}": self.record,
+            "/lab/{lab}/gate": self.gate,
+            "/lab/{lab}/gate.{kind}": self.gate_document,
             "/queue": self.show_queue,
             "/queue/state": self.queue_state,
             "/queue/new": self.queue_new,
             "/queue/{id}": self.queue_entry,
             "/compare": self.compare,
+            "/history": self.history,
             "/leaderboard": self.leaderboard,
             "/cost": self.cost,
             "/findings": self.findings,

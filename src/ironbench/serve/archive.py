@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
+import itertools
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -11,11 +12,10 @@ from ironbench.record.index import Listed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
 from ironbench.serve.page import link
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.shelf import FIELDS, Holdings, Shelf
 from ironbench.words import counted, grouped
 
 ON_A_PAGE = 50
-_FIELDS = ("workload", "engine", "machine", "status")
 _LAST_PAGE = 10_000
 
 
@@ -38,22 +38,26 @@ class Query:
         number = fields.get("page", "1")
         return Query(
             fields.get("q", "").strip()[:200],
-            {name: value for name in _FIELDS if (value := fields.get(name, ""))},
+            {name: value for name in FIELDS if (value := fields.get(name, ""))},
             fields.get("since", "")[:10],
             fields.get("until", "")[:10],
             min(max(int(number), 1), _LAST_PAGE) if number.isascii() and number.isdigit() and len(number) < 9 else 1,
         )
 
-    def matches(self, lab: str, row: Listed) -> bool:
-        """Each test costs one comparison: a hundred thousand rows are looked at."""
-        if any(getattr(row, name) != value for name, value in self.wanted.items()):
-            return False
-        if (self.since and row.started_at[:10] < self.since) or (self.until and row.started_at[:10] > self.until):
-            return False
-        if not self.text:
-            return True
-        text = self.text.lower()
-        return any(text in part.lower() for part in (row.label, row.id, row.cell, lab))
+    def matching(self, holdings: Holdings) -> list[tuple[str, Listed]]:
+        """Newest first. Each test is a pass of its own: a hundred thousand rows are looked at."""
+        found = holdings.rows
+        if self.text:
+            text = self.text.lower()
+            found = [one for one, words in zip(found, holdings.texts, strict=True) if text in words]
+        for name, value in self.wanted.items():
+            field_of = operator.attrgetter(name)
+            found = [one for one in found if field_of(one[1]) == value]
+        if self.since:
+            found = [one for one in found if one[1].started_at >= self.since]
+        if self.until:
+            found = [one for one in found if one[1].started_at[:10] <= self.until]
+        return found
 
     def fields(self, page: int) -> dict[str, str]:
         shown = {"q": self.text, **self.wanted, "since": self.since, "until": self.until}
@@ -72,25 +76,14 @@ class Found:
 
 
 def search(shelf: Shelf, query: Query) -> Found:
-    count, first = 0, (query.page - 1) * ON_A_PAGE
-    choices: dict[str, set[str]] = {name: set() for name in _FIELDS}
-    matching: list[tuple[str, Listed]] = []
-    for lab, row in shelf.all():
-        for name in _FIELDS:
-            choices[name].add(getattr(row, name))
-        if query.matches(lab, row):
-            count += 1
-            matching.append((lab, row))
-    newest = heapq.nlargest(first + ON_A_PAGE, matching, key=lambda one: (one[1].started_at, one[1].id))
-    return Found(count, newest[first:], {name: sorted(values - {""}) for name, values in choices.items()})
+    holdings, first = shelf.holdings(), (query.page - 1) * ON_A_PAGE
+    matching = query.matching(holdings)
+    return Found(len(matching), matching[first : first + ON_A_PAGE], holdings.choices)
 
 
 def series_rows(shelf: Shelf, most: int) -> list[tuple[str, list[Listed]]]:
-    """The newest series of runs, each with its rows."""
-    found: dict[str, list[Listed]] = {}
-    for row in shelf.rows().values():
-        found.setdefault(row.series, []).append(row)
-    return heapq.nlargest(most, found.items(), key=lambda one: max(row.started_at for row in one[1]))
+    """The newest series of runs, each with its rows, newest first."""
+    return list(itertools.islice(shelf.holdings().series.items(), most))
 
 
 def record_address(lab: str, id: str) -> str:
@@ -148,7 +141,7 @@ def form(query: Query, found: Found, names: Mapping[str, str]) -> str:
     return (
         '<form class="inline" role="search" action="/archive"><label>label, record or load'
         f'<input type="search" name="q" value="{escape(query.text)}" maxlength="200"></label>{selects}{dates}'
-        '<button class="main">Search</button></form>'
+        '<button class="main">Search</button><button formaction="/history">History of these</button></form>'
     )
 
 
@@ -165,13 +158,11 @@ def _steps(page: int, last: int) -> list[tuple[str, int]]:
 
 
 def labels(shelf: Shelf) -> Table:
-    """Labels of runs with their series and trials."""
-    found: dict[tuple[str, str], list[Listed]] = {}
-    for row in shelf.rows().values():
-        found.setdefault((row.label, row.workload), []).append(row)
-    newest = heapq.nlargest(ON_A_PAGE, found.items(), key=lambda one: max(row.started_at for row in one[1]))
+    """Labels of runs with their series and trials, the newest first."""
     rows = tuple(
-        (label, workload, grouped(len({row.series for row in rows})), grouped(len(rows)))
-        for (label, workload), rows in newest
+        (label, workload, grouped(len({row.series for row in of_work})), grouped(len(of_work)))
+        for label, found in itertools.islice(shelf.holdings().labels.items(), ON_A_PAGE)
+        for workload in dict.fromkeys(row.workload for row in found)
+        for of_work in [[row for row in found if row.workload == workload]]
     )
     return Table(("label", "workload", "series", "trials"), rows)

@@ -7,6 +7,7 @@ from html import escape
 from starlette.responses import Response
 
 from ironbench.serve import archive
+from ironbench.serve.compared import TICK
 from ironbench.serve.page import head, link, page
 from ironbench.serve.shelf import Shelf
 
@@ -35,13 +36,9 @@ def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
     found = archive.search(shelf, query)
     names = {key: _machine(shelf, key) for key in found.choices["machine"]}
     table = archive.rows_table(found.rows) if found.rows else "<p>No record matches.</p>"
-    sides = "".join(f'<label>{side.upper()}: label or series<input name="{side}"></label>' for side in "ab")
-    tick = (
-        '<label class="tick"><input type="checkbox" name="different_work" value="1">although the work differs</label>'
-    )
     body = (
         f"{archive.form(query, found, names)}{archive.pages(query, found)}"
-        f'<form action="/compare">{table}<div class="actions">{sides}{tick}<button class="main">Compare two</button>'
+        f'<form action="/compare">{table}<div class="actions">{TICK}<button class="main">Compare two</button>'
         '<button formaction="/export">Export those ticked</button></div></form>'
     )
     return page("Archive", [f"{top}{body}{upload}</main>"], at="/archive")

@@ -65,7 +65,7 @@ def _latest_runs(shelf: Shelf) -> str:
     rows = "".join(
         f'<li>{link(f"/series/{name}", rows[0].label or name)}<p class="lead">'
         f"{escape(rows[0].workload)}, {escape(counted(len(rows), 'trial'))}, "
-        f"{escape(moment(rows[-1].started_at))}</p></li>"
+        f"{escape(moment(rows[0].started_at))}</p></li>"
         for name, rows in found
     )
     empty = "<p>No runs yet: <code>ironbench run</code> makes some.</p>"

@@ -16,7 +16,7 @@ from ironbench.report import elements
 from ironbench.report.charts.base import Chart
 from ironbench.words import clean, clean_lines
 
-DOORS = {"/": "Overview", "/queue": "Queue", "/archive": "Archive"}
+DOORS = {"/": "Overview", "/queue": "Queue", "/archive": "Archive", "/compare": "Compare", "/history": "History"}
 """What the navigation names."""
 
 

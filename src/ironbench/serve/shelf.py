@@ -8,10 +8,11 @@ index nor files again. What broke meanwhile is found out by whoever opens it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from ironbench.record import Store
 from ironbench.record.index import Listed
 from ironbench.record.labs import PLAN, LabDirectory
 
+FIELDS = ("workload", "engine", "machine", "status")
+"""Of the index, by which records are chosen."""
 _SETTLED_S = 0.05
 """A directory that changed just now may change again within the resolution of its clock."""
 
@@ -84,6 +87,36 @@ class Place:
     stock: Stock
 
 
+class Holdings:
+    """All records in the orders that pages ask for. A hundred thousand rows are put in order once, not at each page."""
+
+    def __init__(self, places: Iterable[tuple[str, dict[str, Listed]]]) -> None:
+        found = [(lab, row) for lab, rows in places for row in rows.values()]
+        found.sort(key=_newest, reverse=True)
+        self.rows = found
+        """Each with the name of its lab, or empty; newest first."""
+        self.choices: dict[str, list[str]] = {
+            name: sorted({getattr(row, name) for _, row in found} - {""}) for name in FIELDS
+        }
+        """Field of the index → the values that occur."""
+        self.series: dict[str, list[Listed]] = {}
+        self.labels: dict[str, list[Listed]] = {}
+        """Of runs, each newest first."""
+        for lab, row in found:
+            if not lab:
+                self.series.setdefault(row.series, []).append(row)
+                self.labels.setdefault(row.label, []).append(row)
+
+    @functools.cached_property
+    def texts(self) -> list[str]:
+        """Of each of `rows`, where a word is searched."""
+        return [f"{row.label}\n{row.id}\n{row.cell}\n{lab}".lower() for lab, row in self.rows]
+
+
+def _newest(one: tuple[str, Listed]) -> tuple[str, str]:
+    return one[1].started_at, one[1].id
+
+
 class Shelf:
     """Everything under one results directory."""
 
@@ -93,6 +126,7 @@ class Shelf:
         self.results = results
         self.runs = Stock(Store(results, self._printer))
         self._labs: dict[str, Stock] = {}
+        self._held: tuple[list[tuple[str, dict[str, Listed]]], Holdings] = [], Holdings([])
 
     def places(self) -> list[Place]:
         """Runs, then labs in order of their names."""
@@ -120,11 +154,15 @@ class Shelf:
     def rows(self, lab: str = "") -> dict[str, Listed]:
         return self._stock(lab).rows() if lab and self.lab(lab) else self.runs.rows()
 
-    def all(self) -> Iterator[tuple[str, Listed]]:
-        """Each record with the name of its lab, or empty."""
-        for place in self.places():
-            for row in place.stock.rows().values():
-                yield place.lab, row
+    def holdings(self) -> Holdings:
+        """Of now; the same as before as long as nothing has come or gone."""
+        now = [(place.lab, place.stock.rows()) for place in self.places()]
+        before, holdings = self._held
+        # What arrives is in another dict: the same dicts hold the same rows.
+        if len(now) != len(before) or any(a[1] is not b[1] or a[0] != b[0] for a, b in zip(now, before, strict=True)):
+            holdings = Holdings(now)
+            self._held = now, holdings
+        return holdings
 
     def _begun(self, name: str) -> bool:
         return (self.results / "labs" / name / PLAN).is_file()

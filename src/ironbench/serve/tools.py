@@ -17,7 +17,7 @@ from ironbench.record.labs import LabDirectory
 from ironbench.record.parcel import SUFFIX, Reader
 from ironbench.report import elements
 from ironbench.report.charts.base import Table
-from ironbench.serve.measured import named
+from ironbench.serve.compared import named
 from ironbench.serve.page import simple
 from ironbench.serve.shelf import Shelf, said
 from ironbench.words import counted
@@ -79,7 +79,7 @@ def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
 
 
 def export(shelf: Shelf, picks: Sequence[str], folder: Path) -> Path:
-    """One file of what the picks stand for, in `folder`: `LAB/` a whole lab, else as `measured.named`. InputError."""
+    """One file of what the picks stand for, in `folder`: `LAB/` a whole lab, else as `compared.named`. InputError."""
     if len(picks) == 1 and picks[0].endswith("/"):
         directory = shelf.lab(picks[0][:-1])
         path = folder / f"{directory.path.name}{SUFFIX}"

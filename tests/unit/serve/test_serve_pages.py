@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_a_record_a_series_a_label_and_a_lab_open_as_reports(client: TestClient,
 
 def test_search_finds_by_text_workload_engine_machine_status_and_day(client: TestClient, results: Path) -> None:
     shelf = Shelf(results)
-    every = len(list(shelf.all()))
+    every = len(list(shelf.holdings().rows))
 
     def count(**fields: str) -> int:
         return archive.search(shelf, archive.Query.of(fields)).count
@@ -84,6 +85,47 @@ def test_two_are_compared_and_more_or_fewer_refused(client: TestClient, results:
     assert "faster" in cells.text
     for picks in (["log on disk"], ["log on disk"] * 3, ["log on disk", "nothing"], ["../../etc", "log on disk"]):
         assert client.get("/compare", params={"pick": picks}).status_code == 404
+
+
+def test_a_comparison_walks_the_difference_down_and_links_to_both_sides(client: TestClient) -> None:
+    page = client.get("/compare", params={"a": f"{LAB}/log=disk", "b": f"{LAB}/log=memory"}).text
+    assert "From log=disk to log=memory" in page and "What differs" in page
+    assert f'href="/lab/{LAB}"' in page and "the other way round" in page
+    assert "name two" not in client.get("/compare").text and "required" in client.get("/compare").text
+
+
+def test_a_lab_alone_is_no_side_and_its_cells_are_named(client: TestClient) -> None:
+    refused = client.get("/compare", params={"a": LAB, "b": "log on disk"})
+    assert refused.status_code == 404 and f"{LAB}/log=disk" in refused.text
+
+
+def test_a_lab_shows_whether_its_change_may_pass_and_gives_the_documents(client: TestClient) -> None:
+    assert "The gate is open" in client.get(f"/lab/{LAB}").text
+    page = client.get(f"/lab/{LAB}/gate", params={"margin": "0.01"}).text
+    assert re.search("a slowdown of 1.% is allowed", page) and "log=memory over log=disk" in page
+    for kind, mark in (("xml", "<testsuite"), ("md", "### Gate open"), ("json", '"closed": false'), ("svg", "<svg")):
+        document = client.get(f"/lab/{LAB}/gate.{kind}")
+        assert mark in document.text.replace(": ", ":" if kind == "json" else ": "), kind
+        assert f"gate.{kind}" in document.headers["content-disposition"]
+
+
+@pytest.mark.parametrize("margin", ["x", "-1", "nan", "inf", "1e9"])
+def test_a_margin_that_is_no_share_is_refused(client: TestClient, margin: str) -> None:
+    refused = client.get(f"/lab/{LAB}/gate", params={"margin": margin})
+    assert refused.status_code == 404 and "is no share" in refused.text
+
+
+def test_the_history_of_a_search_is_a_page_with_its_points(client: TestClient) -> None:
+    page = client.get("/history", params={"of": LAB}).text
+    assert "by date" in page and "chart" in page
+    assert client.get("/history", params={"q": "log on disk", "by": "date"}).status_code == 200
+    assert "No record matches" in client.get("/history", params={"of": "nothing"}).text
+
+
+@pytest.mark.parametrize("fields", [{"by": "colour"}, {"metric": "no_such"}, {"by": "commit"}])
+def test_a_history_that_cannot_be_says_why_and_keeps_the_form(client: TestClient, fields: dict[str, str]) -> None:
+    page = client.get("/history", params=fields)
+    assert page.status_code == 200 and 'role="alert"' in page.text and "a point is one" in page.text
 
 
 def test_what_is_exported_can_be_imported_elsewhere(client: TestClient, results: Path, tmp_path: Path) -> None:

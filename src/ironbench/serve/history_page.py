@@ -1,0 +1,108 @@
+"""The page of history: a metric of like trials over time, of everything that a search of the archive finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from starlette.responses import HTMLResponse
+
+from ironbench.errors import InputError, IronbenchError
+from ironbench.record.index import Listed
+from ironbench.serve.archive import Query
+from ironbench.serve.compared import MOST_TRIALS
+from ironbench.serve.page import head, link, page
+from ironbench.serve.shelf import Holdings, Shelf, said
+from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.analyse.history import Histories
+    from ironbench.report.charts.base import Chart
+
+_WAYS = ("date", "commit", "version")
+Found = Sequence[tuple[str, Listed]]
+
+
+def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
+    """`fields`: those of a search, and `of` (a label, a series, a lab), `metric`, `by`."""
+    from ironbench.report.history import page as page_of
+    from ironbench.report.page import body
+
+    query, holdings = Query.of(fields), shelf.holdings()
+    name, metric, by = (fields.get(one, "")[:200] for one in ("of", "metric", "by"))
+    matching = _named(query.matching(holdings), name) if name else query.matching(holdings)
+    form = _form(query, name, metric, by or "date", holdings, matching)
+    top = f'<header class="top"><p class="lead">{link("/archive", "archive", **query.fields(1))}</p></header>'
+    if not matching:
+        words = "No record matches." if holdings.rows else "No records yet: <code>ironbench run</code> makes some."
+        return page("History", [top, f"{head('History')}<main><p>{words}</p>{form}</main>"], at="/history")
+    try:
+        found = _histories(shelf, matching[:MOST_TRIALS], metric, by or "date")
+    except IronbenchError as error:
+        words = escape(said(error, shelf.results))
+        shown = f'<main><p class="problem" role="alert">{words}</p>{form}</main>'
+        return page("History", [top, head("History") + shown], at="/history")
+    charts: dict[str, Chart] = {}
+    rest = len(matching) - MOST_TRIALS
+    left = (
+        f'<p class="lead">{escape(counted(rest, "older trial"))} left out: narrow the search.</p>' if rest > 0 else ""
+    )
+    bodies = [top, body(page_of(found), "history", charts), f"<main>{left}{form}</main>"]
+    return page("History", bodies, charts, at="/history")
+
+
+def _named(rows: Found, name: str) -> Found:
+    return [(lab, row) for lab, row in rows if name in (row.label, row.series, lab)]
+
+
+def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
+    """InputError: there is no such metric or order, or nothing of it."""
+    from ironbench import catalogue
+    from ironbench.analyse.archive import Archives
+    from ironbench.analyse.history import histories, require_order
+
+    require_order(by)
+    if metric:
+        catalogue.metric(metric)
+    ids: dict[str, list[str]] = {}
+    for lab, row in rows:
+        ids.setdefault(lab, []).append(row.id)
+    stores = {lab: shelf.store(lab) for lab in ids}
+    records = [record for lab, found in ids.items() for record in stores[lab].records(found)]
+    found = histories(records, Archives(list(stores.values())), metric, by)
+    if not found.all:
+        why = " ".join(found.left_out) or "no trial is usable"
+        raise InputError("history", f"has nothing to show: {why}", "tag trials with --tag, or choose another order")
+    return found
+
+
+def _form(query: Query, name: str, metric: str, by: str, holdings: Holdings, rows: Found) -> str:
+    from ironbench import catalogue
+
+    hidden = "".join(
+        f'<input type="hidden" name="{key}" value="{escape(value)}">'
+        for key, value in query.fields(1).items()
+        if value and key not in ("workload", "engine")
+    )
+    tags = sorted({f"tag:{key}" for _, row in rows[:MOST_TRIALS] for key in row.tags if key not in _WAYS})
+    ways = "".join(_option(way, by) for way in dict.fromkeys((*_WAYS, *tags, by)))
+    metrics = "".join(f'<option value="{escape(one)}"></option>' for one in catalogue.metrics())
+    selects = "".join(
+        f"<label>{field}<select name={field}><option value=''>any</option>"
+        + "".join(_option(value, query.wanted.get(field, "")) for value in holdings.choices[field])
+        + "</select></label>"
+        for field in ("workload", "engine")
+    )
+    return (
+        f'<form class="inline" action="/history">{hidden}<label>label, series or lab<input name="of" '
+        f'value="{escape(name)}" maxlength="200"></label>{selects}<label>metric<input name="metric" '
+        f'value="{escape(metric)}" list="metrics" placeholder="the leading one"></label>'
+        f'<datalist id="metrics">{metrics}</datalist><label>a point is one<select name="by">{ways}</select></label>'
+        '<button class="main">Show</button></form>'
+    )
+
+
+def _option(value: str, chosen: str) -> str:
+    selected = " selected" if value == chosen else ""
+    return f'<option value="{escape(value)}"{selected}>{escape(value)}</option>'
