@@ -1,4 +1,4 @@
-"""Change points: found where levels differ by more than their points' spreads bring about, and nowhere else."""
+"""Change points: found where means differ by more than their points' spreads bring about, and nowhere else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_last_point_waits_for_another_to_confirm_it() -> None:
     assert [one.place for one in after.points] == [20]
 
 
-def test_a_level_that_returns_has_two_change_points() -> None:
+def test_a_mean_that_returns_has_two_change_points() -> None:
     values, variances = series(np.random.default_rng(2), 40)
     for place in range(15, 25):
         values[place] += math.log(0.9)

@@ -124,10 +124,10 @@ def test_too_few_points_beside_one_that_stands_apart_carry_no_verdict() -> None:
     assert "5 points" in only.open_question
 
 
-def test_a_level_leaves_out_the_point_that_is_not_confirmed() -> None:
+def test_a_mean_leaves_out_the_point_that_is_not_confirmed() -> None:
     only = line(nights([*SLOWER, 1400.0]))
     assert only.unconfirmed
-    assert only.level(*only.levels[-1]) == pytest.approx(920.0, rel=0.01)
+    assert only.mean(*only.segments[-1]) == pytest.approx(920.0, rel=0.01)
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -72,12 +72,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A new level of the metric."""
+    """Where a new segment begins."""
 
     place: int
     """Index of its first point in the line."""
     ratio: float
-    """New level over the old one."""
+    """Mean of the new segment over that of the one before."""
     low: float
     high: float
     """95 % interval of the ratio."""
@@ -93,7 +93,7 @@ class Line:
     points: tuple[Point, ...]
     changes: tuple[Change, ...] = ()
     spikes: tuple[int, ...] = ()
-    """Indices of points apart from the level before and after them."""
+    """Indices of points apart from those before and after them."""
     unconfirmed: bool = False
     """Whether the last judged point stands apart, and the next will tell a change from a spike."""
     between: float = 0.0
@@ -103,15 +103,15 @@ class Line:
     open_question: str = ""
     """Why no change point was searched."""
     detectable: float | None = None
-    """Share by which a new level must differ to be seen after three points, in 9 of 10 cases."""
+    """Share by which a new segment must differ to be seen after three points, in 9 of 10 cases."""
 
     @property
-    def levels(self) -> tuple[tuple[int, int], ...]:
+    def segments(self) -> tuple[tuple[int, int], ...]:
         """First and last index of each stretch between change points."""
         starts = [0, *(change.place for change in self.changes), len(self.points)]
         return tuple((a, b - 1) for a, b in itertools.pairwise(starts))
 
-    def level(self, first: int, last: int) -> float:
+    def mean(self, first: int, last: int) -> float:
         """Of the points from `first` to `last`, weighted as they are judged: geometric mean, base units."""
         judged = [place for place, point in enumerate(self.points) if point.variance]
         out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}

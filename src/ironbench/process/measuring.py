@@ -10,9 +10,8 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from ironbench.errors import IronbenchError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.process import place
 
 QUEUED = "IRONBENCH_QUEUED"
@@ -22,7 +21,10 @@ QUEUED = "IRONBENCH_QUEUED"
 @contextmanager
 def shared(say: Callable[[str], object]) -> Iterator[None]:
     """Somebody measures from now on; `say` hears of a queued lab that does, too."""
-    descriptor = None if os.environ.get(QUEUED) else _opened()
+    descriptor = None
+    if not os.environ.get(QUEUED):
+        with contextlib.suppress(OSError, IronbenchError):  # no place for it: nobody is kept from measuring
+            descriptor = _opened()
     try:
         if descriptor is not None and not _held(descriptor, fcntl.LOCK_SH):
             say("caution: a queued lab is measured on this machine now; each disturbs the other")
@@ -33,21 +35,24 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
 
 
 def alone() -> int | None:
-    """A descriptor that holds the machine, for the lab to inherit; None: something is measured."""
-    descriptor = _opened()
-    if descriptor is not None and not _held(descriptor, fcntl.LOCK_EX):
+    """A descriptor that holds the machine, for the lab to inherit; None: something is measured. FailureError: there is
+    no place for the lock."""
+    try:
+        descriptor = _opened()
+    except OSError as error:
+        cause = f"cannot be locked: {error.strerror or error}"
+        raise FailureError("this machine", cause, "let XDG_CACHE_HOME name a directory that can be written") from error
+    if not _held(descriptor, fcntl.LOCK_EX):
         os.close(descriptor)
         return None
     return descriptor
 
 
-def _opened() -> int | None:
-    """None: there is no place for it."""
-    with contextlib.suppress(OSError, IronbenchError):
-        path = _path()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    return None
+def _opened() -> int:
+    """OSError, IronbenchError: there is no place for it."""
+    path = place.cache() / "measuring.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _held(descriptor: int, kind: int) -> bool:
@@ -58,7 +63,3 @@ def _held(descriptor: int, kind: int) -> bool:
     except OSError:
         return True  # a file system without locks
     return True
-
-
-def _path() -> Path:
-    return place.cache() / "measuring.lock"

@@ -21,8 +21,8 @@ from ironbench.words import THIN, counted, in_percent
 _NOTES = (
     "A point is the geometric mean of the trials of one commit, version or run; its interval is Student's, of their "
     "logarithms.",
-    "A change point is where two neighbouring levels differ by more than chance brings about in 1 of 200 series "
-    "without a change, by the spread of each point's own trials and the variance from point to point.",
+    "A change point is where the means of two neighbouring segments differ by more than chance brings about in 1 of "
+    "200 series without a change, by the spread of each point's own trials and the variance from point to point.",
     "A single point apart from those around it is a spike and no change; the last point needs the next to confirm it.",
     "Points of fewer than 3 trials are shown and carry no verdict.",
 )
@@ -64,7 +64,7 @@ def answer(found: Histories) -> Answer:
 def sections(found: Histories) -> Iterator[Section]:
     """A section for each work under one load."""
     for place, one in enumerate(found.all):
-        tables = [("Levels", _levels(one))] if any(line.changes for line in one.lines) else []
+        tables = [("Segments", _segments(one))] if any(line.changes for line in one.lines) else []
         tables += [(f"What changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
         yield Section(
             f"history{place}",
@@ -93,7 +93,7 @@ def _sentence(line: Line, change: Change, metric: str) -> str:
     at = _at(line, change)
     words = {True: "is worse", False: "is better", None: "is another"}[change.worse]
     day = "" if at.name.startswith(at.started_at[:10]) else f" ({at.started_at[:10]})"
-    size = f"{times(change.ratio)} the level before (95{THIN}% interval {bounds(change.low, change.high)})"
+    size = f"{times(change.ratio)} the mean before (95{THIN}% interval {bounds(change.low, change.high)})"
     return f"{metric_words(metric).capitalize()} {words} from {at.name}{day} on: {size}; {line.name}."
 
 
@@ -106,7 +106,7 @@ def _without_change(one: History) -> Iterator[str]:
         if line.open_question:
             yield f"{line.name}: no verdict: {line.open_question}."
         elif not line.changes:
-            yield f"{line.name}: no change point in {counted(len(line.points), 'point')}.{_seen(line)}"
+            yield f"{line.name}: no change point in {_points(line)}.{_seen(line)}"
         if line.unconfirmed:
             last = next(point for point in reversed(line.points) if point.judged)
             yield f"{line.name}: {last.name} stands apart from the points before it; the next one will tell."
@@ -117,22 +117,33 @@ def _told(one: History) -> tuple[str, ...]:
     return (*changes, *_without_change(one))
 
 
+def _points(line: Line) -> str:
+    """Those that were searched; hollow ones carry no verdict."""
+    judged = _judged(line, 0, len(line.points) - 1)
+    hollow = len(line.points) - judged
+    return counted(judged, "point") + (f" ({hollow} more have too few trials)" if hollow else "")
+
+
+def _judged(line: Line, first: int, last: int) -> int:
+    return sum(point.judged for point in line.points[first : last + 1])
+
+
 def _seen(line: Line) -> str:
     least = line.detectable
     return f" A lasting change of {in_percent(least)} would be seen after three points." if least else ""
 
 
-def _levels(one: History) -> Table:
+def _segments(one: History) -> Table:
     unit = unit_of(one.metric)
     rows = []
     for line in one.lines:
-        for place, (first, last) in enumerate(line.levels if not line.open_question else ()):
+        for place, (first, last) in enumerate(line.segments if not line.open_question else ()):
             change = line.changes[place - 1] if place else None
             size = (times(change.ratio), bounds(change.low, change.high)) if change else ("", "")
             name = line.points[first].name
-            level = quantity(line.level(first, last), unit)
-            rows.append((name, line.name, str(last - first + 1), level, *size))
-    head = ("from", "system", "points", metric_words(one.metric), "to the level before", "interval")
+            mean = quantity(line.mean(first, last), unit)
+            rows.append((name, line.name, str(_judged(line, first, last)), mean, *size))
+    head = ("from", "system", "points", metric_words(one.metric), "to the segment before", "interval")
     return Table(head, tuple(rows), words=True)
 
 

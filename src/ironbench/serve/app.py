@@ -219,6 +219,7 @@ class Pages:
             "earlier": lambda: self.queue.move(id, -1),
             "later": lambda: self.queue.move(id, 1),
             "cancel": lambda: self.queue.cancel(id),
+            "stop": lambda: self.queue.stop(id),
             "remove": lambda: self.queue.remove(id),
         }
         if change not in changes:

@@ -69,4 +69,7 @@ def _between(before: _Reading, after: _Reading) -> dict[str, Any]:
 
 
 def _is_part(name: str, disk: str) -> bool:
-    return name != disk and name.startswith(disk) and name[len(disk) :].lstrip("p").isdigit()
+    """A name that ends in a digit has a `p` before the number of a partition (Linux, block/partitions/core.c,
+    `add_partition`): nvme0n1p1 is a part of nvme0n1, and nvme0n10 another disk."""
+    before = f"{disk}p" if disk[-1:].isdigit() else disk
+    return name.startswith(before) and name[len(before) :].isdigit()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import sys
 import threading
 import time
@@ -20,8 +21,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ironbench.errors import FailureError, InputError, IronbenchError
-from ironbench.process import measuring
+from ironbench.errors import FailureError, InputError, IronbenchError, UnwrittenError
+from ironbench.process import measuring, processes
 from ironbench.process.detached import Detached, status_of
 from ironbench.process.processes import ProcessId
 from ironbench.record import durable
@@ -57,6 +58,8 @@ class Entry(msgspec.Struct, frozen=True):
     """It goes on with a lab that is there."""
     more: int = 0
     """Blocks that are added to it."""
+    follows: str = ""
+    """Id of the entry whose next night it is."""
     not_before: float = 0.0
     after: str = ""
     """Id of the entry that must have ended."""
@@ -82,6 +85,7 @@ class Wish:
     not_before: float = 0.0
     after: str = ""
     nightly: str = ""
+    follows: str = ""
 
 
 Begin = Callable[[Entry, int], ProcessId]
@@ -103,7 +107,8 @@ class Queue:
         self._now, self._begin, self._others = now, begin or self._started, others
         self._held = contextlib.ExitStack()
         self._decides = False
-        self._taken = False
+        self._kept_from = ""
+        """Why what is due does not begin."""
         self._began: list[Detached] = []
         self._changing = threading.RLock()
 
@@ -138,11 +143,15 @@ class Queue:
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
             not_before = wish.not_before or (next_at(wish.nightly, self._now()) if wish.nightly else 0.0)
             entry = Entry(
-                id, wish.name, self._now(), self._last() + 1, f"{wish.name}-{id}", False, 0, not_before, wish.after,
-                wish.nightly,
+                id, wish.name, self._now(), self._last() + 1, f"{wish.name}-{id}", False, 0, wish.follows, not_before,
+                wish.after, wish.nightly,
             )  # fmt: skip
-            durable.write_whole(self.file(entry), wish.text.encode())
-            self._keep(entry)
+            try:
+                durable.write_whole(self.file(entry), wish.text.encode())
+                self._keep(entry)
+            except UnwrittenError:
+                self._forget(entry)
+                raise
         return entry
 
     def resume(self, lab: str, more: int = 0) -> Entry:
@@ -175,6 +184,15 @@ class Queue:
                 return file.read().decode("utf-8", errors="replace")
         except OSError:
             return ""
+
+    def stop(self, id: str) -> None:
+        """As Ctrl-C: a lab that runs can be resumed; one whose plan is still being made is given up."""
+        entry = self.entry(id)
+        if entry.state == RUNNING and ProcessId(entry.pid, entry.born).alive():
+            # The process that the entry knows is a shell that waits for the lab, and notes its status.
+            for pid in processes.children(entry.pid):
+                if (lab := processes.identify(pid)) is not None:
+                    lab.signal(signal.SIGINT)
 
     def cancel(self, id: str) -> None:
         with self._changing:
@@ -225,15 +243,24 @@ class Queue:
                     self._keep(self._ended(one))
             entries = self.entries()
             due = next((one for one in entries if one.state == WAITING and not self.waits(one, entries)), None)
-            lock = measuring.alone() if due is not None else None
-            self._taken = due is not None and lock is None
-            if due is not None and lock is not None:
-                try:
-                    self._launch(due, lock)
-                finally:
-                    os.close(lock)
+            if due is not None:
+                self._begin_alone(due)
             for old in sorted((one for one in entries if one.state in ENDED), key=lambda one: -one.ended_at)[_KEPT:]:
                 self._forget(old)
+
+    def _begin_alone(self, due: Entry) -> None:
+        """Unless something else is measured here. UnwrittenError."""
+        try:
+            lock = measuring.alone()
+        except IronbenchError as error:
+            self._kept_from = f"{error} ({error.hint})" if error.hint else str(error)
+            return
+        self._kept_from = "something else is measured on this machine" if lock is None else ""
+        if lock is not None:
+            try:
+                self._launch(due, lock)
+            finally:
+                os.close(lock)
 
     def waits(self, entry: Entry, entries: Sequence[Entry]) -> str:
         """Why it does not begin now; empty: it is due."""
@@ -256,8 +283,7 @@ class Queue:
 
     def waits_for(self, entry: Entry, entries: Sequence[Entry]) -> str:
         """The same for people; never empty. What is measured elsewhere is seen by the machine's lock alone."""
-        due = "something else is measured on this machine" if self._taken else "it begins now"
-        return self.waits(entry, entries) or due
+        return self.waits(entry, entries) or self._kept_from or "it begins now"
 
     def file(self, entry: Entry) -> Path:
         return self.folder / entry.id / f"{entry.name}.toml"
@@ -266,9 +292,10 @@ class Queue:
         return any(one.id == entry.after and one.state not in ENDED for one in entries)
 
     def _launch(self, entry: Entry, lock: int) -> None:
-        if entry.nightly and not entry.tries:
-            wish = Wish(entry.name, self.text(entry), next_at(entry.nightly, self._now()), "", entry.nightly)
-            self.put(wish)
+        # A full disk or a kill between the two brings us here again: the next night is put in once.
+        if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
+            at = next_at(entry.nightly, self._now())
+            self.put(Wish(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
         entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="")
         # Noted first: killed between the two, the next server finds an entry without a process, and begins it anew.
         self._keep(entry)
@@ -301,6 +328,8 @@ class Queue:
             if entry.tries < MOST_TRIES:
                 return replace(entry, state=WAITING, why="its process was killed; it goes on", pid=0, born="")
             return replace(entry, state=FAILED, why=f"its process was killed {MOST_TRIES} times", ended_at=now)
+        if status == _INTERRUPTED and not self.begun(entry):
+            return replace(entry, state=CANCELLED, why="it was stopped before its first trial", ended_at=now)
         if status == _INTERRUPTED:
             return replace(entry, state=STOPPED, why="it was stopped and can be resumed", ended_at=now)
         if status in (0, _SUSPECT, _REFUTED):

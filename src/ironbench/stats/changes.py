@@ -1,4 +1,4 @@
-"""Finds the points at which the level of a series of measured points changed.
+"""Finds the points at which the mean of a series of measured points changed.
 
 The search is E-divisive's (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
 Multivariate Data", JASA 109, 2014): of all pairs of neighbouring stretches from a segment's beginning, the pair that
@@ -34,7 +34,7 @@ CHANCE = 0.005
 LEAST = 6
 """Points; with fewer nothing is searched."""
 _SHORTEST = 2
-"""Points of a level: a single one is a spike, or not confirmed yet."""
+"""Points of a segment: a single one is a spike, or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
 """Share of the bound that a difference must keep without any one of the points that it rests on."""
 _FAR = 2.5
@@ -62,12 +62,12 @@ Places = np.ndarray[Any, np.dtype[np.int_]]
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """Where the level changed, and by how much."""
+    """Where the mean changed, and by how much."""
 
     place: int
-    """Index of the first point of the new level."""
+    """Index of the first point of the new segment."""
     difference: float
-    """New level less the old one."""
+    """New mean less the old one."""
     low: float
     high: float
     """95 % interval of the difference."""
@@ -79,13 +79,13 @@ class Changes:
 
     points: tuple[ChangePoint, ...]
     spikes: tuple[int, ...]
-    """Indices of points apart from the level before and after them."""
+    """Indices of points apart from those before and after them."""
     unconfirmed: bool
     """Whether the last point stands apart from those before it: the next one will tell a change from a spike."""
     between: float
     """Standard deviation from point to point that their own variances do not explain."""
     detectable: float | None = None
-    """Difference of a new level that three points of it would show in 9 of 10 series; None: too few points."""
+    """Difference of a new mean that three points of it would show in 9 of 10 series; None: too few points."""
 
 
 def changes(values: Sequence[float], variances: Sequence[float], chance: float = CHANCE) -> Changes:
@@ -138,7 +138,7 @@ def _apart(x: Values, variances: Values) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _between(x: Values, own: Values) -> Values:
     """Variance between points beyond their own, of one series or of each row: half of the squared differences of
-    neighbours (von Neumann, Annals of Mathematical Statistics 12, 1941), which no level enters."""
+    neighbours (von Neumann, Annals of Mathematical Statistics 12, 1941), which no mean enters."""
     squared = np.sort(np.diff(x) ** 2 / 2)
     kept = squared.shape[-1] - math.ceil(_TRIMMED * squared.shape[-1])
     whole = squared[..., :kept].mean(axis=-1) / _TRIMMED_MEAN
@@ -147,7 +147,7 @@ def _between(x: Values, own: Values) -> Values:
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
-    """Variance between points beyond their own, around the levels that meet at `places`."""
+    """Variance between points beyond their own, around the means of the segments that meet at `places`."""
     ends = [0, *places, len(x)]
     off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
     freedom = max(1, len(x) - len(off))
@@ -245,13 +245,13 @@ def _unchanged(x: Values, own: float) -> Values:
     split = most > _SUPPOSED
     ends = np.where(split[:, None], np.stack([place, end], axis=1), n)
     at = np.arange(n)
-    level = (at[None] >= ends[:, :1]).astype(int) + (at[None] >= ends[:, 1:])
+    segment = (at[None] >= ends[:, :1]).astype(int) + (at[None] >= ends[:, 1:])
     squares = np.zeros(len(x))
     for one in range(3):
-        here = level == one
+        here = segment == one
         mean = (x * here).sum(axis=1) / np.maximum(here.sum(axis=1), 1)
         squares += ((x - mean[:, None]) ** 2 * here).sum(axis=1)
-    freedom = np.maximum(1, n - 1 - level[:, -1])
+    freedom = np.maximum(1, n - 1 - segment[:, -1])
     left = own + np.maximum(0.0, squares / freedom - own)
     found: Values = most * np.sqrt(supposed / left)
     return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -13,53 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from queued import NOON, Clock, Labs, put, states
 from served import LAB, browser, stocked
 
 from ironbench.errors import InputError
-from ironbench.process import measuring, processes
+from ironbench.process import measuring
 from ironbench.process.detached import Detached, status_of
-from ironbench.process.processes import ProcessId
-from ironbench.serve.queue import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Entry, Queue, Wish, next_at
-
-NOON = datetime(2026, 11, 25, 12, 0).timestamp()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Labs:
-    """Stands for the processes: each lives until it is ended."""
-
-    def __init__(self, results: Path) -> None:
-        self.results = results
-        self.begun: list[Entry] = []
-        self._living: list[subprocess.Popen[bytes]] = []
-
-    def begin(self, entry: Entry, lock: int) -> ProcessId:
-        self.begun.append(entry)
-        self._living.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[lock]))
-        found = processes.identify(self._living[-1].pid)
-        assert found is not None
-        return found
-
-    def end(self, status: int | None) -> None:
-        """None: killed, with the shell that would have noted a status."""
-        folder = self.results / "queue" / self.begun[-1].id
-        folder.mkdir(exist_ok=True)
-        if status is not None:
-            (folder / "status").write_text(f"{status}\n")
-        self._living[-1].kill()
-        self._living[-1].wait()
-
-    def close(self) -> None:
-        for one in self._living:
-            one.kill()
-            one.wait()
+from ironbench.record.labs import PLAN
+from ironbench.serve.queue import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Queue, next_at
 
 
 @pytest.fixture(autouse=True)
@@ -84,14 +43,6 @@ def clock() -> Clock:
 def queue(tmp_path: Path, labs: Labs, clock: Clock) -> Iterator[Queue]:
     with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as found:
         yield found
-
-
-def states(queue: Queue) -> list[tuple[str, str]]:
-    return [(one.name, one.state) for one in queue.entries()]
-
-
-def put(queue: Queue, name: str, **more: object) -> Entry:
-    return queue.put(Wish(name, "question = 'x'\n", **more))  # type: ignore[arg-type]
 
 
 def test_labs_begin_one_after_another_in_their_order(queue: Queue, labs: Labs) -> None:
@@ -194,12 +145,18 @@ def test_a_killed_lab_goes_on_but_not_for_ever(queue: Queue, labs: Labs) -> None
 
 
 def test_a_stopped_lab_stays_stopped(queue: Queue, labs: Labs) -> None:
-    put(queue, "one")
+    for name in ("one", "two"):
+        entry = put(queue, name)
+        queue.tick()
+        if name == "one":
+            plan = queue.results / "labs" / entry.lab / PLAN
+            plan.parent.mkdir(parents=True)
+            plan.touch()
+        labs.end(130)
+        queue.tick()
     queue.tick()
-    labs.end(130)
-    queue.tick()
-    queue.tick()
-    assert states(queue) == [("one", STOPPED)]
+    assert states(queue) == [("one", STOPPED), ("two", CANCELLED)]
+    assert "before its first trial" in queue.entries()[1].why
 
 
 def test_of_two_servers_one_decides_and_the_other_takes_over(

@@ -1,4 +1,4 @@
-"""A metric over time: points with their intervals, the levels between change points, and where those are."""
+"""A metric over time: points with their intervals, the segments between change points, and where those are."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def history(one: History, id: str) -> Chart:
     ends = [end for point in order for end in (point.interval or (point.value,))]
     suffix, factor = scale(unit, ends)
     places = {point.started_at + point.name: place for place, point in enumerate(order)}
-    data: dict[str, list[dict[str, Any]]] = {"judged": [], "single": [], "spikes": [], "levels": [], "changes": []}
+    data: dict[str, list[dict[str, Any]]] = {"judged": [], "single": [], "spikes": [], "segments": [], "changes": []}
     for line in one.lines:
         at = [places[point.started_at + point.name] for point in line.points]
         for place, point in enumerate(line.points):
             kind = "spikes" if place in line.spikes else "judged" if point.judged else "single"
             data[kind].append(_row(line, point, at[place], unit, factor))
-        for first, last in line.levels if not line.open_question else ():
-            level = line.level(first, last)
-            data["levels"].append(
-                {"system": line.name, "place": at[first] - 0.3, "end": at[last] + 0.3, "value": level / factor}
+        for first, last in line.segments if not line.open_question else ():
+            mean = line.mean(first, last)
+            data["segments"].append(
+                {"system": line.name, "place": at[first] - 0.3, "end": at[last] + 0.3, "value": mean / factor}
             )
         for change in line.changes:
             text = f"{times(change.ratio)} from {line.points[change.place].name}"
@@ -38,7 +38,7 @@ def history(one: History, id: str) -> Chart:
     keys = [*base.keys(names)]
     keys += [Key("hollow: too few trials for a verdict", "muted", "hollow")] if data["single"] else []
     keys += [Key("cross: apart from the points around it", "muted", "cross")] if data["spikes"] else []
-    keys += [Key("change point, with the ratio of the levels", "warn", "dash")] if data["changes"] else []
+    keys += [Key("change point, with the ratio of the means", "warn", "dash")] if data["changes"] else []
     words = metric_words(one.metric)
     return Chart(
         id,
@@ -71,7 +71,7 @@ def _remark(line: Line, place: int) -> str:
     point = line.points[place]
     last = line.unconfirmed and place == max(at for at, one in enumerate(line.points) if one.judged)
     parts = [
-        f"new level, {times(change.ratio)}" if change else "",
+        f"new segment, {times(change.ratio)}" if change else "",
         "spike" if place in line.spikes else "",
         "stands apart; the next point will tell" if last else "",
         f"{point.suspect} suspect" if point.suspect else "",
@@ -107,11 +107,11 @@ def _layers(
     colour, shape = base.colour(names), base.shape(names)
     tooltip = [{"field": name} for name in ("point", "system", "text", "trials")]
     layers: list[dict[str, Any]] = []
-    if "levels" in data:
+    if "segments" in data:
         rule = {"type": "rule", "strokeWidth": 7, "opacity": 0.22, "strokeCap": "butt"}
         layers.append(
             {
-                "data": {"name": "levels"},
+                "data": {"name": "segments"},
                 "mark": rule,
                 "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "color": colour},
             }
