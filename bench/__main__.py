@@ -24,7 +24,18 @@ HELPERS = {
     "stolen",
     "tuning",
 }
-LONG = {"cluster_kills", "brokerage_aa", "gate_aa", "noise_aa", "own_data", "power", "resume", "tune_live"}
+LONG = {
+    "cluster_kills",
+    "brokerage_aa",
+    "gate_aa",
+    "noise_aa",
+    "own_data",
+    "power",
+    "resume",
+    "serve",
+    "serve_cost",
+    "tune_live",
+}
 """Take long or a quiet machine: run when they are named."""
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import array
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import msgspec
@@ -23,7 +25,11 @@ from ironbench.record import Evidence, Store
 from ironbench.record.index import NAME
 
 RECORDS = 10_000
-RUNS = 100
+TRIALS_OF_A_RUN = 100
+DAY = date(2026, 1, 1)
+"""Of the first run."""
+_LINKS = 10_000
+"""Of one file; ext4 has 65,000 at most."""
 CLIENTS = (1, 2, 4, 8, 12, 16, 20, 24, 32)
 TRIALS = 3
 LIMITS = {"list": 1.0, "compare": 1.0, "report": 5.0}
@@ -65,35 +71,34 @@ def installed(made: Path) -> dict[str, str]:
     return environment | {"PYTHONPYCACHEPREFIX": str(made / "compiled")}
 
 
-def fill(folder: Path) -> None:
-    """Records of 4 systems with the evidence of one trial, linked into every folder."""
+def fill(folder: Path, records: int = RECORDS) -> None:
+    """Records of 4 systems in runs of 100 trials, each with the evidence of one trial, linked into its folder."""
     store = Store(folder)
     machine = store.keep_shared("machines", {"cpu": {"model": "x", "cores": 2}, "memory_bytes": 24 << 30})
     engine = store.keep_shared("engines", {"version": "18.1", "settings": {f"s{n}": str(n) for n in range(300)}})
-    template = replace(trial(0, machine, engine), id="template")
-    store.keep(template, evidence())
-    source = store.path("template")
     encoder = msgspec.json.Encoder()
-    for number in range(RECORDS):
-        record = trial(number, machine, engine)
-        target = store.path(record.id)
-        target.mkdir()
-        (target / "record.json").write_bytes(encoder.encode(record))
-        for file in source.iterdir():
-            if file.name != "record.json":
-                os.link(file, target / file.name)
-    for file in source.iterdir():
-        file.unlink()
-    source.rmdir()
+    for begin in range(0, records, _LINKS):
+        template = replace(trial(0, machine, engine), id="template")
+        store.keep(template, evidence())
+        source = store.path("template")
+        files = [file.name for file in source.iterdir() if file.name != "record.json"]
+        for number in range(begin, min(begin + _LINKS, records)):
+            record = trial(number, machine, engine)
+            target = store.path(record.id)
+            target.mkdir()
+            (target / "record.json").write_bytes(encoder.encode(record))
+            for name in files:
+                os.link(source / name, target / name)
+        shutil.rmtree(source)
 
 
 def trial(number: int, machine: str, engine: str) -> Record:
     """Of about 6 KB, as real ones are."""
-    run, place = divmod(number, RECORDS // RUNS)
+    run, place = divmod(number, TRIALS_OF_A_RUN)
     system = run % 4
     clients = CLIENTS[place % len(CLIENTS)]
     throughput = 1000.0 * clients / (clients + 6) * (1 + 0.1 * system + 0.01 * (number % 7))
-    confirmation = place >= RECORDS // RUNS - TRIALS
+    confirmation = place >= TRIALS_OF_A_RUN - TRIALS
     clients = CLIENTS[-1] if confirmation else clients
     shape = {"mean": 1.0, "p50": 0.8, "p90": 1.7, "p95": 2.2, "p99": 4.0, "p999": 11.0, "max": 40.0}
     metrics = {"throughput": throughput, "transactions": throughput * 30}
@@ -103,8 +108,8 @@ def trial(number: int, machine: str, engine: str) -> Record:
     for role in ("data", "log", "temp"):
         metrics |= {f"device_{name}_per_s{{role={role}}}": 100.0 for name in ("reads", "writes", "read_bytes")}
     return Record(
-        id=f"r{number:05}",
-        series=f"run{run:03}",
+        id=f"r{number:06}",
+        series=f"run{run:04}",
         system=System(
             "postgres", f"system {system}", {"work_mem": f"{system}MB"}, Layout("/srv/d", None, f"/srv/l{system}")
         ),
@@ -112,7 +117,7 @@ def trial(number: int, machine: str, engine: str) -> Record:
         cell=Cell(f"clients={clients}", Load(clients=clients, duration_s=30.0, warmup_s=5.0)),
         block=place // len(CLIENTS),
         purpose="confirmation" if confirmation else "sweep",
-        started_at=f"2026-{1 + run // 28:02}-{1 + run % 28:02}T{place // 60:02}:{place % 60:02}:00",
+        started_at=f"{DAY + timedelta(days=run)}T{place // 60:02}:{place % 60:02}:00",
         elapsed_s=30.0,
         status=Status.OK,
         metrics=metrics,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +23,8 @@ from ironbench.serve.shelf import Shelf, said
 from ironbench.serve.so_far import Known, SoFar
 
 _PERIOD_S = 1.0
+_GLANCE_S = 0.2
+"""How often the file of a trial's state is asked whether it has changed; it is written about once a second."""
 _HEARTBEAT_S = 15
 """An answer that says nothing for longer may be ended by what lies between."""
 
@@ -41,7 +45,7 @@ def live(shelf: Shelf, name: str, one: Experiment, so_far: SoFar) -> HTMLRespons
     top = head(plan.question, f"{name}, measured by process {one.process.pid}")
     bar = f'<div class="actions">{stop}{link(f"/lab/{name}", "report so far", report="1")}</div>'
     body = (
-        f'<main data-live="/lab/{escape(name)}/events">{bar}'
+        f'<main data-live="/lab/{escape(name)}/events">{bar}<p class="problem" id="lost" role="alert" hidden></p>'
         f'<section id="now" aria-label="Now">{_now()}</section>'
         f'<section id="answer" aria-live="polite" aria-label="The answer so far">{so_far.parts["answer"]}</section>'
         f'<section id="needs">{so_far.parts["needs"]}</section>'
@@ -77,11 +81,12 @@ def _now() -> str:
 
 
 class Events:
-    """What open pages are told. However many there are, files are read once a second, and only while there are any."""
+    """What open pages are told. However many there are, files are read when a state has changed, or once a second; and
+    only while there are any."""
 
     def __init__(self, shelf: Shelf, known: Known, gauge: Gauge) -> None:
         self._shelf, self._known, self._gauge = shelf, known, gauge
-        self._states: dict[str, tuple[float, dict[str, Any] | None]] = {}
+        self._states: dict[str, _Seen] = {}
 
     async def of(self, name: str) -> AsyncIterator[bytes]:
         """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
@@ -105,17 +110,36 @@ class Events:
             if sent != last_state or now_s - last_sent > _HEARTBEAT_S:
                 last_state, last_sent = sent, now_s
                 yield sent
-            await asyncio.sleep(_PERIOD_S)
+            await self._news(name)
+
+    async def _news(self, name: str) -> None:
+        """Until there may be some."""
+        until_s, seen = time.monotonic() + _PERIOD_S, self._states[name]
+        while time.monotonic() < until_s and seen.written_ns == running.written(seen.file):
+            await asyncio.sleep(_GLANCE_S)
 
     def _state(self, name: str) -> dict[str, Any] | None:
         """None: the lab is not measured any more."""
         now_s = time.monotonic()
-        at_s, state = self._states.get(name, (-_PERIOD_S, None))
-        if now_s - at_s >= 0.9 * _PERIOD_S:
+        seen = self._states.get(name)
+        written_ns = running.written(seen.file) if seen else 0  # before it is read: what is written meanwhile is news
+        if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
             one = running.experiment(self._shelf, name)
             state = None if one is None else {"trial": shown(one), "machine": self._gauge.now()}
-            self._states[name] = now_s, state
-        return state
+            file = one.file if one else None
+            seen = self._states[name] = _Seen(now_s, file, written_ns if seen and file == seen.file else 0, state)
+        return seen.state
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was read of a lab."""
+
+    at_s: float
+    file: Path | None
+    """Of its trial's state; None: there is none yet."""
+    written_ns: int
+    state: dict[str, Any] | None
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:

@@ -27,6 +27,8 @@ class Experiment:
     process: ProcessId
     state: State | None
     """None: no trial has begun."""
+    file: Path | None = None
+    """Where the state is from."""
 
 
 def experiments(shelf: Shelf) -> list[Experiment]:
@@ -51,8 +53,17 @@ def experiment(shelf: Shelf, name: str) -> Experiment | None:
     if (process := holder(directory / "lock")) is None:
         return None
     # One lab, one series: whichever state is there is its own.
-    states = [state for path in directory.glob(".*.live") if (state := live.read(path)) and state.pid == process.pid]
-    return Experiment(name, "", process, states[0] if states else None)
+    for path in directory.glob(".*.live"):
+        if (state := live.read(path)) is not None and state.pid == process.pid:
+            return Experiment(name, "", process, state, path)
+    return Experiment(name, "", process, None)
+
+
+def written(state: Path | None) -> int:
+    """When a file of a state was written (nanoseconds); 0: it is not there."""
+    with contextlib.suppress(OSError):
+        return state.stat().st_mtime_ns if state is not None else 0
+    return 0
 
 
 def others(shelf: Shelf) -> str:

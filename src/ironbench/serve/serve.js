@@ -94,4 +94,14 @@ if (live) {
     document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
   });
   source.addEventListener("over", () => { source.close(); location.reload(); });
+  // After a restart the server has another token, and the browser gives up: a page must not look as if it were live.
+  const lost = document.getElementById("lost");
+  let since = "";
+  source.addEventListener("open", () => { lost.hidden = true; });
+  source.addEventListener("error", () => {
+    since = lost.hidden ? new Date().toLocaleTimeString() : since;
+    lost.hidden = false;
+    lost.textContent = `Not connected since ${since}: figures below are old. ` +
+      (source.readyState === EventSource.CLOSED ? "Reload the page, or open the address that the server printed." : "The page tries again by itself.");
+  });
 }

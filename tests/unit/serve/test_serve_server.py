@@ -6,6 +6,7 @@ import http.client
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import urllib.parse
@@ -69,6 +70,29 @@ def test_many_first_requests_at_once_are_all_answered(server: Server) -> None:
         pages = [pool.submit(server.ask, "GET", path) for path in ("/", "/archive", f"/lab/{LAB}", "/queue/new")]
         assert all(status == 200 and b"2 cells" in page for status, page in (one.result() for one in plans))
         assert [one.result()[0] for one in pages] == [200] * 4
+
+
+def test_a_lab_file_of_ten_megabytes_is_refused_and_the_server_goes_on(server: Server) -> None:
+    for path in ("/queue", "/queue/plan", "/cost", f"/note/{LAB}"):
+        try:
+            status, answer = server.ask("POST", path, b"text=" + b"#" * 10_000_000)
+            assert status == 413 and b"At most 1 MiB" in answer
+        except (ConnectionResetError, BrokenPipeError):  # it hung up before all of it was sent
+            pass
+    assert server.ask("GET", "/queue")[0] == 200
+
+
+def test_readers_that_never_read_keep_nobody_waiting(server: Server) -> None:
+    """A browser on a laptop that was shut: its connections stay open, and nothing is taken from them."""
+    lines = []
+    for _ in range(40):
+        line = socket.create_connection(("127.0.0.1", server.port))
+        line.sendall(f"GET /archive HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode() * 20)
+        lines.append(line)
+    assert server.ask("GET", "/queue")[0] == 200
+    for line in lines:
+        line.close()
+    assert server.ask("GET", "/")[0] == 200
 
 
 WORDS = [

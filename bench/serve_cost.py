@@ -1,0 +1,127 @@
+"""What watching costs: a lab of two equal systems, one of which is watched by two open pages of `ironbench serve`.
+
+The pages are connections that read what the page's script reads; a browser draws elsewhere. They are open in the trials
+of one cell alone, so the lab itself tells whether its two cells are equivalent. The server's CPU time is that of those
+trials, what it makes of a trial that has ended included. About 10 minutes; `IRONBENCH_BENCH_PAIRS=6` measures 6 blocks.
+"""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from bench.figures import at_most, said, within
+from bench.pairs import Ratio
+from bench.series import asked
+from bench.serve import TOKEN, Served, serving
+from ironbench.cli.verdict import study_of
+from ironbench.drive import live
+from ironbench.process import processes
+from ironbench.record.labs import LabDirectory
+
+OPEN_PAGES = 2
+MOST_CORES, WITHIN = 0.01, 0.01
+WATCHED = "work_mem=8MB"
+LAB = """question = "Does it cost anything to be watched?"
+[workload]
+name = "select-only"
+with = {{ scale = 2 }}
+[system]
+memory = "128MB"
+[load]
+clients = 2
+duration = "10s"
+warmup = "1s"
+[vary.work_mem]
+"4MB" = {{ system.set.work_mem = "4MB" }}
+"8MB" = {{ system.set.work_mem = "8MB" }}
+[measure]
+repeats = {blocks}
+margin = 0.01
+quiet = "0s"
+rates = "none"
+"""
+
+
+class Watchers:
+    """Pages that are open while the watched cell has its trials."""
+
+    def __init__(self, server: Served, lab: str) -> None:
+        self._server, self._lab = server, lab
+        self._open: list[http.client.HTTPConnection] = []
+        self._began = 0.0, 0.0
+        self.cpu_s, self.wall_s, self.told_bytes = 0.0, 0.0, 0
+
+    def watch(self, wanted: bool) -> None:
+        """Opens or closes them."""
+        if wanted and not self._open:
+            self._began = processes.cpu_s(self._server.pid), time.monotonic()
+            self._open = [self._opened() for _ in range(OPEN_PAGES)]
+        elif not wanted and self._open:
+            for line in self._open:
+                if line.sock is not None:
+                    line.sock.shutdown(2)
+            self._open = []
+            self.cpu_s += processes.cpu_s(self._server.pid) - self._began[0]
+            self.wall_s += time.monotonic() - self._began[1]
+
+    def _opened(self) -> http.client.HTTPConnection:
+        line = http.client.HTTPConnection("127.0.0.1", self._server.port)
+        line.request("GET", f"/lab/{self._lab}/events", headers={"authorization": f"Bearer {TOKEN}"})
+        threading.Thread(target=self._read, args=(line.getresponse(),), daemon=True).start()
+        return line
+
+    def _read(self, answer: http.client.HTTPResponse) -> None:
+        try:
+            while part := answer.read1(65536):
+                self.told_bytes += len(part)
+        except (OSError, http.client.HTTPException, ValueError, AttributeError):
+            return  # closed by us
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="ironbench-serve-cost-") as folder:
+        made = Path(folder)
+        results, directory = made / "results", made / "results" / "labs" / "watched"
+        (made / "watched.toml").write_text(LAB.format(blocks=asked("IRONBENCH_BENCH_PAIRS", 20)))
+        words = [sys.executable, "-m", "ironbench.start", "lab", "run", str(made / "watched.toml")]
+        with (
+            serving(results, made) as server,
+            (made / "log").open("wb") as log,
+            subprocess.Popen([*words, "--results", str(directory)], stdout=log, stderr=log) as lab,
+        ):
+            watchers = Watchers(server, "watched")
+            try:
+                while lab.poll() is None:
+                    watchers.watch(_cell(directory) == WATCHED)
+                    time.sleep(0.1)
+            finally:
+                watchers.watch(False)
+                if lab.poll() is None:
+                    lab.send_signal(signal.SIGINT)
+        assert watchers.told_bytes, (made / "log").read_text()[-2000:]
+        said(
+            f"cores that the server takes with {OPEN_PAGES} pages open",
+            watchers.cpu_s / watchers.wall_s,
+            at_most(MOST_CORES),
+        )
+        (effect,) = [one for one in study_of(LabDirectory(directory)).effects if one.finding.metric == "throughput"]
+        found = effect.finding
+        ratio = Ratio(found.ratio, found.low, found.high, found.blocks)
+        said("throughput watched / not", ratio, within(1 - WITHIN, 1 + WITHIN))
+        said("what the lab says of it", found.conclusion.value)
+
+
+def _cell(directory: Path) -> str:
+    """Of the trial that runs; empty: none."""
+    return next((state.cell for path in directory.glob(".*.live") if (state := live.read(path))), "")
+
+
+if __name__ == "__main__":
+    main()
