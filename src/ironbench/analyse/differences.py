@@ -55,6 +55,17 @@ def facts_of(record: Record) -> dict[str, str]:
     return {**chosen(record.system, record.cell.load), **seed, **tags, **flattened("software", record.software)}
 
 
+def declared_alike(a: Record, b: Record) -> bool:
+    """Whether `facts_of` both is the same."""
+    return (
+        a.system == b.system
+        and a.cell.load == b.cell.load
+        and a.tags == b.tags
+        and a.software == b.software
+        and (SEED_GIVEN in a.conditions) == (SEED_GIVEN in b.conditions)
+    )
+
+
 def facts(record: Record, archive: Archive) -> dict[str, str]:
     """Everything known of a record's system, flat."""
     machine = flattened("machine", archive.machine(record.machine))

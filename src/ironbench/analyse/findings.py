@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ironbench.analyse.comparability import causes
-from ironbench.analyse.differences import differing, fact_text, facts_of, flattened, system_facts
+from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
 from ironbench.analyse.subjects import BY_SLICES, counted_in, work_name, works_apart
@@ -332,7 +332,12 @@ def _facts(setup: Setup) -> dict[str, str]:
 
 def _facts_of_all(records: Sequence[Record]) -> dict[str, str]:
     """The facts of a cell's trials; one that changed from trial to trial shows all its values."""
-    flats = [facts_of(record) for record in records]
+    flats: list[dict[str, str]] = []
+    before: Record | None = None
+    for record in records:  # nearly always all are the same, and to write them out costs a hundred times a comparison
+        if before is None or not declared_alike(record, before):
+            flats.append(facts_of(record))
+            before = record
     names = dict.fromkeys(name for flat in flats for name in flat)
     return {name: " or ".join(dict.fromkeys(fact_text(flat, name) for flat in flats)) for name in names}
 

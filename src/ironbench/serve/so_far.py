@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from ironbench.errors import FailureError
+from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.record.labs import LabDirectory
@@ -18,8 +19,14 @@ from ironbench.words import counted, in_percent
 
 CHART = "so-far-narrowing"
 _MOST_COMPARISONS = 4
+_MOST_LABS = 50
+"""That are kept in memory."""
 _MOST_STEPS = 40
 """Blocks of which the chart shows the last ones."""
+
+
+Steps = dict[int, tuple[tuple[int, int], Sequence[Finding]]]
+"""Block → of how many records up to it, at which look, and what they find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,7 @@ class Known:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[int, int], SoFar]] = {}
+        self._steps: dict[str, Steps] = {}
         self._lock = threading.Lock()
 
     def of(self, directory: LabDirectory) -> tuple[tuple[int, int], SoFar]:
@@ -43,11 +51,15 @@ class Known:
         with self._lock:
             known = self._kept.get(name)
             if known is None or known[0] != state:
-                known = self._kept[name] = state, _made(directory)
+                while len(self._kept) >= _MOST_LABS and name not in self._kept:
+                    oldest = next(iter(self._kept))
+                    del self._kept[oldest]
+                    self._steps.pop(oldest, None)
+                known = self._kept[name] = state, _made(directory, self._steps.setdefault(name, {}))
             return known
 
 
-def _made(directory: LabDirectory) -> SoFar:
+def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     from ironbench.cli.verdict import study_of
     from ironbench.report import elements
     from ironbench.report.answer import answer
@@ -66,7 +78,7 @@ def _made(directory: LabDirectory) -> SoFar:
     charts: dict[str, Any] = {}
     parts = {
         "answer": elements.answer(answer(study)),
-        "needs": _needs(study) + _chart(lab, measured, charts),
+        "needs": _needs(study) + _chart(lab, measured, steps, charts),
         "strip": strip + elements.cautions(cautions(study)),
         "trial": _waits(records),
     }
@@ -96,8 +108,8 @@ def _needs(study: Any) -> str:
     return f"<h2>Comparisons</h2>{table}"
 
 
-def _chart(lab: Lab, records: Sequence[Record], charts: dict[str, Any]) -> str:
-    """Intervals after each block; the chart enters `charts`."""
+def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps, charts: dict[str, Any]) -> str:
+    """Intervals after each block; the chart enters `charts`. `known_steps`: those of blocks that have not changed."""
     from ironbench.analyse.findings import declared, findings
     from ironbench.report import elements
     from ironbench.report.charts.narrowing import narrowing
@@ -109,7 +121,10 @@ def _chart(lab: Lab, records: Sequence[Record], charts: dict[str, Any]) -> str:
     for block in range(max(0, last - _MOST_STEPS), last + 1):
         stage = next((number for number, end in enumerate(stages, 1) if block < end), len(stages))
         seen = [record for record in records if record.block <= block]
-        for one in findings(seen, lab, stage, others=()):
+        state = len(seen), stage
+        if block not in known_steps or known_steps[block][0] != state:
+            known_steps[block] = state, findings(seen, lab, stage, others=())
+        for one in known_steps[block][1]:
             name = f"{one.cell} over {one.baseline}"
             known = steps.get(name)
             if known is not None and one.ratios and (not known or one.blocks > known[-1].blocks):
