@@ -6,9 +6,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ name = "select-only"
 [system]
 engine = "null"
 [load]
-duration = "1s"
+duration = "2s"
 warmup = "0s"
 [vary]
 clients = [1, 2]
@@ -33,19 +35,25 @@ quiet = "0s"
 """
 
 
+@contextmanager
+def server(place: Path, *words: str) -> Iterator[str]:
+    """The printed address."""
+    command = [sys.executable, "-m", "ironbench.start", "serve", "--results", str(place / "results"), *words]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(20)
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """The printed address, and the results directory."""
-    results = tmp_path / "results"
-    words = [sys.executable, "-m", "ironbench.start", "serve", "--listen", "127.0.0.1:0", "--results", str(results)]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip(), results
-        finally:
-            server.send_signal(signal.SIGINT)
-            server.wait(20)
+    with server(tmp_path, "--listen", "127.0.0.1:0") as address:
+        yield address, tmp_path / "results"
 
 
 @pytest.fixture(params=[1400, 400])
@@ -60,12 +68,19 @@ def page(request: pytest.FixtureRequest) -> Iterator[Page]:
         found.on("pageerror", lambda error: said.append(str(error)))
         yield found
         browser.close()
-    assert said == []
+    # That a connection was lost is the browser's word, not the page's.
+    assert [text for text in said if "ERR_CONNECTION_REFUSED" not in text and "ERR_INCOMPLETE" not in text] == []
 
 
 def fits(page: Page) -> None:
     """Nothing of the page is beside the window."""
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]  # type: ignore[index]
+
+
+def drawn(page: Page) -> None:
+    """Every chart is there."""
+    for place in page.locator("div.chart").all():
+        expect(place.locator("svg").first).to_be_attached(timeout=PATIENCE_MS)
 
 
 def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, served: tuple[str, Path]) -> None:
@@ -94,13 +109,63 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
     page.get_by_label("note").fill("seen")
     page.get_by_role("button", name="Keep the note").click()
     expect(page.get_by_label("note")).to_have_value("seen\n")
+    drawn(page)
     lab = next((results / "labs").iterdir())
     assert (lab / "notes" / "lab.md").read_text() == "seen\n"
-    page.goto(re.sub(r"/\?.*", f"/compare?pick={lab.name}/clients=1&pick={lab.name}/clients=2", address))
+    page.get_by_role("button", name="Explain").click()
+    expect(page.get_by_role("heading", name="From clients=1 to clients=2")).to_be_visible()
     expect(page.get_by_role("heading", name="A against B")).to_be_visible()
-    page.goto(re.sub(r"/\?.*", "/queue", address))
+    fits(page)
+    page.go_back()
+    page.get_by_role("link", name=re.compile("^Every comparison")).click()
+    expect(page.locator(".decision")).to_contain_text("The gate is")
+    page.get_by_label("allowed slowdown").fill("0.5")
+    page.get_by_role("button", name="Decide").click()
+    expect(page.locator(".decision")).to_contain_text("The gate is open")
+    drawn(page)
+    fits(page)
+    with page.expect_download() as document:
+        page.get_by_role("link", name=".md").click()
+    assert "### Gate open" in Path(document.value.path()).read_text()
+    page.get_by_role("link", name=re.compile("^lab two-")).click()
+    page.get_by_role("link", name="history", exact=True).click()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    drawn(page)
+    fits(page)
+    page.get_by_role("link", name="Queue").focus()
+    page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("Nothing runs")
     expect(page.locator(".state").first).to_have_text(re.compile("done"))
     page.goto(re.sub(r"/\?.*", "/archive?view=labs", address))
     expect(page.get_by_role("link", name=lab.name)).to_be_visible()
     fits(page)
+
+
+def test_a_page_says_that_it_is_not_connected_and_is_live_again_by_itself(page: Page, tmp_path: Path) -> None:
+    """A browser that was asleep, or a server that was ended and begun anew with the token that its user chose."""
+    results, token = tmp_path / "results", tmp_path / "token"
+    token.write_text("a-token-of-sixteen-or-more")
+    port = free_port()
+    lab = tmp_path / "two.toml"
+    lab.write_text(LAB.replace('"2s"', '"20s"'))
+    measured = subprocess.Popen(
+        [sys.executable, "-m", "ironbench.start", "lab", "run", str(lab), "--results", str(results / "labs" / "two")]
+    )
+    try:
+        with server(tmp_path, "--listen", f"127.0.0.1:{port}", "--token-file", str(token)) as address:
+            page.goto(address)
+            page.get_by_role("link", name="two").first.click()
+            expect(page.locator("[data-now=throughput]")).to_contain_text("/s", timeout=PATIENCE_MS)
+            expect(page.locator("#lost")).to_be_hidden()
+        expect(page.locator("#lost")).to_contain_text("Not connected since", timeout=PATIENCE_MS)
+        with server(tmp_path, "--listen", f"127.0.0.1:{port}", "--token-file", str(token)):
+            expect(page.locator("#lost")).to_be_hidden(timeout=PATIENCE_MS)
+    finally:
+        measured.send_signal(signal.SIGINT)
+        measured.wait(60)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

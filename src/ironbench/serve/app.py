@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -46,7 +47,7 @@ from ironbench.serve.door import Door
 from ironbench.serve.guard import Application, Guard, TooLargeError
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
-from ironbench.serve.page import fill, problem, simple, static
+from ironbench.serve.page import fill, prepare, problem, simple, static
 from ironbench.serve.queue import Queue
 from ironbench.serve.shelf import Shelf, said
 from ironbench.serve.so_far import Known
@@ -321,6 +322,7 @@ def application(results: Path, door: Door, printer: Printer) -> Application:
         # One page at a time: threads share a processor anyway, and two that use a type of msgspec for the first time at
         # once crash the process (msgspec 0.22, seen as SIGSEGV in `msgspec.convert`; test_serve_server.py).
         current_default_thread_limiter().total_tokens = 1
+        threading.Thread(target=prepare, name="prepare", daemon=True).start()
         task = asyncio.create_task(pages.work())
         try:
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
@@ -34,7 +35,8 @@ def page(
         for path, name in DOORS.items()
     )
     drawn = charts or {}
-    scripts = [*(["vega.js", "page.js"] if charts is not None else []), "serve.js"]
+    # Modules run in the order of the page: what moves does not wait for the library that draws.
+    scripts = ["serve.js", *(["vega.js", "page.js"] if charts is not None else [])]
     tags = "".join(f'<script type="module" src="{_address(name)}"></script>' for name in scripts)
     return HTMLResponse(
         f"""<!doctype html>
@@ -132,5 +134,12 @@ def _content(name: str) -> str:
 
 @cache
 def _address(name: str) -> str:
-    """With the content's digest, so that a browser may keep it."""
+    """With what tells its content from another, so that a browser may keep it."""
+    if name == "vega.js":  # the first page does not wait until it is made
+        return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
+
+
+def prepare() -> None:
+    """Makes what takes seconds the first time on a machine."""
+    _content("vega.js")

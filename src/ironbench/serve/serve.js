@@ -91,6 +91,7 @@ if (live) {
   source.addEventListener("parts", (event) => {
     const { parts, charts } = JSON.parse(event.data);
     for (const [id, html] of Object.entries(parts)) { const there = document.getElementById(id); if (there && there.innerHTML !== html) there.innerHTML = html; }
+    document.getElementById("charts").textContent = JSON.stringify(charts); // for the library, if it is still on its way
     document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
   });
   source.addEventListener("over", () => { source.close(); location.reload(); });
