@@ -153,6 +153,8 @@ class Progress:
         Transactions that ended well in the slice, those given up in it, and seconds from its end until the last client
         rested. None: as False of `rested`.
         """
+    def forget(self) -> None:
+        """While all rest: the slice of the last turn is not measured, as if it were no part of the trial."""
     stopping: bool
     """Whether `stop` was called."""
     def show(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import signal
@@ -15,10 +16,12 @@ import pytest
 
 from ironbench.engines.cleanup import cleanup
 from ironbench.engines.server_session import ServerSession
+from ironbench.errors import FailureError
 from ironbench.machine import control_groups
 from ironbench.machine.mounts import all_mounts
 from ironbench.machine.tree import Tree
 from ironbench.model.session import Freezes, Line
+from ironbench.process import freezer as freezing
 from ironbench.process import processes, register
 
 pytestmark = pytest.mark.live
@@ -68,6 +71,28 @@ def test_a_frozen_server_uses_nothing_and_goes_on_where_it_was(frozen: ServerSes
     still.thaw()
     assert line.query("SELECT 2") == [("2",)]
     line.close()
+
+
+def test_a_group_that_takes_no_process_leaves_signals_and_one_that_goes_says_what_to_do(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken").mkdir()
+    session = pg.start(pg.system(place / "d"))
+    for impossible in (tmp_path / "taken", tmp_path / "not there" / "group"):
+        with monkeypatch.context() as patch:
+            patch.setattr(control_groups, "freezing", lambda *_, group=impossible: group)
+            assert freezer(session).how == "SIGSTOP"
+    still = freezer(session)
+    if still.how != "SIGSTOP":
+        with monkeypatch.context() as patch, pytest.raises(FailureError, match="control group") as failure:
+            patch.setattr(freezing, "_write", _refused)
+            still.freeze()
+        assert "ironbench cleanup" in failure.value.hint
+    session.stop()
+
+
+def _refused(*_: object) -> None:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def test_what_a_server_starts_later_freezes_with_it(frozen: ServerSession) -> None:

@@ -81,6 +81,32 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
     assert len(records(user)) == 4
 
 
+def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_checks_see_the_work_of_all(
+    user: User, dsn: str
+) -> None:
+    text = LAB.format(workload="tpcb-like", blocks=2, duration="1s").replace('memory = "32MB"', f'dsn = "{dsn}"')
+    levels = {level: f"{dsn} options='-c work_mem={level}'" for level in ("4MB", "8MB")}
+    for old, level in zip(("small", "large"), levels, strict=True):
+        text = text.replace(f'{{ system.set.work_mem = "{level}" }}', f'{{ system.dsn = "{levels[level]}" }}')
+        assert f"{old} = {{ system.dsn" in text
+    file = user.home / "given.toml"
+    file.write_text(text)
+    assert "the others idle on the same server" in " ".join(user("lab", "plan", str(file)).stdout.split())
+    told = user("lab", "run", str(file))
+    assert told.code in (0, 3), told
+    found = records(user)
+    assert [one["attempt"] for one in found] == [1, 1, 1, 1]
+    for one in found:
+        assert one["status"] in ("ok", "suspect"), one["cause"]
+        assert (one["metrics"]["slices"], one["elapsed_s"]) == (4, 1.0)
+        assert "frozen_cpu_s" not in one["metrics"]
+        assert "idle on the same server" in one["conditions"]["slices"]
+    history = [check for one in found for check in one["checks"] if check["name"] == "lines of history = commits"]
+    assert len(history) == 4
+    of_both = [sum(one["metrics"]["transactions"] for one in found if one["block"] == block) for block in (0, 1)]
+    assert all(float(check["actual"]) >= of_both[one["block"]] for one, check in zip(found, history, strict=True))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_whatever_ends_a_lab_while_systems_are_frozen_leaves_none_and_resume_repeats_the_block(

@@ -22,8 +22,9 @@ from ironbench.experiment.size import of_machine
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.plan.budget import ASSUMED
+from ironbench.record import progress
 from ironbench.report.sections import setup
 from ironbench.stats.slices import autocorrelation, figures
 
@@ -64,6 +65,74 @@ def test_servers_of_our_own_in_a_closed_loop_take_turns(lab_file: Path, method: 
     assert declared(lab_file, method).method.slice_s == slices.USUAL_S
     assert declared(lab_file, method, measure='slice = "500ms"').method.slice_s == 0.5
     assert declared(lab_file, "trials").method.slice_s is None
+
+
+GIVEN = """
+question = "Which of them?"
+[workload]
+name = "{workload}"
+[load]
+clients = 2
+[vary.one]
+{levels}
+[measure]
+rates = "none"
+method = "auto"
+"""
+
+
+def given_lab(path: Path, workload: str, *levels: str) -> Lab:
+    path.write_text(GIVEN.format(workload=workload, levels="\n".join(levels)))
+    return declare.lab(path)[0]
+
+
+SERVER = "postgresql://bench@127.0.0.1:5433"
+
+
+@pytest.mark.parametrize(
+    ("workload", "levels"),
+    [
+        (
+            "tpcb-like",
+            (
+                f'a = {{ system.dsn = "{SERVER}/shop" }}',
+                f'b = {{ system.dsn = "{SERVER}/shop?options=-c%20work_mem%3D8MB" }}',
+            ),
+        ),
+        ("tpcb-like", (f'a = {{ system.dsn = "{SERVER}/shop" }}', f'b = {{ system.dsn = "{SERVER}/store" }}')),
+    ],
+)
+def test_cells_of_one_running_server_take_turns_without_freezing(
+    lab_file: Path, capsys: pytest.CaptureFixture[str], workload: str, levels: tuple[str, ...]
+) -> None:
+    lab = given_lab(lab_file, workload, *levels)
+    assert (lab.method.slice_s, lab.method.why_trials) == (slices.USUAL_S, "")
+    assert not slices.frozen(lab)
+    planned(lab_file)
+    assert "the others idle on the same server, which is not frozen" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("levels", "why"),
+    [
+        (
+            (f'a = {{ system.dsn = "{SERVER}/shop" }}', f'b = {{ system.dsn = "{SERVER[:-1]}4/shop" }}'),
+            "would work in the turns of another one",
+        ),
+        ((f'a = {{ system.dsn = "{SERVER}/shop" }}', 'b = { system.memory = "64MB" }'), "would work in the turns"),
+        (
+            (
+                f'a = {{ system.dsn = "{SERVER}/shop" }}',
+                f'b = {{ system.dsn = "{SERVER}/shop", workload.with.scale = 2 }}',
+            ),
+            "two cells need different data in one database",
+        ),
+    ],
+)
+def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials(
+    lab_file: Path, levels: tuple[str, ...], why: str
+) -> None:
+    assert why in given_lab(lab_file, "tpcb-like", *levels).method.why_trials
 
 
 @pytest.mark.parametrize(
@@ -179,3 +248,46 @@ def test_what_slices_say_does_not_depend_on_the_unit(rates: list[float], factor:
 def test_few_slices_or_one_without_work_say_their_number_alone() -> None:
     assert figures([1.0, 2.0]) == {"slices": 2.0}
     assert figures([1.0, 0.0, 2.0]) == {"slices": 3.0}
+
+
+def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
+    """Records of a block of `log=disk` and `log=memory` that took turns with each other."""
+    records = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
+    return [
+        replace(
+            one,
+            id=f"{one.id}-a{attempt}",
+            attempt=attempt,
+            status=statuses[level],
+            conditions={SIDE_BY_SIDE: since},
+            metrics={**one.metrics, SYSTEMS: 2.0},
+        )
+        for one in records
+        if one.block == block and (level := one.cell.levels["log"]) in statuses
+    ]
+
+
+def missing(plan: Lab, records: list[Record]) -> list[tuple[str, int]]:
+    return [(one.cell.name, one.attempt) for one in progress.missing(plan.trials, records)]
+
+
+def test_a_block_whose_lab_was_killed_between_two_of_its_records_is_measured_again_as_a_whole() -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
+    half = turned(plan, 0, 1, "then", disk=Status.OK)
+    assert sorted(missing(plan, half)) == [("log=disk", 2), ("log=memory", 1)]
+    whole = [*half, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.OK)]
+    assert missing(plan, whole) == []
+    assert [one.attempt for tries in progress.by_place(whole).values() for one in tries] == [2, 2]
+
+
+def test_a_block_of_which_one_record_is_void_is_measured_again_as_a_whole_and_given_up_at_last() -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
+    once = turned(plan, 0, 1, "then", disk=Status.OK, memory=Status.VOIDED)
+    assert sorted(missing(plan, once)) == [("log=disk", 2), ("log=memory", 2)]
+    twice = [*once, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.VOIDED)]
+    assert missing(plan, twice) == []
+    mended = [*once, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.SUSPECT)]
+    assert missing(plan, mended) == []
+    assert {one.attempt for tries in progress.by_place(mended).values() for one in tries if one.status.comparable} == {
+        2
+    }

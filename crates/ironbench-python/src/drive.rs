@@ -96,6 +96,11 @@ impl Progress {
         Ok(turned.map(|turned| (turned.transactions, turned.failed, clock::to_seconds(turned.drain_ns))))
     }
 
+    /// While all rest: the slice of the last turn is not measured.
+    fn forget(&self) {
+        self.control.turns.forget();
+    }
+
     #[getter]
     fn stopping(&self) -> bool {
         self.control.is_stopped()

@@ -90,6 +90,13 @@ class Mounted:
             with contextlib.suppress(OSError, ValueError):  # it died, and there will be no trace
                 self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s, computed))
 
+    def counters(self) -> str:
+        """What its process counts, as JSON (`Told` in crates/ironbench-device/src/live/exchange.rs)."""
+        try:
+            return self._counters.read_text()
+        except OSError as error:
+            raise FailureError(f"emulated device {self.device.model}", self.death() or str(error)) from error
+
     @property
     def way(self) -> str:
         """How requests come to its bytes: through its process, or through the kernel alone."""

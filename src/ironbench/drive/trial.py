@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -64,6 +64,9 @@ class Surroundings:
     """Who drives it; None: this process."""
     live: Live | None = None
     """Where it shows itself while it runs."""
+    together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
+    """What the checks hold the data against: the summary, or with it that of others who worked on them meanwhile. None:
+    there are no checks."""
 
 
 def drive(
@@ -155,9 +158,10 @@ class _Drive:
         self.inside = self._ended_inside(result) if alive else self.inside
         prepared = preparing.after(ready, session) if alive else ready.prepared
         checks: tuple[Check, ...] = ()
-        if checkable and around.cut is None:
+        done = around.together(result.summary) if ended else None
+        if checkable and around.cut is None and done is not None:
             with around.checking():
-                checks = workload.check(session, self._options, before, result.summary)
+                checks = workload.check(session, self._options, before, done)
         elif checkable and around.cut is not None:
             prepared = prepared.merge(power.cut(session, around.cut, self._seed))
             summary = {**result.summary, power.SUMMARY: True}

@@ -217,6 +217,10 @@ class Engine(ABC):
         """The DSN `text` as the address of its database alone."""
         return text
 
+    def server_of(self, text: str) -> str:
+        """Where the server of the DSN `text` listens: equal for DSNs that lead to one server by the same address."""
+        return self.without_session_settings(text)
+
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those abilities of `needs` that it does not have."""
         return [ability for ability in needs if not self.can(ability)]

@@ -111,15 +111,19 @@ class Running:
             raise FailureError(f"server process {self.guard.pid}", "it does not end, not even by SIGKILL")
 
     def freezer(self) -> Freezer:
-        """By which it can be frozen. Its control group is noted before it is made, and goes with the server."""
+        """By which it can be frozen. Its control group is noted before it is made, and goes with the server; where it
+        cannot be made or entered, signals do. FailureError."""
         entry = self.entry_now()
         assert self.process is not None
         group = control_groups.freezing(entry.groups)
-        if group is not None and str(group) not in entry.groups:
-            register.write(replace(entry, groups=(*entry.groups, str(group))))
-            group.mkdir()
         found = Freezer(self.process, group)
-        found.enter()
+        try:
+            if group is not None and str(group) not in entry.groups:
+                register.write(replace(entry, groups=(*entry.groups, str(group))))
+                group.mkdir()
+            found.enter()
+        except OSError:  # rights that end below our own group, a threaded group (cgroups(7)), or it was removed
+            return Freezer(self.process, None)
         return found
 
     def kill(self) -> None:

@@ -55,7 +55,7 @@ class Data:
         for setup in lab.setups:
             if setup.skipped:
                 continue
-            key = _content(_at_its_database(setup))
+            key = content_of(setup)
             if key not in known:
                 copiers = crew.copiers(_most_workers(lab))
                 known[key] = snapshot.ready(setup, secrets.get(setup.cell.name, Secrets()), printer, copiers)
@@ -68,7 +68,7 @@ class Data:
     def restored(self, setup: Setup, block: int) -> TrialNotes:
         """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
         source = self._snapshots[setup.origin]
-        place, layout = _place(setup), setup.system.layout
+        place, layout = place_of(setup), setup.system.layout
         left = self._left.pop(place, None)
         often = restore.often(setup, source, self._method.restore)
         same = left is not None and (left.source, left.layout, left.identity) == (source, layout, _identity(place))
@@ -110,14 +110,14 @@ class Data:
 
     def kept(self, setup: Setup, block: int) -> None:
         """A trial ended in good order: other cells may start from what it left, where that is enough."""
-        begun = self._begun[_place(setup)]
+        begun = self._begun[place_of(setup)]
         writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
-        self._left[_place(setup)] = replace(
+        self._left[place_of(setup)] = replace(
             begun,
             block=block,
             read_only=begun.read_only and not writes,
             lasting=begun.lasting or restore.lasting(setup),
-            identity=_identity(_place(setup)),
+            identity=_identity(place_of(setup)),
         )
 
 
@@ -126,7 +126,8 @@ def _most_workers(lab: Lab) -> Load:
     return max((setup.cell.load for setup in lab.setups if not setup.skipped), key=lambda load: load.workers)
 
 
-def _place(setup: Setup) -> str:
+def place_of(setup: Setup) -> str:
+    """Where its data are: a database of a running server, or a directory."""
     return _at_its_database(setup).system.dsn or setup.system.layout.data or ""
 
 
@@ -147,8 +148,9 @@ def _identity(place: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _content(setup: Setup) -> tuple[str, ...]:
+def content_of(setup: Setup) -> tuple[str, ...]:
     """Equal for cells that can start from the same copy; of a server that is not ours, nothing can be copied."""
+    setup = _at_its_database(setup)
     engine = engines.get(setup.system.engine)
     data = setup.choice.data
     key = workloads.get(setup.choice.workload).content_key(engine.name, setup.choice.options)

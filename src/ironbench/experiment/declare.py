@@ -138,7 +138,7 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
         slice_s = ranges.read("slice", f"{declared.file}, measure.slice", measure.slice)
     if why := slices.why_trials(draft, contents):
         return replace(draft, method=replace(draft.method, why_trials=why))
-    return replace(draft, method=replace(draft.method, slice_s=slice_s))
+    return replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=measure.slice == ""))
 
 
 def _require_every_run(declared: Declared, setups: Sequence[Setup]) -> None:

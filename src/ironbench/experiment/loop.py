@@ -35,8 +35,8 @@ from ironbench.words import counted
 class Bench(Protocol):
     """Where trials are measured."""
 
-    def measure(self, due: Due) -> Record:
-        """The record of one trial, kept. UnwrittenError."""
+    def measure(self, due: Due) -> Sequence[Record]:
+        """The record of one trial, kept, and those of others that were measured together with it. UnwrittenError."""
 
     def over(self, record: Record) -> bool:
         """Whether there is no going on after this trial."""
@@ -46,8 +46,9 @@ def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) ->
     """All records of an experiment. `before`: those that it had already."""
     records = list(before)
     while (due := schedule.next(records)) is not None:
-        records.append(bench.measure(due))
-        if bench.over(records[-1]):
+        fresh = bench.measure(due)
+        records += fresh
+        if any(map(bench.over, fresh)):
             break
     return records
 

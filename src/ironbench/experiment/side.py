@@ -5,18 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ironbench import engines, workloads
+from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
 from ironbench.drive.trial import Surroundings, drive, unpacked
 from ironbench.engines.administration import REQUEST
 from ironbench.errors import IronbenchError
+from ironbench.experiment.beneath import Beneath
+from ironbench.experiment.shared import Shared
+from ironbench.experiment.slices import EARLY_S, LATE_S, START_UP_S
 from ironbench.load import Loaded
 from ironbench.machine import copies
 from ironbench.model.driven import Driven
@@ -46,6 +51,10 @@ class Slice:
     """From its end until the last client had finished its transaction."""
     paid_s: float
     """Then, writing back what it had left dirty in the page cache."""
+    taken: float = 0.0
+    """Share of all cores' time that others took meanwhile."""
+    dropped: bool = False
+    """With its rotation, for others had disturbed it; it is in no metric."""
 
 
 class OverError(Exception):
@@ -91,8 +100,13 @@ class Side:
     session: Session
     loaded: Loaded
     prepared: TrialNotes
-    began_s: float
+    place: str
+    """Where its data are."""
+    began_s: float = 0.0
     """Of the block, by `time.monotonic`."""
+    beneath: Beneath = field(default_factory=lambda: Beneath(NO_DEVICES))
+    shared: Shared | None = None
+    """With those that work on the same data."""
     freezer: Freezes | None = None
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
@@ -110,6 +124,7 @@ class Side:
 
     def connect(self) -> None:
         """Its clients are connected and rest, and it is frozen. OverError: they are not. KeyboardInterrupt."""
+        self.beneath.wake()
         self._thread = threading.Thread(target=self._drive, name=f"drive {self.setup.cell.name}", daemon=True)
         self._thread.start()
         while not self._at_turns.begun.wait(0.05):
@@ -123,7 +138,15 @@ class Side:
 
     def _drive(self) -> None:
         trial, around = self.plan.trials[0], Surroundings(crew=self._at_turns)
-        self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
+        if self.shared is not None:
+            around = replace(around, together=self.shared.whole)
+        if self.beneath.devices.mounted:
+            around = replace(around, checking=self.beneath.devices.at_once)
+        try:
+            self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
+        finally:
+            if self.shared is not None:
+                self.shared.give_up()  # once all have ended, it has no effect
 
     @property
     def _progress(self) -> Progress:
@@ -144,6 +167,35 @@ class Side:
         if slice_s > 0:
             self.slices.append(Slice(at_s, slice_s, *turned, paid_s))
 
+    def judge(self, taken: float) -> None:
+        """Of its last slice: how much others took meanwhile."""
+        self.slices[-1] = replace(self.slices[-1], taken=taken)
+
+    def forget(self) -> None:
+        """Its last slice is dropped."""
+        self._progress.forget()
+        self.slices[-1] = replace(self.slices[-1], dropped=True)
+
+    @property
+    def kept(self) -> Sequence[Slice]:
+        return [one for one in self.slices if not one.dropped]
+
+    def lost_at_start_s(self) -> float:
+        """How much of a slice right after its start-up is lost, against a rate without any start-up; measured in a turn
+        that is forgotten. OverError, FailureError, KeyboardInterrupt."""
+        self.wake()
+        done = []
+        for start_up_s, slice_s in ((START_UP_S, EARLY_S), (0.0, LATE_S)):
+            turned = self._progress.turn(start_up_s, slice_s)
+            if turned is None:
+                raise self._over()
+            self._progress.forget()
+            done.append(turned[0])
+        self._pay()
+        self.rest()
+        early, late = done
+        return EARLY_S - early / late * LATE_S if late else EARLY_S
+
     def _over(self) -> BaseException:
         """Why a turn came to nothing: whoever still rests was interrupted, for the core takes a Ctrl-C as an end."""
         if self._at_turns.progress is not None and self._at_turns.progress.rested():
@@ -152,21 +204,31 @@ class Side:
         return OverError(self)
 
     @property
+    def turns_s(self) -> float:
+        """All that its turns since the first slice took, dropped ones included."""
+        return sum(START_UP_S + one.length_s + one.drain_s + one.paid_s for one in self.slices)
+
+    @property
     def measured_s(self) -> float:
-        return sum(one.length_s for one in self.slices)
+        return sum(one.length_s for one in self.kept)
 
     def rest(self) -> None:
         if self.freezer is not None:
             self.freezer.freeze()
-            self._frozen_at = processes.used(self.session.processes())
+            self.beneath.rest()
+            self._frozen_at = self._used()
 
     def wake(self) -> None:
         if self.freezer is None:
             return
         if self._frozen_at is not None and self.session.processes():
-            self.frozen_used += processes.used(self.session.processes()) - self._frozen_at
+            self.frozen_used += self._used() - self._frozen_at
             self._frozen_at = None
+        self.beneath.wake()
         self.freezer.thaw()
+
+    def _used(self) -> Used:
+        return processes.used((*self.session.processes(), *self.beneath.processes))
 
     @property
     def _writes(self) -> bool:
@@ -203,8 +265,8 @@ class Side:
         except IronbenchError:
             return  # a server that died is seen by its clients
 
-    def settle(self) -> None:
-        """After its last turn: what it owes is paid and timed, its checks are made. OverError, FailureError."""
+    def pay_off(self) -> None:
+        """After its last turn: what it owes is paid and timed, while the others rest. FailureError."""
         self.wake()
         if self._checkpoint is not None:
             self._checkpoint.join()
@@ -213,7 +275,15 @@ class Side:
             self.session.query(engines.get(self.session.engine).traits.dialect.checkpoint())
             self._pay()
             self.debt_s = time.perf_counter() - began
+        self.rest()
+
+    def finish(self) -> None:
+        """When all have paid: its clients leave, and its checks begin. FailureError."""
+        self.wake()
         self._progress.finish()
+
+    def settle(self) -> None:
+        """Waits for its checks. OverError: one has failed, or it came to nothing."""
         self._join()
         self.settled = self._whole()
         if not self.settled:
@@ -231,6 +301,8 @@ class Side:
         if self.freezer is not None:
             self.freezer.thaw()
         self._at_turns.stopping = True
+        if self.shared is not None:
+            self.shared.give_up()
         if self._at_turns.progress is not None:
             self._at_turns.progress.stop()
         if self._thread is not None:
@@ -242,13 +314,15 @@ class Side:
 
     def figures(self) -> dict[str, float]:
         """Metrics of its slices."""
-        rates = [one.transactions / one.length_s for one in self.slices]
-        found = of_slices.figures(rates) | {
+        kept = self.kept
+        found = of_slices.figures([one.transactions / one.length_s for one in kept]) | {
+            "slices_dropped": float(len(self.slices) - len(kept)),
             "slice_length_s": self.slices[0].length_s,
+            "slice_cpu_taken_share": fmean(one.taken for one in kept),
             "slice_paid_s": sum(one.paid_s for one in self.slices),
             "slice_drain_s": sum(one.drain_s for one in self.slices),
             "frozen_cpu_s": self.frozen_used.cpu_s,
-            "frozen_io_bytes": float(self.frozen_used.io_bytes),
+            "frozen_io_bytes": float(self.frozen_used.io_bytes + self.beneath.frozen_io_bytes),
         }
         if self._writes:
             found |= {"slice_debt_s": self.debt_s, "slice_checkpoints": float(self.checkpoints)}

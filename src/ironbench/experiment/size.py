@@ -127,7 +127,7 @@ def sized(
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     able = possible(sized.setups)
     places = able if sized.method.slice_s is None else [slices.apart(sized, setup) for setup in able]
-    costs = estimate.cells(able, contents, True, sized.rated, rated_blocks)
+    costs = slices.costing(sized, estimate.cells(able, contents, True, sized.rated, rated_blocks))
     trials = blocks.trials(
         [setup.cell for setup in able],
         sized.method.stages,
@@ -140,7 +140,7 @@ def sized(
     final = replace(
         sized,
         trials=trials,
-        estimate_s=costs.lab_s(0.0, sized.method.blocks) + slices.besides_s(sized),
+        estimate_s=costs.lab_s(0.0, sized.method.blocks),
         estimate_bytes=estimate.space_bytes(places, contents, len(trials)),
     )
     found = resolution(final.setups, final.method.stages, spread, count, declared.looks)
@@ -166,7 +166,7 @@ def _within(
         )
     own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
     own_times |= any(setup.cell.load.curve is not None for setup in able)
-    costs = estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS)
+    costs = slices.costing(draft, estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS))
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     own = {setup.cell.name for setup in draft.setups}
     wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST

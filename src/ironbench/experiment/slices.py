@@ -7,18 +7,29 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench import engines, units, workloads
+from ironbench.devices import arrange
+from ironbench.engines import ideal
+from ironbench.errors import InputError
+from ironbench.experiment.data import content_of, place_of
 from ironbench.load.estimate import Content
 from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup
+from ironbench.plan.budget import Cells
 from ironbench.words import counted
 from ironbench.workloads import Workload
 
 USUAL_S = 1.0
-"""Length of a slice where nobody chose one."""
+"""Length of a slice before a pilot has chosen it."""
+LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
+"""Those that a pilot chooses from."""
+EARLY_S, LATE_S = 0.5, 1.0
+"""Of a turn of the pilot: what follows its start-up is held against what follows that."""
 START_UP_S = 0.1
 """Driven and not measured at the start of each turn: processes were thawed, and their caches hold what others did."""
+PILOT_TURNS = 3
+"""Of each system, in the first block."""
 _CHANGE_S = 0.02
 """About how long it takes to freeze one system and thaw the next."""
 OWN_BYTES = 256 << 20
@@ -30,26 +41,47 @@ def rotations(load: Load, slice_s: float) -> int:
     return max(1, round((load.duration_s or 0.0) / slice_s))
 
 
-def besides_s(lab: Lab) -> float:
-    """What all turns of a lab take besides their slices, about."""
-    if lab.method.slice_s is None:
-        return 0.0
-    own = [setup for setup in lab.setups if not setup.skipped]
-    turns = sum(rotations(setup.cell.load, lab.method.slice_s) for setup in own)
-    return lab.method.blocks * turns * (START_UP_S + _CHANGE_S)
+def costing(lab: Lab, costs: Cells) -> Cells:
+    """The costs of its cells with those of their turns."""
+    slice_s = lab.method.slice_s
+    if slice_s is None:
+        return costs
+    own = sum(not setup.skipped for setup in lab.setups)
+    pilot_s = own * PILOT_TURNS * (START_UP_S + EARLY_S + LATE_S + _CHANGE_S) if lab.method.slice_piloted else 0.0
+    return replace(costs, turning=(START_UP_S + _CHANGE_S) / slice_s, pilots_s=costs.pilots_s + pilot_s)
 
 
 def apart(lab: Lab, setup: Setup) -> Setup:
-    """The setup with a data directory that no other cell of the lab has."""
-    data = setup.system.layout.data
-    if data is None:
+    """The setup with directories that no earlier cell of the lab has: of its data, of its emulated devices, and of what
+    is kept in memory for it."""
+    own = [one for one in lab.setups if not one.skipped]
+    place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
+    taken = {directory for one in own[:place] for directory in _directories(one)}
+    ending = f"-side-{place + 1}"
+    layout = setup.system.layout
+    if layout.data is None or setup.system.dsn is not None or not taken & _directories(setup):
         return setup
-    sharing = [one.cell.name for one in lab.setups if one.system.layout.data == data and not one.skipped]
-    place = sharing.index(setup.cell.name) if setup.cell.name in sharing else 0
-    if place == 0:
-        return setup
-    layout = replace(setup.system.layout, data=f"{data}-side-{place + 1}")
-    return replace(setup, system=replace(setup.system, layout=layout))
+
+    def moved(directory: str | None) -> str | None:
+        if directory in layout.emulated:
+            path = Path(str(directory))
+            return str(Path(f"{path.parent}{ending}", path.name))
+        for part in setup.system.ideal:
+            if layout.data and directory == ideal.directory(layout.data, part):
+                return ideal.directory(f"{layout.data}{ending}", part)
+        return f"{directory}{ending}" if directory == layout.data else directory
+
+    running = tuple(
+        replace(one, partitions=tuple(replace(part, directory=str(moved(part.directory))) for part in one.partitions))
+        for one in layout.devices
+    )
+    places = {role: moved(getattr(layout, role)) for role in ("data", "temp", "log")}
+    return replace(setup, system=replace(setup.system, layout=replace(layout.at(places), devices=running)))
+
+
+def _directories(setup: Setup) -> set[str]:
+    layout = setup.system.layout
+    return {*layout.emulated, *filter(None, (layout.data,))}
 
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
@@ -71,10 +103,8 @@ def _against(setup: Setup) -> Iterator[str]:
     """What keeps one system from taking turns."""
     system, load, choice = setup.system, setup.cell.load, setup.choice
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
-    if system.dsn is not None:
-        yield "a server that ironbench did not start is not frozen"
-    if system.layout.devices:
-        yield "an emulated device does not stand still with its system"
+    if system.control:
+        yield "its server's machine is changed for each trial"
     if system.commands:
         yield "commands change the machine between its systems"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
@@ -112,18 +142,51 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
     if len({setup.cell.load.duration_s for setup in setups}) > 1:
         yield "its cells are measured for different times"
     for role in ("log", "temp"):
-        named = [place for setup in setups if (place := getattr(setup.system.layout, role)) is not None]
+        layouts = [apart(lab, setup).system.layout for setup in setups]
+        named = [place for layout in layouts if (place := getattr(layout, role)) is not None]
         if len(set(named)) < len(named):
             yield f"two systems would have their {role} in one directory, {named[0]}"
+    yield from _against_servers(setups)
     data = {setup.system.layout.data for setup in setups}
-    for place in sorted(filter(None, data)):
+    emulated = {directory for setup in setups for directory in setup.system.layout.emulated}
+    for place in sorted(filter(None, data - emulated)):
         if len(data) < len(setups) and Path(place).is_mount():
             yield f"{place} is a file system of its own, and systems side by side have a directory each"
     yield from _short_of(setups, contents)
 
 
+def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
+    """What keeps systems on servers that were running already from taking turns: nothing of those is frozen."""
+    theirs = [setup for setup in setups if setup.system.dsn is not None]
+    if not theirs:
+        return
+    if len(theirs) < len(setups) or len({server_of(setup) for setup in theirs}) > 1:
+        yield "a server that ironbench did not start is not frozen, and would work in the turns of another one"
+    by_place: dict[str, list[Setup]] = {}
+    for setup in theirs:
+        by_place.setdefault(place_of(setup), []).append(setup)
+    for of in by_place.values():
+        if len({content_of(setup) for setup in of}) > 1:
+            yield "two cells need different data in one database"
+        if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
+            yield "two cells do different work in one database, and their checks would not know it apart"
+
+
+def server_of(setup: Setup) -> str:
+    """Of a server that was running already: its address; empty for one of ours."""
+    system = setup.system
+    return engines.get(system.engine).server_of(system.dsn) if system.dsn is not None else ""
+
+
+def frozen(lab: Lab) -> bool:
+    """Whether systems are frozen between their turns: those on one server that was running already are not."""
+    return all(setup.system.dsn is None for setup in lab.setups if not setup.skipped)
+
+
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
     """Memory, or space."""
+    if any(setup.system.dsn is not None for setup in setups):
+        return  # what is there of their server is in use already
     machine = fingerprint()
     there = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
     needed = sum(_memory_bytes(setup, contents[setup.cell.name]) for setup in setups)
@@ -132,6 +195,12 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
             f"{counted(len(setups), 'system')} side by side need about {units.memory(needed)} of memory, "
             f"there are {units.memory(there)}"
         )
+    try:
+        beneath = [device for setup in setups for device in setup.system.layout.devices]
+        arrange.require_memory(f"{counted(len(setups), 'system')} side by side", beneath, 0)
+    except InputError as error:
+        yield f"{error.subject}: {error.cause}"
+    setups = [setup for setup in setups if not setup.system.layout.devices]
     place = next((setup.system.layout.data for setup in setups if setup.system.layout.data), None)
     if place is None:
         return

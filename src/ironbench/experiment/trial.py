@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -95,13 +95,13 @@ class OneEngine:
     crew: Crew | None = None
     live: Live | None = None
 
-    def measure(self, due: Due) -> Record:
+    def measure(self, due: Due) -> Sequence[Record]:
         plan, session = self.plan, self.session
         dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
         due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
-        return measure(plan, session, self.loaded, due, self.store, self.printer, self.storage, self.crew, self.live)
+        return [measure(plan, session, self.loaded, due, self.store, self.printer, self.storage, self.crew, self.live)]
 
     def over(self, record: Record) -> bool:
         """Interrupted, ended by its first error, or not survived by the engine or its devices."""
@@ -127,7 +127,7 @@ class RestoredEach:
     _over: bool = False
     _begun: bool = False
 
-    def measure(self, due: Due) -> Record:
+    def measure(self, due: Due) -> Sequence[Record]:
         plan, storage = self.plan, self.storage
         setup = Setup(due.trial.cell, plan.system, plan.choice)
         storage.set_model_timing(on=False)
@@ -141,9 +141,9 @@ class RestoredEach:
             bench = OneEngine(
                 plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage, self.crew, self.live
             )
-            record = bench.measure(replace(due, notes=due.notes.merge(conditions)))
-            self._over = bench.over(record)
-        return record
+            records = bench.measure(replace(due, notes=due.notes.merge(conditions)))
+            self._over = any(map(bench.over, records))
+        return records
 
     def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
         """Of the first trial. InputError: the check cannot be understood."""
@@ -180,7 +180,7 @@ class EngineEach:
     def over(self, record: Record) -> bool:
         return record.status is Status.CUT_SHORT
 
-    def measure(self, due: Due) -> Record:
+    def measure(self, due: Due) -> Sequence[Record]:
         """Data back, an engine, caches, measure, record, stop. Whatever prevents the trial makes a failed record."""
         lab, trial, record = self.lab, due.trial, None
         if self.live is not None:
@@ -216,12 +216,12 @@ class EngineEach:
             if record is not None:  # it is kept; what failed is the engine's end, and nothing may start beside it
                 raise
             self.printer.error(error)
-            return failed(plan, trial, self.store, str(error), self.upkeep.taken(prepared))
+            return [failed(plan, trial, self.store, str(error), self.upkeep.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
                 place.release(Path(setup.system.layout.data))  # a command may unmount what lies there
             self.upkeep.leave_trial()
-        return record
+        return [record]
 
 
 def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: TrialNotes) -> Record:

@@ -12,22 +12,27 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import msgspec
 
-from ironbench import engines, units
+from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment import slices
+from ironbench.experiment.beneath import Beneath
+from ironbench.experiment.data import place_of
+from ironbench.experiment.rotations import Rotations
 from ironbench.experiment.schedule import Due
-from ironbench.experiment.side import OverError, Side, order
+from ironbench.experiment.shared import Shared
+from ironbench.experiment.side import OverError, Side
 from ironbench.experiment.slices import START_UP_S
 from ironbench.experiment.trial import EngineEach, failed, most_clients
 from ironbench.load import restore
 from ironbench.machine import quiet
+from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
-from ironbench.model.record import SIDE_BY_SIDE, Record
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -46,36 +51,30 @@ class Turns:
 
     each: EngineEach
     directory: LabDirectory
-    _kept: dict[tuple[str, int], Record] = field(default_factory=dict)
-    """Of the block under way, until the schedule asks for them."""
 
     def over(self, record: Record) -> bool:
         return self.each.over(record)
 
-    def measure(self, due: Due) -> Record:
+    def measure(self, due: Due) -> Sequence[Record]:
         trial = due.trial
         if trial.purpose != "lab" or self.each.lab.setup(trial.cell.name).of:
             return self.each.measure(due)
-        place = trial.cell.name, trial.block
-        if place not in self._kept:
-            self._kept = {(one.cell.name, one.block): one for one in self._block(due)}
-        return self._kept.pop(place)
+        return self._block(due)
 
     def _block(self, due: Due) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
-        # Trials of the baseline's peak count from block 0, too.
-        of_block = [one for one in self.directory.records() if one.purpose == "lab" and one.block == block]
-        settled = {one.cell.name for one in of_block if one.status.comparable}
+        # Whole, whatever is left of an earlier attempt. Trials of the baseline's peak count from block 0, too.
+        tries = [one.attempt for one in self.directory.records() if one.purpose == "lab" and one.block == block]
         trials = [
-            replace(one, attempt=due.trial.attempt)
+            replace(one, attempt=1 + max(tries, default=0))
             for one in lab.trials
-            if one.block == block and not lab.setup(one.cell.name).of and one.cell.name not in settled
+            if one.block == block and not lab.setup(one.cell.name).of
         ]
         sides: list[Side] = []
         with ExitStack() as stack:
             try:
                 self._measured(stack, due, trials, sides)
-                return [self._kept_of(trial, side) for trial, side in self._paired(trials, sides)]
+                return [self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides)]
             except OverError as error:
                 return self._broken(trials, sides, error.side, self._cause(error.side))
             except UnwrittenError:
@@ -86,8 +85,10 @@ class Turns:
             except KeyboardInterrupt:
                 for side in sides:
                     side.stop()
-                kept = [self._kept_of(trial, side) for trial, side in self._paired(trials, sides) if side.driven]
-                if not any(one.cell.name == due.trial.cell.name for one in kept):
+                kept = [
+                    self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
+                ]
+                if not kept:
                     raise
                 return kept
             finally:
@@ -102,36 +103,56 @@ class Turns:
             notes = notes.merge(*quiet.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
         chance = random.Random(f"{lab.method.seed}/{due.trial.block}/turns")
         for trial in chance.sample(list(trials), len(trials)):
-            sides.append(self._side(stack, trial, notes))
-            sides[-1].connect()
+            sides.append(self._side(stack, trial, notes, sides))
+        _share(sides)
+        for side in sides:
+            side.connect()
         sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.setup.cell.name))
-        fixed, slice_s = lab.method.order == "fixed", lab.method.slice_s or slices.USUAL_S
-        for side in order(sides, chance, fixed):
-            side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
+        rotations = Rotations(sides, chance, lab.method.order == "fixed")
+        rotations.warm_up()
+        slice_s = self._slice_s(rotations)
+        count = slices.rotations(due.trial.cell.load, slice_s)
         began_s = time.monotonic()
         for side in sides:
             side.began_s = began_s
-        rotations = slices.rotations(due.trial.cell.load, slice_s)
+            side.beneath.begin(side.session)
         with self.each.printer.bar(f"block {due.trial.block + 1}, {counted(len(sides), 'system')} in turn") as show:
-            for rotation in range(rotations):
-                for side in order(sides, chance, fixed):
-                    side.turn(START_UP_S, slice_s)
-                show((rotation + 1) / rotations, f"{rotation + 1} of {counted(rotations, 'slice')} each")
+            rotations.measure(count, slice_s, lambda of: show(of / count, f"{of} of {counted(count, 'slice')} each"))
         for side in sides:
-            side.settle()
+            side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, rotations.warnings())
+        for finish in (Side.pay_off, Side.finish, Side.settle):
+            for side in sides:
+                finish(side)
 
-    def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes) -> Side:
-        """Its data are back, and its engine runs, started in this block."""
+    def _slice_s(self, rotations: Rotations) -> float:
+        """As long as in the blocks before; in the first one by a pilot, unless the lab names a length."""
+        method = self.each.lab.method
+        if not method.slice_piloted:
+            return method.slice_s or slices.USUAL_S
+        known = (one.metrics.get("slice_length_s") for one in self.directory.records() if one.purpose == "lab")
+        return next(filter(None, known), None) or rotations.pilot()
+
+    def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
+        """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
+        one of those `before` may have brought the same data back."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
         apart = slices.apart(lab, setup)
+        place = place_of(apart)
+        first = next((side for side in before if side.place == place), None)
+        secrets = each.secrets.get(setup.origin, Secrets())
+        if first is not None:
+            session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
+            return Side(self._plan(trial), setup, session, each.data.loaded(setup), first.prepared, place)
+        plan = replace(self._plan(trial), system=apart.system)
+        beneath = Beneath(stack.enter_context(devices.mounted(plan, make.record_id(plan.series, trial))))
         restored = each.data.restored(apart, trial.block)
         prepared = notes.merge(restored.conditions, restored.warnings)
-        secrets = each.secrets.get(setup.origin, Secrets())
-        session = stack.enter_context(engines.running(each.data.system(apart), secrets, most_clients(lab)))
+        session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
+        prepared = prepared.merge(beneath.devices.conditions())
         prepared = prepared.merge(restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.printer))
         prepared = each.data.settled(apart, session, prepared)
-        return Side(self._plan(trial), setup, session, each.data.loaded(setup), prepared, time.monotonic())
+        return Side(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, beneath=beneath)
 
     def _plan(self, trial: Trial) -> Plan:
         lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
@@ -141,19 +162,20 @@ class Turns:
         by_cell = {side.setup.cell.name: side for side in sides}
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
-    def _kept_of(self, trial: Trial, side: Side) -> Record:
-        """The record of a system that was driven, whole or cut short."""
+    def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
+        """The record of a system that was driven, whole or cut short, with so many."""
         assert side.driven is not None
         driven, prepared = side.driven, side.prepared
-        if side.slices:
+        if side.kept:
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
-            driven = replace(driven, metrics={**driven.metrics, **side.figures()}, files=files)
-            prepared = prepared.merge({"slices": self._in_words(side)})
-        measured = make.Measured(driven, prepared, side.loaded)
+            figures = {**side.figures(), SYSTEMS: float(systems)}
+            driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
+        driven = replace(driven, storage_died=side.beneath.devices.death())
+        measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
         record = make.keep(self.each.store, side.plan, trial, measured, side.session)
-        if record.status.comparable:
+        if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
             self.each.data.kept(slices.apart(self.each.lab, side.setup), trial.block)
-        else:
+        if not record.status.comparable:
             self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {record.cause}")
         return record
 
@@ -167,7 +189,7 @@ class Turns:
         records = []
         for trial in trials:
             if blamed is not None and blamed.driven is not None and by_cell.get(trial.cell.name) is blamed:
-                records.append(self._kept_of(trial, blamed))
+                records.append(self._kept_of(trial, blamed, len(sides)))
                 continue
             why = cause if blamed is None else f"its block is not whole: {blamed.setup.cell.name}: {cause}"
             records.append(failed(self._plan(trial), trial, self.each.store, why, self.each.known))
@@ -180,8 +202,31 @@ class Turns:
         checks = [check.name for check in driven.checks if not check.passed]
         return str(driven.summary["cause"]) or driven.last_words or f"check failed: {', '.join(checks)}"
 
-    def _in_words(self, side: Side) -> str:
-        still = f"the others frozen ({side.freezer.how})" if side.freezer is not None else "the others idle"
-        many = counted(len(side.slices), "slice")
-        before = f"{units.span(START_UP_S)} at the start of each turn not measured"
-        return f"{many} of {units.span(side.slices[0].length_s)} in turn, {still}; {before}"
+
+def _in_words(side: Side, rotations: Rotations) -> str:
+    still = "the others idle on the same server, which is not frozen"
+    if side.freezer is not None:
+        still = f"the others frozen ({side.freezer.how})"
+    many = counted(len(side.kept), "slice")
+    before = f"{units.span(START_UP_S)} at the start of each turn not measured"
+    said = f"{many} of {units.span(side.slices[0].length_s)} in turn, {still}; {before}"
+    return "; ".join(filter(None, (said, rotations.in_words())))
+
+
+def _share(sides: Sequence[Side]) -> None:
+    """Those that work on the same data are checked together."""
+    by_place: dict[str, list[Side]] = {}
+    for side in sides:
+        by_place.setdefault(side.place, []).append(side)
+    for of in by_place.values():
+        shared = Shared(len(of)) if len(of) > 1 else None
+        for side in of:
+            side.shared = shared
+
+
+def _clients(lab: Lab) -> int:
+    """Connections that the engine of a side must take; those of all sides are there at once on one server."""
+    if slices.frozen(lab):
+        return most_clients(lab)
+    own = [setup for setup in lab.setups if not setup.skipped]
+    return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in own)

@@ -64,39 +64,38 @@ class TrialDatabases:
     """The copies that trials run in, one at a time on each server."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
-    """By DSN."""
+    """By the address of the database that trials name."""
     _current: dict[str, str] = field(default_factory=dict)
-    """DSN → name of the copy there."""
+    """The same address → name of the copy there."""
 
     def restored(self, setup: Setup, snapshot: Snapshot) -> dict[str, str]:
         """A new copy in place of the one before; conditions of the trial. InputError, FailureError."""
-        dsn = _dsn(setup)
-        if dsn not in self._servers:
-            self._servers[dsn] = engines.get(setup.system.engine).data_import.copies(setup.system, snapshot.secrets)
-        copies, began = self._servers[dsn], time.perf_counter()
-        self._drop(dsn)
+        place = _place(setup)
+        if place not in self._servers:
+            self._servers[place] = engines.get(setup.system.engine).data_import.copies(setup.system, snapshot.secrets)
+        copies, began = self._servers[place], time.perf_counter()
+        self._drop(place)
         if snapshot.state and copies.state(snapshot.database) != snapshot.state:
             cause = "somebody has changed it since these trials began, so they would not start from the same data"
             hint = "let nobody use it meanwhile: a copy of it makes a template of its own"
             raise InputError(written("data.template", snapshot.database), cause, hint)
         copy = copies.new(snapshot.key, snapshot.database)
-        self._current[dsn] = copy.name
+        self._current[place] = copy.name
         took = units.span(time.perf_counter() - began)
         return {"data": f"copy of database {snapshot.database} ({snapshot.key})", "restored": f"{copy.how}, {took}"}
 
     def system(self, setup: Setup) -> System:
         """The system whose engine runs in the copy, where there is one."""
-        dsn = setup.system.dsn
-        if dsn is None or dsn not in self._current:
+        if setup.system.dsn is None or (place := _place(setup)) not in self._current:
             return setup.system
-        return self._servers[dsn].within(setup.system, self._current[dsn])
+        return self._servers[place].within(setup.system, self._current[place])
 
     def close(self) -> None:
         """Drops the copies. FailureError: one is still used."""
         failure: IronbenchError | None = None
-        for dsn, copies in self._servers.items():
+        for place, copies in self._servers.items():
             try:
-                self._drop(dsn)
+                self._drop(place)
             except IronbenchError as error:
                 failure = error
             finally:
@@ -105,13 +104,14 @@ class TrialDatabases:
         if failure is not None:
             raise failure
 
-    def _drop(self, dsn: str) -> None:
-        if dsn in self._current:
-            self._servers[dsn].reconnect()  # a trial may have restarted the server (system.control)
-            self._servers[dsn].drop(self._current[dsn])
-            del self._current[dsn]
+    def _drop(self, place: str) -> None:
+        if place in self._current:
+            self._servers[place].reconnect()  # a trial may have restarted the server (system.control)
+            self._servers[place].drop(self._current[place])
+            del self._current[place]
 
 
-def _dsn(setup: Setup) -> str:
+def _place(setup: Setup) -> str:
+    """Without what connections set for themselves: cells that differ in that alone have one copy, one after another."""
     assert setup.system.dsn is not None
-    return setup.system.dsn
+    return engines.get(setup.system.engine).without_session_settings(setup.system.dsn)

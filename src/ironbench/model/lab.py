@@ -67,6 +67,8 @@ class Method:
     """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
     slice_s: float | None = None
     """Length of the slices that systems side by side are measured in; None: each trial is one piece."""
+    slice_piloted: bool = False
+    """`slice_s` is what the plan reckons with; a pilot in the first block chooses."""
     why_trials: str = ""
     """Why it is, although slices were asked for."""
     dropped: tuple[int, ...] = ()

@@ -20,6 +20,8 @@ RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not keep its rate."""
 SIDE_BY_SIDE = "side by side since"
 """Condition of a record made of slices: equal for the systems of a block that took turns with each other."""
+SYSTEMS = "slice_systems"
+"""Metric: how many they were."""
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),

@@ -110,14 +110,28 @@ def _own_cpu(text: str, own: Set[int]) -> Values:
 
 
 def _programs_cpu(text: str, ours: set[int]) -> Values:
-    stats = _stats(text)
+    used_s = _programs_s(_stats(text), ours)
+    return {} if used_s is None else {"programs": used_s}
+
+
+def _programs_s(stats: Mapping[int, _Stat], ours: set[int]) -> float | None:
     if _FIRST_KERNEL_THREAD not in stats:
-        return {}
+        return None
     ours = _with_descendants(ours, stats)
-    ticks = sum(
-        stat.own + stat.ended for pid, stat in stats.items() if pid not in ours and not stat.flags & _KERNEL_THREAD
-    )
-    return {"programs": ticks / TICKS_PER_S}
+    others = (stat for pid, stat in stats.items() if pid not in ours and not stat.flags & _KERNEL_THREAD)
+    return sum(stat.own + stat.ended for stat in others) / TICKS_PER_S
+
+
+def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, float]:
+    """CPU seconds so far of programs that neither `own` nor their descendants are, None where some of them are out of
+    sight; and of those."""
+    stats = {}
+    for name in filter(str.isdigit, machine.names("/proc")):
+        if (stat := _stat(machine.read(f"/proc/{name}/stat") or "")) is not None:
+            stats[int(name)] = stat
+    family = _with_descendants(set(own) & stats.keys(), stats)
+    used_s = sum(stats[pid].own + stats[pid].ended for pid in family) / TICKS_PER_S
+    return _programs_s(stats, set(own)), used_s
 
 
 def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozenset()) -> Values:

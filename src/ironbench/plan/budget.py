@@ -80,10 +80,13 @@ class Cells:
     """`around_s` of the rated cells: all trials of a lab that has some are of one length."""
     rated_blocks: int = 0
     """In which rated cells are measured."""
+    turning: float = 0.0
+    """What is not measured of turns, as a share of what is; 0: the lab is measured by trials."""
 
     def block_s(self, trial_s: float) -> float:
         """One of the lab's own cells alone."""
-        return sum(self.around_s) + sum(trial_s if own is None else own for own in self.own_s)
+        measured_s = sum(trial_s if own is None else own for own in self.own_s)
+        return sum(self.around_s) + measured_s * (1 + self.turning)
 
     def before_s(self, trial_s: float) -> float:
         """Until the first block."""

@@ -56,7 +56,13 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
             "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/concepts/slices.md`."
         ),
     ] = "trials"
-    slice: Annotated[sections.Time, Meta(description="Length of a slice, of method `slices`. Default 1s.")] = ""
+    slice: Annotated[
+        sections.Time,
+        Meta(
+            description="Length of a slice, of method `slices`. By default a pilot in the first block chooses: the "
+            "shortest of 0.5, 1, 2 and 5 s of which the start-up is less than 1 %."
+        ),
+    ] = ""
     restore: Annotated[
         Literal["auto", "trial", "block"], Meta(description="When data go back to their first state.")
     ] = "auto"

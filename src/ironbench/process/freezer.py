@@ -42,7 +42,8 @@ class Freezer:
         return "control group v1" if (self.group / "freezer.state").exists() else "control group v2"
 
     def enter(self) -> None:
-        """Moves the server and all below it into the group; what they start later is born there. FailureError."""
+        """Moves the server and all below it into the group; what they start later is born there. FailureError; OSError:
+        the group takes no process."""
         if self.group is None:
             return
         deadline = time.monotonic() + PATIENCE_S
@@ -62,7 +63,10 @@ class Freezer:
                     self._stopped.add(one)
                     one.signal(signal.SIGSTOP)
             else:
-                _write(self.group, "FROZEN", "1")
+                try:
+                    _write(self.group, "FROZEN", "1")
+                except OSError as error:
+                    raise _unusable(self.group, error) from error
             if time.monotonic() > deadline:
                 self.thaw()
                 raise FailureError(f"server process {self.server.pid}", f"could not be frozen ({self.how})")
@@ -90,7 +94,7 @@ class Freezer:
                 return (self.group / "freezer.state").read_text().strip() == "FROZEN"
             return "frozen 1" in (self.group / "cgroup.events").read_text()
         except OSError as error:
-            raise FailureError(f"control group {self.group}", error.strerror or str(error)) from error
+            raise _unusable(self.group, error) from error
 
 
 def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
@@ -102,6 +106,12 @@ def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
         for pid in _tree(server):
             if processes.state(pid) in _STOPPED:
                 _signal(pid, signal.SIGCONT)
+
+
+def _unusable(group: Path, error: OSError) -> FailureError:
+    """It was there and usable when the server entered it."""
+    hint = "leave control groups named ironbench-… to ironbench; `ironbench cleanup` thaws and ends what is left"
+    return FailureError(f"control group {group}", error.strerror or str(error), hint)
 
 
 def _write(group: Path, first: str, second: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ironbench.model.record import Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.model.system import Trial
 
 TRIES = 2
@@ -20,12 +20,18 @@ def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collec
 
     A trial is over when a record of it may be compared, or when it failed as often as it is tried. One that was cut
     short or killed is not over. `forgiven`: ids of failed records that do not count.
+
+    Systems that took turns are measured again together: a record that lost its partners to a kill does not count, and
+    one whose partner failed counts as failed.
     """
-    there = by_place(records)
+    records = list(records)
+    there, torn = _by_place(records), Torn.of(records)
     trials_left = []
     for trial in trials:
         attempts = there.get((trial.cell.name, trial.block), [])
-        if not over([record for record in attempts if record.id not in forgiven]):
+        counting = [one for one in attempts if one.id not in forgiven and one.id not in torn.killed]
+        whole = [one for one in counting if one.id not in torn.lone]
+        if not over(whole) and len(_failed(whole)) + len(counting) - len(whole) < TRIES:
             last = max((record.attempt for record in attempts), default=0)
             trials_left.append(replace(trial, attempt=last + 1))
     return tuple(trials_left)
@@ -53,8 +59,41 @@ def _lost(tries: Sequence[Record]) -> bool:
     return over(tries) and not any(record.status.comparable for record in tries)
 
 
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """Ids of records whose systems took turns with others that have none to compare."""
+
+    killed: frozenset[str]
+    """The lab was killed before the others had theirs."""
+    lone: frozenset[str]
+    """Of another one there is a record that cannot be compared."""
+
+    @staticmethod
+    def of(records: Iterable[Record]) -> Torn:
+        together: dict[tuple[int, str], list[Record]] = {}
+        for record in records:
+            if record.purpose == "lab" and (since := record.conditions.get(SIDE_BY_SIDE)):
+                together.setdefault((record.block, since), []).append(record)
+        killed, lone = set[str](), set[str]()
+        for group in together.values():
+            if len(group) < max(record.metrics.get(SYSTEMS, 0) for record in group):
+                killed.update(record.id for record in group)
+            elif not all(record.status.comparable for record in group):
+                lone.update(record.id for record in group if record.status.comparable)
+        return Torn(frozenset(killed), frozenset(lone))
+
+
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
-    """Records of lab trials by cell and block, attempts in order."""
+    """Records of lab trials by cell and block, attempts in order; those that lost their partners only where there is no
+    other."""
+    records = list(records)
+    torn = Torn.of(records)
+    apart = torn.killed | torn.lone
+    each = _by_place(records)
+    return {place: [one for one in tries if one.id not in apart] or tries for place, tries in each.items()}
+
+
+def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     places: dict[Place, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.attempt):
         if record.purpose == "lab":

@@ -44,6 +44,8 @@ struct State {
     resting: usize,
     turned: Turned,
     first_unix_ns: Option<u64>,
+    /// Number of the last turn that is not to be measured.
+    forgotten: u64,
     over: bool,
 }
 
@@ -89,6 +91,16 @@ impl Turns {
         }
         self.changed.notify_all();
         self.rested(poll)
+    }
+
+    /// While all rest: what the last turn measured is not to be measured.
+    pub fn forget(&self) {
+        let mut state = self.state();
+        state.forgotten = state.turn.map_or(0, |turn| turn.number);
+    }
+
+    pub(super) fn is_forgotten(&self, turn: Turn) -> bool {
+        turn.number > 0 && self.state().forgotten == turn.number
     }
 
     /// Waits until all clients are connected and rest; as of [`Turns::open`].

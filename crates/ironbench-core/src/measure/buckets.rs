@@ -33,6 +33,13 @@ impl Buckets {
         self.highest = self.highest.max(place);
     }
 
+    /// Makes it equal to another, without taking memory for what neither has.
+    pub fn copy(&mut self, other: &Self) {
+        let length = self.highest.max(other.highest) + 1;
+        self.counts[..length].copy_from_slice(&other.counts[..length]);
+        self.highest = other.highest;
+    }
+
     /// What was recorded so far; empty afterwards.
     pub fn take(&mut self) -> Histogram {
         let mut histogram = Histogram::new();

@@ -13,6 +13,9 @@ use super::cpu::Cpu;
 use super::seconds::{BUCKET_NS, Bucket, Slice};
 use super::tally::Counts;
 use super::{Histogram, Tally};
+use turns::Turns;
+
+mod turns;
 
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 
@@ -66,27 +69,6 @@ pub struct Recorder<'a> {
     thread: usize,
     slices: Sender<Slice>,
     live: &'a Live,
-}
-
-/// Where the window rests, of a trial that goes by turns; without any it never does.
-struct Turns {
-    /// Start of the window, or of its present stretch.
-    opened: u64,
-    /// End of that stretch.
-    rest: u64,
-    next: Window,
-    tally_at_rest: Tally,
-    /// At the start of the stretch.
-    total_at_open: Counts,
-    answers: Option<Vec<Buckets>>,
-}
-
-impl Turns {
-    fn none(kinds: usize) -> Self {
-        let tally_at_rest = Tally::new(kinds);
-        let next = Window { start: NEVER, end: NEVER };
-        Self { opened: 0, rest: NEVER, next, tally_at_rest, total_at_open: Counts::default(), answers: None }
-    }
 }
 
 /// What a thread measured in its window, and its tally since the start.
@@ -232,22 +214,8 @@ impl<'a> Recorder<'a> {
             self.at_start = self.tally.clone();
         }
         self.at_end();
+        self.hand_over();
         true
-    }
-
-    /// The window is open from one instant to another, once more or for the first time; between its turns it rests.
-    pub fn turn(&mut self, from: u64, until: u64) {
-        if self.phase == Phase::WarmUp {
-            (self.window.start, self.turns.rest) = (from, until);
-        } else {
-            self.turns.next = Window { start: from, end: until };
-        }
-        self.boundary = self.boundary.min(from);
-    }
-
-    /// What the last turn measured.
-    pub fn turned(&self) -> Counts {
-        self.turns.tally_at_rest.total().since(self.turns.total_at_open)
     }
 
     /// How much of the time from `begun` on lies inside the window, which is closed, or its last stretch.
@@ -298,39 +266,8 @@ impl<'a> Recorder<'a> {
         self.tally.keep_answers();
         self.cpu_at_start = Cpu::of_thread();
         self.turns.opened = self.window.start;
-        self.turns.total_at_open = self.tally.total();
+        self.turns.mark_tally(&self.tally, self.counted);
         self.boundary = self.next_boundary();
-    }
-
-    fn rest(&mut self) {
-        self.phase = Phase::Resting;
-        self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
-        self.turns.answers = self.tally.set_answers_aside();
-        self.turns.tally_at_rest = self.tally.clone();
-        self.turns.next = Window { start: NEVER, end: NEVER };
-        self.boundary = NEVER;
-    }
-
-    /// The window goes on at the start of the next turn, as if no time had passed since it rested.
-    fn go_on(&mut self) {
-        self.phase = Phase::Open;
-        self.skip_rest();
-        let Window { start, end } = self.turns.next;
-        let rested = start - self.turns.rest;
-        self.window.start += rested;
-        self.window.end = self.window.end.saturating_add(rested);
-        (self.turns.opened, self.turns.rest) = (start, end);
-        self.turns.total_at_open = self.tally.total();
-        self.tally.keep_answers_again(self.turns.answers.take());
-        self.cpu_at_start = Cpu::of_thread();
-        self.boundary = self.next_boundary();
-    }
-
-    /// What ended since the window rested is not measured.
-    fn skip_rest(&mut self) {
-        let meanwhile = self.tally.since(&self.turns.tally_at_rest);
-        self.counted = self.counted.plus(meanwhile.total());
-        self.at_start.merge(&meanwhile);
     }
 
     fn next_boundary(&self) -> u64 {
@@ -371,8 +308,17 @@ impl<'a> Recorder<'a> {
         let response = self.second.take();
         let failed = std::mem::take(&mut self.second_failed);
         let width_ns = SECOND.min(self.window.end - self.window.start - second as u64 * SECOND);
-        // The receiver is gone only when the trial has been given up.
-        let _ = self.slices.send(Slice { thread: self.thread, second, response, failed, width_ns });
+        self.turns.pending.push(Slice { thread: self.thread, second, response, failed, width_ns });
+        if self.turns.rest == NEVER {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        for slice in self.turns.pending.drain(..) {
+            // The receiver is gone only when the trial has been given up.
+            let _ = self.slices.send(slice);
+        }
     }
 
     /// What is new since the last call; the others see it too.

@@ -250,9 +250,13 @@ def _method(lab: Lab) -> Iterator[str]:
         yield f"method: trials, one after another, and not slices: {plain.clean(method.why_trials)}"
     elif method.slice_s is not None:
         count = slices.rotations(size.possible(lab.setups)[0].cell.load, method.slice_s)
+        still = "the others frozen" if slices.frozen(lab) else "the others idle on the same server, which is not frozen"
+        turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
+        if method.slice_piloted:
+            turns += " (a pilot in the first block may choose 0.5 to 5 s)"
         yield (
-            f"method: slices: the systems of a block stand side by side; each is driven {counted(count, 'time')} for "
-            f"{units.span(method.slice_s)}, in random order, the others frozen"
+            f"method: slices: the systems of a block stand side by side; each is driven {turns}, in random order, "
+            f"{still}"
         )
         if lab.rated:
             yield "cells at a rate are measured by trials, after the slices of their block"

@@ -118,6 +118,10 @@ class MariadbEngine(Engine):
         programs = installation.find(system.settings.get("bin"))
         return _OwnMariadb(system, clients, programs, homes.of(system.layout, programs)).session()
 
+    def server_of(self, text: str) -> str:
+        address, _ = dsn.parse(text, {})
+        return address.socket or f"{address.host}:{address.port}"
+
     def for_devices(self, system: System) -> dict[str, str]:
         return settings.for_devices(system)
 

@@ -93,6 +93,10 @@ class PostgresEngine(Engine):
         address, _ = dsn.parse(text, {})
         return replace(address, options={}).text()
 
+    def server_of(self, text: str) -> str:
+        address, _ = dsn.parse(text, {})
+        return f"{address.host}:{address.port}"
+
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:

@@ -14,6 +14,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.section import Section
 from ironbench.report.sections.differences import fact, fact_name
+from ironbench.words import counted
 
 PLACE = 2500
 
@@ -21,7 +22,7 @@ PLACE = 2500
 def sections(study: Study) -> Iterator[Section]:
     if study.lab:
         title = "The plan and what became of it"
-        yield Section("plan", title, _lead(study.lab, len(study.cells)), tuple(order(study)), tuple(plan(study)))
+        yield Section("plan", title, _lead(study), tuple(order(study)), tuple(plan(study)))
     yield Section("texts", "The scripts", texts=study.scripts, depth=Depth.DOCUMENT)
     tables = tuple(configuration(study.shared))
     yield Section("configuration", "Configuration in common", tables=tables, depth=Depth.PAGE)
@@ -60,7 +61,9 @@ def plan(study: Study) -> list[tuple[str, Table]]:
     return [("Factors", factors), ("Cells", cells)]
 
 
-def _lead(lab: Lab, cells: int) -> str:
+def _lead(study: Study) -> str:
+    assert study.lab is not None
+    lab, cells = study.lab, len(study.cells)
     blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
     order = f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
@@ -69,11 +72,39 @@ def _lead(lab: Lab, cells: int) -> str:
     design = f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}"
     if lab.method.slice_s is not None:
         return (
-            f"{design}, by slices: the systems of a block stood side by side, each started anew, and took turns of "
-            f"{units.span(lab.method.slice_s)}, in an order drawn for each rotation; the others were frozen meanwhile."
+            f"{design}, by slices: the systems of a block stood side by side{_anew(lab)}, and took turns of "
+            f"{_length(study, lab.method.slice_s)}, in an order drawn for each rotation; the others "
+            f"{'were idle meanwhile, on one server that was not frozen' if _given(lab) else 'were frozen meanwhile'}."
+            f"{_dropped(study)}"
         )
     why = f" Not by slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each cell once, in {order}.{why}"
+
+
+def _given(lab: Lab) -> bool:
+    return any(setup.system.dsn is not None for setup in lab.setups if not setup.skipped)
+
+
+def _anew(lab: Lab) -> str:
+    return "" if _given(lab) else ", each started anew"
+
+
+def _length(study: Study, planned_s: float) -> str:
+    """As measured; as planned where nothing is yet."""
+    lengths = {one.metrics.get("slice_length_s") for cell in study.cells for one in cell.trials} - {None}
+    return " or ".join(map(units.span, sorted(filter(None, lengths)) or [planned_s]))
+
+
+def _dropped(study: Study) -> str:
+    """How many slices were dropped; empty where none was."""
+    figures = [one.metrics for cell in study.cells for one in cell.trials]
+    dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
+    if not dropped:
+        return ""
+    return (
+        f" Others disturbed {counted(dropped, 'slice')} of {dropped + kept}: each was dropped with its whole rotation, "
+        "for all systems alike, and repeated."
+    )
 
 
 _SQUARE = 24

@@ -61,6 +61,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             rests_at: turns::rest_at(start.control.turns.asked()),
             drain_until: NEVER,
             ended: Ended::default(),
+            unfinished_before: (0, 0),
         }
         .run()
     }
@@ -94,6 +95,8 @@ struct Running<'a, 'r, T, X> {
     /// `NEVER` while the window is open.
     drain_until: u64,
     ended: Ended,
+    /// Of `ended`, before the last turn.
+    unfinished_before: (u64, u64),
 }
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {

@@ -64,7 +64,12 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let brought = self.recorder.turned();
         let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());
         let now = clock::now();
+        if self.start.control.turns.is_forgotten(self.turn) {
+            self.recorder.forget();
+            (self.ended.unfinished, self.ended.unfinished_ns) = self.unfinished_before;
+        }
         if let Some(turn) = next {
+            self.unfinished_before = (self.ended.unfinished, self.ended.unfinished_ns);
             self.turn = turn;
             self.rests_at = turn.until;
             self.recorder.turn(turn.from, turn.until);

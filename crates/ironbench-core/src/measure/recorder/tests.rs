@@ -53,12 +53,13 @@ fn a_trial_stopped_while_warming_up_has_an_empty_window() {
 
 proptest! {
     #[test]
-    fn a_window_in_turns_measures_what_one_of_the_same_slices_without_gaps_would(
+    fn a_window_in_turns_measures_what_one_of_the_slices_that_are_not_forgotten_without_gaps_would(
         mut ends in prop::collection::vec(0u64..2 * SECOND, 0..200),
-        slices in prop::collection::vec((1u64..SECOND, 0u64..SECOND), 1..6)
+        slices in prop::collection::vec((1u64..SECOND, 0u64..SECOND, any::<bool>()), 1..6)
     ) {
         ends.sort_unstable();
-        let whole: u64 = slices.iter().map(|(width, _)| width).sum();
+        let whole: u64 = slices.iter().filter(|slice| !slice.2).map(|(width, ..)| width).sum();
+        prop_assume!(whole > 0);
         ends.retain(|end| *end < whole);
         let (plain, _) = run(Window { start: 1000, end: 1000 + whole }, &ends.iter().map(|e| e + 1000).collect::<Vec<_>>(), None);
 
@@ -66,10 +67,24 @@ proptest! {
         let live = Live::default();
         let mut recorder = Recorder::new(0, 1, Window { start: NEVER, end: NEVER }, true, sender, &live);
         let (mut now, mut before, mut left) = (1000, 0, ends.as_slice());
-        let mut turned = 0;
-        for &(width, gap) in &slices {
+        let (mut turned, mut forgotten) = (0, 0);
+        for &(width, gap, forget) in &slices {
             recorder.cross(now);
             recorder.turn(now, now + width);
+            if forget {
+                for at in [now, now + width / 2, now + width - 1] {
+                    if at >= recorder.boundary() {
+                        recorder.cross(at);
+                    }
+                    recorder.complete(0, at.saturating_sub(900), at, at);
+                }
+                recorder.cross(now + width);
+                prop_assert_eq!(recorder.turned().transactions, 3);
+                recorder.forget();
+                forgotten += 3;
+                now += width + gap;
+                continue;
+            }
             let here = left.iter().take_while(|end| **end < before + width).count();
             for end in &left[..here] {
                 let at = now + end - before;
@@ -89,7 +104,8 @@ proptest! {
         let inside = ends.len() as u64;
         prop_assert_eq!(turned, inside);
         prop_assert_eq!(recording.measured.total().transactions, inside);
-        prop_assert_eq!(recording.total.total().transactions, inside + slices.len() as u64);
+        let kept = slices.iter().filter(|slice| !slice.2).count() as u64;
+        prop_assert_eq!(recording.total.total().transactions, inside + kept + forgotten);
         prop_assert_eq!(recording.elapsed_ns, whole);
         prop_assert_eq!(recording.timeline, plain.timeline);
         prop_assert_eq!(recording.response[0].buckets(), plain.response[0].buckets());

@@ -1,0 +1,154 @@
+//! A window in turns: it rests between them, and goes on as if no time had passed. The last one can be forgotten.
+
+use super::{Phase, Recorder, Slice, Window};
+use crate::measure::Tally;
+use crate::measure::buckets::Buckets;
+use crate::measure::clock::NEVER;
+use crate::measure::cpu::Cpu;
+use crate::measure::tally::Counts;
+
+/// Where the window rests, of a trial that goes by turns; without any it never does.
+pub(super) struct Turns {
+    /// Start of the window, or of its present stretch.
+    pub opened: u64,
+    /// End of that stretch.
+    pub rest: u64,
+    pub next: Window,
+    pub tally_at_rest: Tally,
+    pub answers: Option<Vec<Buckets>>,
+    /// Seconds that have passed, of a turn that may still be forgotten.
+    pub pending: Vec<Slice>,
+    before: Before,
+}
+
+/// What was measured before the last turn.
+#[derive(Default)]
+struct Before {
+    response: Vec<Buckets>,
+    service: Vec<Buckets>,
+    second: Buckets,
+    second_failed: u64,
+    lateness: Buckets,
+    lag: Buckets,
+    answers: Option<Vec<Buckets>>,
+    buckets: usize,
+    sent: usize,
+    carried_ns: u64,
+    cpu: Cpu,
+    /// At the start of its slice.
+    tally: Tally,
+    counted: Counts,
+}
+
+impl Turns {
+    pub fn none(kinds: usize) -> Self {
+        Self {
+            opened: 0,
+            rest: NEVER,
+            next: Window { start: NEVER, end: NEVER },
+            tally_at_rest: Tally::new(kinds),
+            answers: None,
+            pending: Vec::new(),
+            before: Before { tally: Tally::new(kinds), ..Before::default() },
+        }
+    }
+
+    /// A slice begins.
+    pub fn mark_tally(&mut self, tally: &Tally, counted: Counts) {
+        self.before.tally = tally.clone();
+        self.before.counted = counted;
+    }
+}
+
+impl Recorder<'_> {
+    /// The window is open from one instant to another, once more or for the first time; between its turns it rests. The
+    /// turn before cannot be forgotten any more.
+    pub fn turn(&mut self, from: u64, until: u64) {
+        self.hand_over();
+        self.remember();
+        if self.phase == Phase::WarmUp {
+            (self.window.start, self.turns.rest) = (from, until);
+        } else {
+            self.turns.next = Window { start: from, end: until };
+        }
+        self.boundary = self.boundary.min(from);
+    }
+
+    /// What the last turn measured.
+    pub fn turned(&self) -> Counts {
+        self.turns.tally_at_rest.total().since(self.turns.before.tally.total())
+    }
+
+    /// While the window rests: the last turn has measured nothing, and its time has not passed. Its transactions count as
+    /// those of the warm-up do.
+    pub fn forget(&mut self) {
+        if self.phase != Phase::Resting {
+            return;
+        }
+        let before = &self.turns.before;
+        copy_all(&mut self.response, &before.response);
+        copy_all(&mut self.service, &before.service);
+        self.second.copy(&before.second);
+        self.lateness.copy(&before.lateness);
+        self.lag.copy(&before.lag);
+        self.second_failed = before.second_failed;
+        self.timeline.truncate(before.buckets);
+        (self.sent, self.carried_ns, self.cpu, self.counted) =
+            (before.sent, before.carried_ns, before.cpu, before.counted);
+        self.turns.answers = before.answers.clone().or_else(|| Some(Vec::new()));
+        self.turns.tally_at_rest = before.tally.clone();
+        self.turns.rest = self.turns.opened;
+        self.turns.pending.clear();
+    }
+
+    fn remember(&mut self) {
+        let before = &mut self.turns.before;
+        copy_all(&mut before.response, &self.response);
+        copy_all(&mut before.service, &self.service);
+        before.second.copy(&self.second);
+        before.lateness.copy(&self.lateness);
+        before.lag.copy(&self.lag);
+        before.second_failed = self.second_failed;
+        before.buckets = self.timeline.len();
+        (before.sent, before.carried_ns, before.cpu) = (self.sent, self.carried_ns, self.cpu);
+        before.answers = self.turns.answers.clone();
+    }
+
+    pub(super) fn rest(&mut self) {
+        self.phase = Phase::Resting;
+        self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
+        self.turns.answers = self.tally.set_answers_aside();
+        self.turns.tally_at_rest = self.tally.clone();
+        self.turns.next = Window { start: NEVER, end: NEVER };
+        self.boundary = NEVER;
+    }
+
+    /// The window goes on at the start of the next turn, as if no time had passed since it rested.
+    pub(super) fn go_on(&mut self) {
+        self.phase = Phase::Open;
+        self.skip_rest();
+        let Window { start, end } = self.turns.next;
+        let rested = start - self.turns.rest;
+        self.window.start += rested;
+        self.window.end = self.window.end.saturating_add(rested);
+        (self.turns.opened, self.turns.rest) = (start, end);
+        self.turns.mark_tally(&self.tally, self.counted);
+        self.tally.keep_answers_again(self.turns.answers.take());
+        self.cpu_at_start = Cpu::of_thread();
+        self.boundary = self.next_boundary();
+    }
+
+    /// What ended since the window rested is not measured.
+    pub(super) fn skip_rest(&mut self) {
+        let meanwhile = self.tally.since(&self.turns.tally_at_rest);
+        self.counted = self.counted.plus(meanwhile.total());
+        self.at_start.merge(&meanwhile);
+    }
+}
+
+fn copy_all(to: &mut Vec<Buckets>, from: &[Buckets]) {
+    to.resize_with(from.len(), Buckets::default);
+    for (one, other) in to.iter_mut().zip(from) {
+        one.copy(other);
+    }
+}

@@ -1,0 +1,117 @@
+"""The turns of a block: a pilot that chooses the length of slices, then rotations, of which disturbed ones are dropped.
+
+A rotation is dropped as a whole, for all systems alike, by what the machine did and never by what a system achieved: so
+that what is left is no choice of results.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import fmean
+
+from ironbench import units
+from ironbench.experiment.side import Side, order
+from ironbench.experiment.slices import LENGTHS_S, PILOT_TURNS, START_UP_S
+from ironbench.machine import quiet
+from ironbench.model.record import Warning
+from ironbench.observe import disturbance
+from ironbench.observe.disturbance import Taken
+from ironbench.record.judge import UNCOUNTED
+from ironbench.words import counted, in_percent
+
+MOST_START_UP = 0.01
+"""Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
+MOST_DROPPED = 0.25
+"""As many rotations as this share of them are repeated; then disturbed ones stay, and the records are suspect."""
+
+
+@dataclass(slots=True)
+class Rotations:
+    """Of the systems of one block."""
+
+    sides: Sequence[Side]
+    chance: Random
+    fixed: bool
+    """The order in each rotation is that of the lab file."""
+    dropped: int = 0
+    kept_disturbed: list[Taken] = field(default_factory=list)
+    """Turns in which others took the CPU, and that are measured all the same."""
+    start_up_s: float | None = None
+    """Worth of work that a turn loses after the start-up that is not measured, by the pilot; of the worst system."""
+
+    def warm_up(self) -> None:
+        for side in self._order():
+            side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
+
+    def pilot(self) -> float:
+        """Length of slices: the shortest at whose start little enough is lost. OverError, KeyboardInterrupt."""
+        lost_s = {id(side): [] for side in self.sides}  # type: dict[int, list[float]]
+        for _ in range(PILOT_TURNS):
+            for side in self._order():
+                lost_s[id(side)].append(side.lost_at_start_s())
+        self.start_up_s = max(0.0, *(fmean(each) for each in lost_s.values()))
+        return chosen(self.start_up_s)
+
+    def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
+        """So many rotations that are kept. OverError, FailureError, KeyboardInterrupt."""
+        kept = 0
+        while kept < count:
+            taken = [self._turn(side, slice_s) for side in self._order()]
+            disturbed = [one for one in taken if is_disturbed(one)]
+            if disturbed and self.dropped < math.ceil(count * MOST_DROPPED):
+                for side in self.sides:
+                    side.forget()
+                self.dropped += 1
+                continue
+            self.kept_disturbed += disturbed
+            kept += 1
+            show(kept)
+
+    def warnings(self) -> tuple[Warning, ...]:
+        """For the records of all systems, where more was disturbed than could be dropped."""
+        if not self.kept_disturbed:
+            return ()
+        worst = max(self.kept_disturbed, key=lambda one: one.share)
+        text = (
+            f"{counted(len(self.kept_disturbed), 'slice')} of the block had CPU time taken from the work, at most "
+            f"{in_percent(worst.share)} of it ({in_percent(worst.programs)} by other programs, "
+            f"{in_percent(worst.steal)} by other virtual machines), and {counted(self.dropped, 'rotation')} had been "
+            "dropped already"
+        )
+        return (Warning("cpu-taken", text),)
+
+    def in_words(self) -> str:
+        """What the pilot said and what was dropped; empty: neither."""
+        found = []
+        if self.start_up_s is not None:
+            found.append(f"length by a pilot: a turn lost {units.span(self.start_up_s)} of work after its start-up")
+        if self.dropped:
+            found.append(f"{counted(self.dropped, 'rotation')} disturbed by others, dropped and repeated")
+        return "; ".join(found)
+
+    def _order(self) -> Sequence[Side]:
+        return order(self.sides, self.chance, self.fixed)
+
+    def _turn(self, side: Side, slice_s: float) -> Taken:
+        own = {os.getpid(), *(pid for one in self.sides for pid in one.session.processes())}
+        before = disturbance.read(own)
+        side.turn(START_UP_S, slice_s)
+        taken = disturbance.taken(before, disturbance.read(own))
+        if not side.session.processes():  # a server out of sight would count as another program
+            taken = Taken(0.0, taken.steal)
+        side.judge(taken.share)
+        return taken
+
+
+def is_disturbed(taken: Taken) -> bool:
+    """By the rule of trials (`record.judge`, "cpu-taken")."""
+    return taken.share > (quiet.BUSY if taken.counted else UNCOUNTED)
+
+
+def chosen(start_up_s: float) -> float:
+    """The shortest length of which the start-up is a small enough share; else the longest."""
+    return next((length for length in LENGTHS_S if start_up_s < MOST_START_UP * length), LENGTHS_S[-1])

@@ -1,0 +1,187 @@
+"""Rotations of a block: disturbed ones are dropped for all systems alike; a pilot chooses the length of slices."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.experiment import rotations as module
+from ironbench.experiment.rotations import Rotations, chosen, is_disturbed
+from ironbench.experiment.shared import Shared, together
+from ironbench.experiment.slices import LENGTHS_S
+from ironbench.machine import quiet
+from ironbench.machine.tree import Tree
+from ironbench.model.record import SUSPICIOUS
+from ironbench.observe import disturbance
+from ironbench.observe.disturbance import Taken
+
+
+@dataclass
+class Named:
+    """What a rotation asks of a system's session."""
+
+    pids: tuple[int, ...] = (1,)
+
+    def processes(self) -> tuple[int, ...]:
+        return self.pids
+
+
+@dataclass
+class Recorded:
+    """A side that notes what is done with it."""
+
+    session: Named = field(default_factory=Named)
+    lost_s: float = 0.0
+    turns: list[bool] = field(default_factory=list)
+    """Of each slice, whether it was dropped."""
+    taken: list[float] = field(default_factory=list)
+
+    def turn(self, start_up_s: float, slice_s: float) -> None:
+        self.turns.append(False)
+
+    def judge(self, taken: float) -> None:
+        self.taken.append(taken)
+
+    def forget(self) -> None:
+        self.turns[-1] = True
+
+    def lost_at_start_s(self) -> float:
+        return self.lost_s
+
+
+def measured(
+    monkeypatch: pytest.MonkeyPatch, shares: list[float], count: int, systems: int = 2
+) -> tuple[list[Any], Rotations]:
+    """Rotations of which the n-th turn had `shares[n]` of its CPU time taken; none after them."""
+    each: Iterator[float] = iter(shares)
+    monkeypatch.setattr(disturbance, "read", lambda own: None)
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(next(each, 0.0), 0.0))
+    sides: list[Any] = [Recorded() for _ in range(systems)]
+    found = Rotations(sides, random.Random(1), fixed=True)
+    found.measure(count, 1.0, lambda kept: None)
+    return sides, found
+
+
+def test_a_rotation_in_which_one_turn_was_disturbed_is_dropped_for_all_systems_and_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sides, found = measured(monkeypatch, [0.0, 0.0, 0.0, 2 * quiet.BUSY], 4)
+    assert [side.turns for side in sides] == [[False, True, False, False, False]] * 2
+    assert found.dropped == 1
+    assert found.warnings() == ()
+    assert "1 rotation disturbed by others, dropped and repeated" in found.in_words()
+
+
+@given(st.lists(st.sampled_from([0.0, 0.03, 0.06, 0.5]), max_size=60), st.integers(1, 12), st.integers(2, 4))
+def test_systems_have_as_many_slices_as_were_asked_for_and_drop_the_same_ones(
+    shares: list[float], count: int, systems: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        sides, found = measured(patch, shares, count, systems)
+    assert all(side.turns == sides[0].turns for side in sides)
+    assert sides[0].turns.count(False) == count
+    assert found.dropped == sides[0].turns.count(True) <= -(-count // 4)
+    assert bool(found.warnings()) == bool(found.kept_disturbed)
+    if found.kept_disturbed:
+        assert found.dropped == -(-count // 4)
+
+
+def test_records_of_a_block_with_more_disturbed_rotations_than_may_be_dropped_are_suspect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, found = measured(monkeypatch, [0.3] * 100, 8)
+    (warning,) = found.warnings()
+    assert warning.code in SUSPICIOUS
+    assert "16 slices of the block had CPU time taken from the work, at most 30" in warning.text
+    assert "2 rotations had been dropped" in warning.text
+
+
+def test_a_server_out_of_sight_is_no_program_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disturbance, "read", lambda own: None)
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(0.9, 0.01))
+    sides: list[Any] = [Recorded(Named(())), Recorded(Named(()))]
+    found = Rotations(sides, random.Random(1), fixed=True)
+    found.measure(3, 1.0, lambda kept: None)
+    assert (found.dropped, found.warnings()) == (0, ())
+    assert sides[0].taken == [0.01] * 3
+
+
+def test_the_limit_is_that_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_disturbed(Taken(quiet.BUSY / 2, quiet.BUSY / 2))
+    assert is_disturbed(Taken(quiet.BUSY / 2, quiet.BUSY / 2 + 0.001))
+    assert not is_disturbed(Taken(module.UNCOUNTED, 0.0, counted=False))
+
+
+@pytest.mark.parametrize(
+    ("lost", "length"),
+    [((-0.01, 0.0), 0.5), ((0.004, 0.0), 0.5), ((0.004, 0.006), 1.0), ((0.03, 0), 5.0), ((1, 1), 5.0)],
+)
+def test_the_pilot_chooses_the_shortest_slice_whose_start_up_costs_less_than_one_in_a_hundred_of_it(
+    lost: tuple[float, float], length: float
+) -> None:
+    found = Rotations([Recorded(lost_s=one) for one in lost], random.Random(1), fixed=False)  # type: ignore[arg-type]
+    assert found.pilot() == length
+    assert "length by a pilot" in found.in_words()
+
+
+def test_every_chosen_length_is_one_of_those_offered() -> None:
+    assert {chosen(lost / 1000) for lost in range(100)} == set(LENGTHS_S)
+
+
+STAT = "cpu {0} 0 100 {1} 0 0 0 {2}\ncpu0 {0} 0 100 {1} 0 0 0 {2}\n"
+PROCESS = "{pid} (it) S {parent} 0 0 0 0 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5"
+
+
+def machine(root: Path, user: int, idle: int, steal: int, cpu: dict[int, tuple[int, int, int]]) -> Tree:
+    """`cpu`: process → its parent, its flags, its ticks."""
+    for pid, (parent, flags, ticks) in cpu.items():
+        (root / f"proc/{pid}").mkdir(parents=True, exist_ok=True)
+        text = PROCESS.format(pid=pid, parent=parent, flags=flags, ticks=ticks)
+        (root / f"proc/{pid}/stat").write_text(text)
+    (root / "proc/stat").write_text(STAT.format(user, idle, steal))
+    return Tree(root)
+
+
+def test_what_others_took_is_the_time_of_programs_and_of_other_virtual_machines(tmp_path: Path) -> None:
+    kernel = 0x00200000
+    before = {2: (0, kernel, 10), 7: (1, 0, 50), 8: (7, 0, 20), 9: (1, 0, 5)}
+    first = disturbance.read({7}, machine(tmp_path, 100, 100, 0, before))
+    after = {2: (0, kernel, 30), 7: (1, 0, 60), 8: (7, 0, 70), 9: (1, 0, 13)}
+    second = disturbance.read({7}, machine(tmp_path, 188, 107, 5, after))
+    found = disturbance.taken(first, second)
+    assert (found.programs, found.steal, found.counted) == (0.08, 0.05, True)
+
+
+def test_where_kernel_threads_are_out_of_sight_all_that_is_not_ours_counts_and_the_record_knows(tmp_path: Path) -> None:
+    first = disturbance.read({7}, machine(tmp_path, 100, 100, 0, {7: (1, 0, 50), 8: (7, 0, 20)}))
+    second = disturbance.read({7}, machine(tmp_path, 180, 120, 0, {7: (1, 0, 60), 8: (7, 0, 70)}))
+    found = disturbance.taken(first, second)
+    assert (found.programs, found.steal, found.counted) == (pytest.approx(0.2), 0.0, False)
+
+
+def summary(commits: int, run: int) -> dict[str, Any]:
+    script = {"name": "one", "completed": run, "transactions": run, "failed": 0, "statements": 3}
+    counts = {"server_commits_uncertain": 1, "clients": 2, "elapsed_s": 1.0, "warmup_s": 0.5}
+    return {"commits": commits, "scripts": [script], **counts}
+
+
+def test_checks_of_systems_on_the_same_tables_see_the_work_of_all() -> None:
+    found = together([summary(10, 4), summary(5, 3)])
+    assert (found["commits"], found["server_commits_uncertain"], found["clients"], found["elapsed_s"]) == (15, 2, 4, 2)
+    assert [(one["name"], one["completed"], one["statements"]) for one in found["scripts"]] == [("one", 7, 3)]
+
+
+def test_nothing_is_checked_where_one_of_them_never_came_to_its_end() -> None:
+    shared = Shared(2)
+    shared.give_up()
+    assert shared.whole(summary(1, 1)) is None
+    whole = Shared(1)
+    whole.give_up()
+    assert whole.whole(summary(1, 1)) is not None
