@@ -73,6 +73,8 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
         assert 0 < metrics["transactions"] == pytest.approx(metrics["throughput"] * one["elapsed_s"])
         assert (metrics["frozen_cpu_s"], metrics["frozen_io_bytes"]) == (0, 0)
         assert metrics["slice_checkpoints"] == 3
+        assert metrics["slice_paid_s"] > 0  # at the end of its own turns …
+        assert metrics["slice_debt_s"] > 0  # … and after the last one
         assert "the others frozen" in one["conditions"]["slices"]
     began = {(one["block"], one["conditions"][SIDE_BY_SIDE]) for one in found}
     assert len(began) == 2
@@ -105,6 +107,68 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
     assert len(history) == 4
     of_both = [sum(one["metrics"]["transactions"] for one in found if one["block"] == block) for block in (0, 1)]
     assert all(float(check["actual"]) >= of_both[one["block"]] for one, check in zip(found, history, strict=True))
+
+
+@pytest.mark.long
+def test_rated_cells_are_measured_by_trials_after_the_slices_of_their_block(user: User) -> None:
+    file = written(user, "select-only", 2)
+    file.write_text(file.read_text().replace('rates = "none"', 'rates = ["50%"]').replace("3ms", "1ms"))
+    told = user("lab", "run", str(file))
+    assert told.code in (0, 3), told
+    found = records(user)
+    own = [one for one in found if one["purpose"] == "lab"]
+    by_slices = [one for one in own if SIDE_BY_SIDE in one["conditions"]]
+    rated = [one for one in own if SIDE_BY_SIDE not in one["conditions"]]
+    assert len(by_slices) == len(rated) == 4
+    assert all("rate" in one["conditions"] and one["cell"]["load"]["rate"] for one in rated)
+    assert all(one["attempt"] == 1 and one["status"] in ("ok", "suspect") for one in own)
+    assert len([one for one in found if one["purpose"] == "peak"]) == 3
+    assert user.nothing_runs()
+
+
+@pytest.mark.long
+def test_timeouts_of_the_server_do_not_count_the_turns_of_others(user: User) -> None:
+    file = written(user, "tpcb-like", 1, "2s")
+    short = 'statement_timeout = "200ms", checkpoint_timeout = "30s", lock_timeout = "200ms", work_mem'
+    file.write_text(
+        file.read_text().replace("system.set.work_mem", f"system.set = {{ {short}").replace('MB" }', 'MB" } }')
+    )
+    told = user("lab", "run", str(file))
+    assert told.code in (0, 3), told
+    assert [(one["metrics"]["failed"], one["metrics"]["slices"]) for one in records(user)] == [(0, 8)] * 2
+
+
+@pytest.mark.long
+def test_systems_on_emulated_devices_take_turns_and_neither_they_nor_their_devices_work_while_frozen(
+    user: User,
+) -> None:
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        pytest.skip("emulated devices need root and FUSE")
+    text = LAB.format(workload="tpcb-like", blocks=1, duration="2s").partition("[vary.work_mem]")
+    devices = """
+[devices]
+disk = { model = "hdd-7200(cache=on)", capacity = "500MiB" }
+flash = { model = "ssd-sata-2011(cache=on)", capacity = "500MiB" }
+[vary.device]
+disk = { layout.data = "disk", layout.log = "disk" }
+flash = { layout.data = "flash", layout.log = "flash" }
+again = { layout.data = "flash", layout.log = "flash", set = { work_mem = "8MB" } }
+"""
+    file = user.home / "devices.toml"
+    file.write_text(text[0] + devices + "[measure]" + text[2].partition("[measure]")[2])
+    told = user("lab", "run", str(file))
+    assert told.code in (0, 3), told
+    found = {one["cell"]["name"].partition("=")[2]: one for one in records(user)}
+    assert set(found) == {"disk", "flash", "again"}
+    for one in found.values():
+        assert one["status"] in ("ok", "suspect"), one["cause"]
+        assert one["metrics"]["frozen_io_bytes"] <= 64 << 10  # what its file system has to write of itself
+        assert one["metrics"]["frozen_cpu_s"] < 0.01 * one["elapsed_s"]
+        assert one["metrics"]["device_flush_latency_p99_s{role=log}"] > 0
+        assert "emulated" in {warning["code"] for warning in one["warnings"]}
+    slow, fast = (found[name]["metrics"]["device_flush_latency_p99_s{role=log}"] for name in ("disk", "flash"))
+    assert slow > 3 * fast  # a device that had rested would hide it
+    assert user.nothing_runs()
 
 
 @pytest.mark.long

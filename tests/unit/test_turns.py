@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,17 @@ from hypothesis import strategies as st
 from ironbench.analyse.findings import findings
 from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.cli.lab import plan as planned
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, slices
 from ironbench.experiment.size import of_machine
+from ironbench.experiment.turns import stop_all
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.plan.budget import ASSUMED
+from ironbench.process import processes
+from ironbench.process.freezer import Freezer
 from ironbench.record import progress
 from ironbench.report.sections import setup
 from ironbench.stats.slices import autocorrelation, figures
@@ -291,3 +295,35 @@ def test_a_block_of_which_one_record_is_void_is_measured_again_as_a_whole_and_gi
     assert {one.attempt for tries in progress.by_place(mended).values() for one in tries if one.status.comparable} == {
         2
     }
+
+
+class Stopped:
+    """A side that notes whether it was stopped, and may fail at it."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails, self.stopped = fails, False
+
+    def stop(self) -> None:
+        self.stopped = True
+        if self.fails:
+            raise FailureError("server process 1", "could not be thawed (control group v2)")
+
+
+def test_a_thaw_that_fails_keeps_no_other_system_frozen() -> None:
+    sides: list[Any] = [Stopped(False), Stopped(True), Stopped(True), Stopped(False)]
+    with pytest.raises(FailureError, match="could not be thawed"):
+        stop_all(sides)
+    assert all(side.stopped for side in sides)
+
+
+def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.freeze").write_text("1")
+    (tmp_path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        server = processes.identify(sleeper.pid)
+        assert server is not None
+        with pytest.raises(FailureError, match="could not be thawed") as failure:
+            Freezer(server, tmp_path).thaw()
+        sleeper.kill()
+    assert "ironbench cleanup" in failure.value.hint
+    assert (tmp_path / "cgroup.freeze").read_text() == "0"

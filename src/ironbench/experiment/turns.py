@@ -32,16 +32,20 @@ from ironbench.load import restore
 from ironbench.machine import quiet
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import make
 from ironbench.record.labs import LabDirectory
-from ironbench.words import counted
+from ironbench.words import counted, in_percent
 
 SLICES = "slices.json"
 """File of a record with every slice of its system: when, how long, transactions, and what was not measured."""
+
+
+MUCH_WRITTEN = 0.05
+"""Time of writing between turns, as a share of that of slices, above which a reader must know."""
 
 
 @dataclass(slots=True)
@@ -83,8 +87,7 @@ class Turns:
                 self.each.printer.error(error)
                 return self._broken(trials, sides, None, str(error))
             except KeyboardInterrupt:
-                for side in sides:
-                    side.stop()
+                stop_all(sides)
                 kept = [
                     self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
                 ]
@@ -92,8 +95,7 @@ class Turns:
                     raise
                 return kept
             finally:
-                for side in sides:
-                    side.stop()
+                stop_all(sides)
 
     def _measured(self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[Side]) -> None:
         lab = self.each.lab
@@ -119,8 +121,10 @@ class Turns:
         with self.each.printer.bar(f"block {due.trial.block + 1}, {counted(len(sides), 'system')} in turn") as show:
             rotations.measure(count, slice_s, lambda of: show(of / count, f"{of} of {counted(count, 'slice')} each"))
         for side in sides:
-            side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, rotations.warnings())
-        for finish in (Side.pay_off, Side.finish, Side.settle):
+            side.pay_off()
+            doubts = (*rotations.warnings(), *_written_between(side))
+            side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
+        for finish in (Side.finish, Side.settle):
             for side in sides:
                 finish(side)
 
@@ -183,8 +187,7 @@ class Turns:
         self, trials: Sequence[Trial], sides: Sequence[Side], blamed: Side | None, cause: str
     ) -> Sequence[Record]:
         """A block in which one system failed has no record that could be compared: it is measured again as a whole."""
-        for side in sides:
-            side.stop()
+        stop_all(sides)
         by_cell = {side.setup.cell.name: side for side in sides}
         records = []
         for trial in trials:
@@ -211,6 +214,25 @@ def _in_words(side: Side, rotations: Rotations) -> str:
     before = f"{units.span(START_UP_S)} at the start of each turn not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} in turn, {still}; {before}"
     return "; ".join(filter(None, (said, rotations.in_words())))
+
+
+def _written_between(side: Side) -> tuple[Warning, ...]:
+    """What its throughput does not show of the work that it caused (design: promise 5, "dirty data left to write")."""
+    share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
+    if share <= MUCH_WRITTEN:
+        return ()
+    text = (
+        f"writing back what it left dirty took {in_percent(share)} of the time of its slices, between them and after "
+        "the last one: a trial would have written some of it while it measured"
+    )
+    return (Warning("written-between-turns", text),)
+
+
+def stop_all(sides: Sequence[Side]) -> None:
+    """All of them, whatever becomes of one. FailureError: one could not be thawed."""
+    with ExitStack() as stack:
+        for side in sides:
+            stack.callback(side.stop)
 
 
 def _share(sides: Sequence[Side]) -> None:
