@@ -66,7 +66,7 @@ def test_what_may_be_missed_by_chance_is_a_smaller_share_of_a_longer_trial() -> 
 
 def test_slow_transactions_and_no_steady_state_make_a_trial_suspect() -> None:
     assert warned(driven(slow="market_feed")) == ["response-limit-missed"]
-    unsteady = Warning("not-steady", "throughput drifted by −20 % during the trial")
+    unsteady = Warning("not-steady", "throughput fell by 20 % from the trial's start to its end")
     assert warned(driven(), unsteady) == ["no-steady-state"]
     assert {figures.MIX_MISSED, figures.RESPONSE_LIMIT, figures.NO_STEADY_STATE} <= SUSPICIOUS
 

@@ -348,8 +348,9 @@ def _steadiness(load: Load, driven: Driven) -> list[Warning]:
     shift = steadiness.change(steadiness.batch_means(counts, _BATCHES))
     if shift is None or not shift.before or abs(shift.after / shift.before - 1) < CHANGED:
         return []
-    ends = f"throughput {{}} by {in_percent(shift.after / shift.before - 1, signed=True)}"
+    change = shift.after / shift.before - 1
+    text = f"throughput {'fell' if change < 0 else 'rose'} by {in_percent(abs(change))}"
     if shift.kind == "drift":
-        return [Warning("not-steady", f"{ends.format('drifted')} during the trial")]
+        return [Warning("not-steady", f"{text} from the trial's start to its end")]
     at_s = shift.place / _BATCHES * driven.summary["elapsed_s"]
-    return [Warning("not-steady", f"{ends.format('changed')} at {units.span(at_s)} and stayed there")]
+    return [Warning("not-steady", f"{text} after {units.span(at_s)} and stayed there")]

@@ -107,4 +107,4 @@ def _slow(slowest: Mapping[str, float]) -> list[Warning]:
 
 def _unsteady(seen: Sequence[Warning]) -> list[Warning]:
     texts = [warning.text for warning in seen if warning.code == "not-steady"]
-    return [Warning(NO_STEADY_STATE, f"without a steady state: {texts[0]}")] if texts else []
+    return [Warning(NO_STEADY_STATE, f"without a steady state, since {texts[0]}")] if texts else []
