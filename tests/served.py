@@ -14,6 +14,7 @@ from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.serve.app import application
 from ironbench.serve.door import Door
+from ironbench.serve.shelf import Shelf
 
 TOKEN = "a-token-of-sixteen-or-more"
 DOOR = Door("127.0.0.1", 7373, TOKEN)
@@ -46,7 +47,7 @@ def begun(results: Path, plan: Lab | None = None, share: float = 1.0) -> LabDire
 
 def browser(results: Path, door: Door = DOOR) -> TestClient:
     """One that has opened the printed address."""
-    client = TestClient(application(results, door, Printer.silent()), base_url=US, follow_redirects=True)
+    client = TestClient(application(Shelf(results), door, Printer.silent()), base_url=US, follow_redirects=True)
     client.headers["origin"] = US
     assert client.get(f"/?token={door.token}").status_code == 200
     return client

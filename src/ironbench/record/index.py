@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
@@ -24,6 +25,8 @@ from ironbench.record.durable import unfinished_file
 NAME = "index.json"
 VERSION = 10
 Stamp = tuple[int, int, int]
+_REPEATED = ("series", "label", "workload", "cell", "purpose", "status", "alike", "engine", "machine")
+"""Fields that many rows share."""
 
 
 class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -54,6 +57,10 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class _Kept(msgspec.Struct, frozen=True):
     version: int
     rows: dict[str, tuple[Stamp, Listed]]
+
+
+_DECODER = msgspec.json.Decoder(_Kept)
+"""Made at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py)."""
 
 
 def short(record: Record) -> Listed:
@@ -102,24 +109,54 @@ def rows(directory: Path, folders: Mapping[str, Stamp], read: Callable[[str], Re
     return sorted((row for _, row in current.values()), key=lambda row: (row.started_at, row.id))
 
 
+def remembered(
+    directory: Path, names: Set[str], stamp: Callable[[str], Stamp | None], read: Callable[[str], Record | None]
+) -> dict[str, Listed]:
+    """A row for each of `names`, by name; those that the index holds are taken from it unseen, the others read.
+
+    For who keeps rows in memory: a hundred thousand stamps take half a second. A record that broke, or was replaced
+    under its own name, is not noticed.
+    """
+    kept = dict(_kept(directory / NAME))
+    gone, new = kept.keys() - names, names - kept.keys()
+    for name in gone:
+        del kept[name]
+    found = False
+    for name in sorted(new):
+        # Its stamp is taken first: what changes meanwhile is read again by whoever compares stamps.
+        if (seen := stamp(name)) is not None and (record := read(name)) is not None:
+            kept[name], found = (seen, short(record)), True
+    if gone or found:
+        _keep(directory / NAME, kept)
+    known: dict[str, str] = {}
+    for _, row in kept.values():
+        for field in _REPEATED:  # one text for all rows that have it: a third of the memory
+            text = getattr(row, field)
+            force_setattr(row, field, known.setdefault(text, text))
+    return {name: row for name, (_, row) in kept.items()}
+
+
+def stamp_of(trials: Path, name: str) -> Stamp | None:
+    """What its record is known by; None: it has none."""
+    try:
+        seen = os.stat(f"{os.fspath(trials)}/{name}/record.json")  # noqa: PTH116 - ten thousand Paths take as long
+    except OSError:
+        return None
+    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+
+
 def stamps(trials: Path) -> Iterator[tuple[str, Stamp | None]]:
     """Each name under `trials`, and what its record is known by (None: it has none); not those in writing."""
     with os.scandir(trials) as entries:
         names = [entry.name for entry in entries if not entry.name.startswith(".")]
-    base = os.fspath(trials)
     for name in names:
-        try:
-            seen = os.stat(f"{base}/{name}/record.json")  # noqa: PTH116 - ten thousand Paths take as long
-        except OSError:
-            yield name, None
-        else:
-            yield name, (seen.st_ino, seen.st_mtime_ns, seen.st_size)
+        yield name, stamp_of(trials, name)
 
 
 def _kept(path: Path) -> Mapping[str, tuple[Stamp, Listed]]:
     """Empty where there is no index that this version can use."""
     with contextlib.suppress(OSError, msgspec.DecodeError):
-        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+        kept = _DECODER.decode(path.read_bytes())
         if kept.version == VERSION:
             return kept.rows
     return {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -159,6 +159,16 @@ class Store:
         """Every record in short, oldest first; from the index where it holds."""
         with self._telling() as unread:
             return index.rows(self.directory, self._folders(unread), lambda name: self._read(name, unread))
+
+    def remembered(self, names: Set[str]) -> dict[str, Listed]:
+        """Those of these ids in short, see `index.remembered`."""
+        with self._telling() as unread:
+            return index.remembered(
+                self.directory,
+                names,
+                lambda name: index.stamp_of(self._trials, name),
+                lambda name: self._read(name, unread),
+            )
 
     def row(self, id: str) -> Listed | None:
         """One record in short; None where it cannot be read."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from urllib.parse import parse_qs
 
 from anyio.to_thread import current_default_thread_limiter
@@ -292,10 +291,9 @@ class Pages:
         return [*pages, *(Route(path, change, methods=["POST"]) for path, change in changed.items())]
 
 
-def application(results: Path, door: Door, printer: Printer) -> Application:
+def application(shelf: Shelf, door: Door, printer: Printer) -> Application:
     """What a server runs."""
-    shelf = Shelf(results)
-    pages = Pages(shelf, printer)
+    results, pages = shelf.results, Pages(shelf, printer)
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, IronbenchError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,12 @@ from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.serve.app import application
 from ironbench.serve.door import Door
+from ironbench.serve.shelf import Shelf
 
 _PATIENCE_S = 2
 """How long open pages may keep the end waiting."""
+_READING_S = 5
+"""How long the address waits for records to be read: so a first page comes as fast as the next."""
 
 
 def run(results: Path, door: Door, printer: Printer) -> int:
@@ -24,8 +28,11 @@ def run(results: Path, door: Door, printer: Printer) -> int:
     Store(results, printer).validate()
     with _listening(door) as listener:
         door = replace(door, port=listener.getsockname()[1])
+        shelf = Shelf(results)
+        reading = threading.Thread(target=shelf.holdings, name="reading", daemon=True)
+        reading.start()
         config = uvicorn.Config(
-            application(results, door, printer),
+            application(shelf, door, printer),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -42,6 +49,9 @@ def run(results: Path, door: Door, printer: Printer) -> int:
             raise InputError(
                 "--tls-certificate", f"cannot be used: {error.strerror or error}", "name PEM files"
             ) from None
+        reading.join(_READING_S)
+        if reading.is_alive():
+            printer.say("many records are read for the first time; pages of the archive wait for it")
         printer.data(door.url())
         printer.say("open this address in a browser; Ctrl-C ends the server, and nothing that it has begun")
         with contextlib.suppress(KeyboardInterrupt):  # the way to end it

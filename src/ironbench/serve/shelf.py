@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +49,10 @@ class Stock:
             return self._rows
 
     def _refresh(self) -> None:
-        if self._seen is None and not self._rows:
-            self._rows = {row.id: row for row in self.store.listed()}
-            return
         there = self._names()
+        if self._seen is None and not self._rows:
+            self._rows = self.store.remembered(there)
+            return
         rows = {id: row for id, row in self._rows.items() if id in there}
         self._unreadable &= there
         for id in sorted(there - rows.keys() - self._unreadable):
@@ -95,17 +96,28 @@ class Holdings:
         found.sort(key=_newest, reverse=True)
         self.rows = found
         """Each with the name of its lab, or empty; newest first."""
-        self.choices: dict[str, list[str]] = {
-            name: sorted({getattr(row, name) for _, row in found} - {""}) for name in FIELDS
-        }
-        """Field of the index → the values that occur."""
         self.series: dict[str, list[Listed]] = {}
-        self.labels: dict[str, list[Listed]] = {}
         """Of runs, each newest first."""
         for lab, row in found:
             if not lab:
                 self.series.setdefault(row.series, []).append(row)
-                self.labels.setdefault(row.label, []).append(row)
+
+    @functools.cached_property
+    def labels(self) -> dict[str, list[Listed]]:
+        """Of runs, each newest first."""
+        found: dict[str, list[Listed]] = {}
+        for lab, row in self.rows:
+            if not lab:
+                found.setdefault(row.label, []).append(row)
+        return found
+
+    @functools.cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """Field of the index → the values that occur."""
+        return {name: sorted({*map(operator.attrgetter(name), self._listed())} - {""}) for name in FIELDS}
+
+    def _listed(self) -> Iterator[Listed]:
+        return (row for _, row in self.rows)
 
     @functools.cached_property
     def texts(self) -> list[str]:
@@ -126,6 +138,7 @@ class Shelf:
         self.results = results
         self.runs = Stock(Store(results, self._printer))
         self._labs: dict[str, Stock] = {}
+        self._holding = threading.Lock()
         self._held: tuple[list[tuple[str, dict[str, Listed]]], Holdings] = [], Holdings([])
 
     def places(self) -> list[Place]:
@@ -156,13 +169,17 @@ class Shelf:
 
     def holdings(self) -> Holdings:
         """Of now; the same as before as long as nothing has come or gone."""
-        now = [(place.lab, place.stock.rows()) for place in self.places()]
-        before, holdings = self._held
-        # What arrives is in another dict: the same dicts hold the same rows.
-        if len(now) != len(before) or any(a[1] is not b[1] or a[0] != b[0] for a, b in zip(now, before, strict=True)):
-            holdings = Holdings(now)
-            self._held = now, holdings
-        return holdings
+        with self._holding:
+            now = [(place.lab, place.stock.rows()) for place in self.places()]
+            before, holdings = self._held
+            # What arrives is in another dict: the same dicts hold the same rows.
+            same = len(now) == len(before) and all(
+                a[1] is b[1] and a[0] == b[0] for a, b in zip(now, before, strict=True)
+            )
+            if not same:
+                holdings = Holdings(now)
+                self._held = now, holdings
+            return holdings
 
     def _begun(self, name: str) -> bool:
         return (self.results / "labs" / name / PLAN).is_file()

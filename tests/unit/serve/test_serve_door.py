@@ -12,11 +12,12 @@ from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.serve.app import application
 from ironbench.serve.door import Door, door, tokens_of
+from ironbench.serve.shelf import Shelf
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> TestClient:
-    return TestClient(application(tmp_path, DOOR, Printer.silent()), base_url=US, follow_redirects=False)
+    return TestClient(application(Shelf(tmp_path), DOOR, Printer.silent()), base_url=US, follow_redirects=False)
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", "\x00", "ü"])
