@@ -12,7 +12,7 @@ from ironbench.errors import InputError, IronbenchError
 from ironbench.record.index import Listed
 from ironbench.serve.archive import Query
 from ironbench.serve.compared import MOST_TRIALS
-from ironbench.serve.page import head, link, page
+from ironbench.serve.page import link, page, simple
 from ironbench.serve.shelf import Holdings, Shelf, said
 from ironbench.words import counted
 
@@ -33,22 +33,21 @@ def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
     name, metric, by = (fields.get(one, "")[:200] for one in ("of", "metric", "by"))
     matching = _named(query.matching(holdings), name) if name else query.matching(holdings)
     form = _form(query, name, metric, by or "date", holdings, matching)
-    top = f'<header class="top"><p class="lead">{link("/archive", "archive", **query.fields(1))}</p></header>'
+    above = f'<p class="lead">{link("/archive", "archive", **query.fields(1))}</p>'
     if not matching:
         words = "No record matches." if holdings.rows else "No records yet: <code>ironbench run</code> makes some."
-        return page("History", [top, f"{head('History')}<main><p>{words}</p>{form}</main>"], at="/history")
+        return simple("History", f"{above}<p>{words}</p>{form}", at="/history")
     try:
         found = _histories(shelf, matching[:MOST_TRIALS], metric, by or "date")
     except IronbenchError as error:
         words = escape(said(error, shelf.results))
-        shown = f'<main><p class="problem" role="alert">{words}</p>{form}</main>'
-        return page("History", [top, head("History") + shown], at="/history")
+        return simple("History", f'{above}<p class="problem" role="alert">{words}</p>{form}', at="/history")
     charts: dict[str, Chart] = {}
     rest = len(matching) - MOST_TRIALS
     left = (
         f'<p class="lead">{escape(counted(rest, "older trial"))} left out: narrow the search.</p>' if rest > 0 else ""
     )
-    bodies = [top, body(page_of(found), "history", charts), f"<main>{left}{form}</main>"]
+    bodies = [f'<header class="top">{above}{form}{left}</header>', body(page_of(found), "history", charts)]
     return page("History", bodies, charts, at="/history")
 
 

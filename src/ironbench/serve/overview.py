@@ -17,7 +17,7 @@ from ironbench.serve.archive import series_rows
 from ironbench.serve.page import fill, link, page
 from ironbench.serve.queue import WAITING, Queue
 from ironbench.serve.queue_page import state
-from ironbench.serve.shelf import Shelf
+from ironbench.serve.shelf import Shelf, without_place
 from ironbench.words import counted, some
 
 _LATEST = 5
@@ -108,7 +108,8 @@ def doctor(results: Path) -> str:
     )
     well = list(dict.fromkeys(one.name for one in visible if one.severity == "ok"))
     rest = f"<p class=lead>Well: {escape(some(well, 20))}.</p>" if well else ""
-    return (f"<ul class=list>{rows}</ul>" if rows else "<p>Nothing found that spoils numbers.</p>") + rest
+    shown_rows = f"<ul class=list>{rows}</ul>" if rows else "<p>Nothing found that spoils numbers.</p>"
+    return without_place(shown_rows + rest, results)
 
 
 def _space(results: Path) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError, IronbenchError
 from ironbench.printer import Printer
+from ironbench.process import place
 from ironbench.record import Store
 from ironbench.record.index import Listed
 from ironbench.record.labs import PLAN, LabDirectory
@@ -170,7 +171,7 @@ class Shelf:
     def holdings(self) -> Holdings:
         """Of now; the same as before as long as nothing has come or gone."""
         with self._holding:
-            now = [(place.lab, place.stock.rows()) for place in self.places()]
+            now = [(one.lab, one.stock.rows()) for one in self.places()]
             before, holdings = self._held
             # What arrives is in another dict: the same dicts hold the same rows.
             same = len(now) == len(before) and all(
@@ -197,7 +198,12 @@ def is_name(text: str) -> bool:
 
 def said(error: IronbenchError, results: Path) -> str:
     """An error on a page: without where the results lie on this machine."""
-    text = str(error) + (f" ({error.hint})" if error.hint else "")
-    for place in {str(results.absolute()), str(results)} - {".", ""}:
-        text = text.replace(place, results.name or "results")
+    return without_place(str(error) + (f" ({error.hint})" if error.hint else ""), results)
+
+
+def without_place(text: str, results: Path) -> str:
+    """A text that names the results, and the directory of databases, by their last names alone."""
+    for path in (results, place.base()):
+        for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):
+            text = text.replace(there, path.name or "results")
     return text
