@@ -51,8 +51,10 @@ warmup = "1s"
 seed = @SEED@
 quiet = "0s"
 rates = "none"
-method = "{method}"
+{method}
 """
+HOW = {"slices": 'method = "slices"\nslice = "1s"', "trials": 'method = "trials"'}
+"""A length that is named: each block is a lab of its own here, and would have a pilot of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ class Block:
 def declaration(name: str, method: str, blocks: int = 1) -> Declaration:
     work = WORKS[name]
     seconds = MEASURED_S if blocks == 1 else MEASURED_S // 2
-    text = LAB.format(workload=work.workload, scale=work.scale, clients=work.clients, seconds=seconds, method=method)
+    text = LAB.format(
+        workload=work.workload, scale=work.scale, clients=work.clients, seconds=seconds, method=HOW[method]
+    )
     kind = "" if blocks == 1 else f"-{blocks}"
     series = f"{method}-{name.replace(' ', '-')}{kind}"
     return Declaration(series, text, lambda lab, secrets: against_itself(lab, secrets, blocks))

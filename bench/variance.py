@@ -48,7 +48,7 @@ def courses(blocks: Sequence[Block]) -> np.ndarray:
 def _course(of: Block, record: str) -> list[float]:
     (file,) = of.directory.path.glob(f"**/{record}/{SLICES}")
     slices = msgspec.json.decode(file.read_bytes(), type=list[Slice])
-    return [math.log(one.transactions / one.length_s) for one in slices]
+    return [math.log(one.transactions / one.length_s) for one in slices if not one.dropped]
 
 
 def parts(y: np.ndarray) -> Parts:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from user import User, eventually
 
+from ironbench.experiment.slices import LENGTHS_S
 from ironbench.model.record import SIDE_BY_SIDE
 from ironbench.process import processes, register
 
@@ -110,9 +111,13 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
 
 
 @pytest.mark.long
-def test_rated_cells_are_measured_by_trials_after_the_slices_of_their_block(user: User) -> None:
+def test_rated_cells_are_measured_by_trials_after_the_slices_of_their_block_whose_length_a_pilot_chose(
+    user: User,
+) -> None:
     file = written(user, "select-only", 2)
-    file.write_text(file.read_text().replace('rates = "none"', 'rates = ["50%"]').replace("3ms", "1ms"))
+    changed = {'rates = "none"': 'rates = ["50%"]', '"3ms"': '"1ms"\ncache = "hot"', 'slice = "250ms"': ""}
+    for old, new in changed.items():
+        file.write_text(file.read_text().replace(old, new))
     told = user("lab", "run", str(file))
     assert told.code in (0, 3), told
     found = records(user)
@@ -120,6 +125,11 @@ def test_rated_cells_are_measured_by_trials_after_the_slices_of_their_block(user
     by_slices = [one for one in own if SIDE_BY_SIDE in one["conditions"]]
     rated = [one for one in own if SIDE_BY_SIDE not in one["conditions"]]
     assert len(by_slices) == len(rated) == 4
+    (length_s,) = {one["metrics"]["slice_length_s"] for one in by_slices}
+    assert length_s in LENGTHS_S
+    piloted = [one["block"] for one in by_slices if "length by a pilot" in one["conditions"]["slices"]]
+    assert piloted == [0, 0]
+    assert all(one["conditions"]["cache"].startswith("hot") for one in own)
     assert all("rate" in one["conditions"] and one["cell"]["load"]["rate"] for one in rated)
     assert all(one["attempt"] == 1 and one["status"] in ("ok", "suspect") for one in own)
     assert len([one for one in found if one["purpose"] == "peak"]) == 3

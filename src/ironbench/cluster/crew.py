@@ -45,6 +45,7 @@ class Crew:
     """Made for an experiment; starts nothing before the first trial that has workers."""
 
     printer: Printer
+    rehearses: bool = True
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _control: _Control | None = None
     _reached: set[tuple[int, str]] = field(default_factory=set)

@@ -144,7 +144,9 @@ class _Drive:
             looks = [Lines(printer.say, plan.progress_s).look] if plan.progress_s else []
             looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
-            window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow)
+            window = partial(
+                self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, self._crew
+            )
             result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
@@ -216,7 +218,8 @@ class _Drive:
     def _rehearse(self) -> Driven:
         rehearsal = preparing.rehearsal(self._trial)
         seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
-        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None)
+        crew = self._crew if self._crew is not None and self._crew.rehearses else None
+        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, crew=crew)
 
     def _window(
         self,
@@ -225,6 +228,7 @@ class _Drive:
         show: Show,
         looks: Looks = (),
         follow: Follow = lambda phase, elapsed_s: None,
+        crew: Crew | None = None,
     ) -> Driven:
         """What is measured: the core's drive loop, or the workload's own work."""
         plan, session, workload = self._plan, self._session, self._workload
@@ -238,10 +242,10 @@ class _Drive:
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
-        if self._crew is not None:
+        if crew is not None:
             progress = _progress()
             with Watched(progress, load, show, looks, follow):
-                return self._crew.drive(compiled, load, progress, self._begun.at)
+                return crew.drive(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None

@@ -69,6 +69,7 @@ class AtTurns:
     """Drives a trial by turns, as `drive` wants it of whoever is not this process's main loop."""
 
     def __init__(self) -> None:
+        self.rehearses = False
         self.begun = threading.Event()
         self.progress: Progress | None = None
         self.stopping = False

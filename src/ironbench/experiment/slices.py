@@ -115,7 +115,7 @@ def _against(setup: Setup) -> Iterator[str]:
         yield "its load has a rate or a curve, which goes on by the clock"
     if load.duration_s is None:
         yield "its trials end with their work and not by the clock"
-    if load.cache in ("cold", "hot"):
+    if load.cache == "cold":
         yield f'`cache = "{load.cache}"` is a state at the start, which turns do not keep'
     if load.workers:
         yield "its clients are workers of other processes"
