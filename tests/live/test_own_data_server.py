@@ -129,6 +129,24 @@ def test_trials_run_in_copies_of_a_template_which_stays_as_it_is(
     assert databases(boss) == there and shop_is_whole(server, before)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("how", ['method = "slices"\nslice = "250ms"', 'restore = "block"'])
+def test_cells_that_differ_by_session_settings_share_a_copy_and_never_touch_its_template(
+    user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]], how: str
+) -> None:
+    there, dsn = databases(boss), address(server)
+    data = 'template = "shop"\ncheck = "select count(*) between 5001 and 50000 from sale"'
+    levels = "".join(f'm{mb} = {{ system.dsn = "{dsn}&options=-c%20work_mem%3D{mb}MB" }}\n' for mb in (4, 8))
+    text = LAB.format(dsn=dsn, data=data).replace("[vary]\nclients = [1, 2]\n", f"[vary.memory]\n{levels}")
+    (user.home / "lab.toml").write_text(f'{text}rates = "none"\n{how}\n')
+    told = user("lab", "run", "lab.toml", "--results", "lab")
+    assert told.code in (0, 3) and "voided" not in told.stderr, told.stderr
+    found = [json.loads(one.read_text()) for one in (user.home / "lab").glob("trials/*/record.json")]
+    assert len(found) == 4 and all(one["metrics"]["transactions"] > 0 for one in found)
+    assert sum("slices" in one["conditions"] for one in found) == (4 if "slices" in how else 0)
+    assert databases(boss) == there and shop_is_whole(server, before)
+
+
 def test_a_copy_has_the_settings_of_its_template_and_says_which_the_role_may_not_make(
     user: User, server: RawServer, boss: Connection
 ) -> None:
