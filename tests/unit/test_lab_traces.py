@@ -32,3 +32,9 @@ def test_a_file_is_no_place_for_traces(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="not a directory"):
         traced(emulated(), str(tmp_path / "file"))
+
+
+def test_a_lab_by_slices_leaves_no_trial_in_one_piece_to_trace(tmp_path: Path) -> None:
+    by_slices = replace(emulated(), method=replace(emulated().method, slice_s=1.0))
+    with pytest.raises(InputError, match="measured by slices"):
+        traced(by_slices, str(tmp_path))

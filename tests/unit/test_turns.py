@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ironbench.analyse.findings import findings
 from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.cli.lab import plan as planned
+from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, slices
 from ironbench.experiment.size import of_machine
@@ -25,6 +26,7 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.system import Device, Layout, Partition
 from ironbench.plan.budget import ASSUMED
 from ironbench.process import processes
 from ironbench.process.freezer import Freezer
@@ -327,3 +329,16 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
         sleeper.kill()
     assert "ironbench cleanup" in failure.value.hint
     assert (tmp_path / "cgroup.freeze").read_text() == "0"
+
+
+def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]})
+    device = Device("free", (Partition("data", 1 << 30, "/base/devices/key/data"),))
+    layout = Layout("/base/devices/key/data", None, ideal.directory("/base/devices/key/data", "log"), (device,))
+    setups = [replace(one, system=replace(one.system, layout=layout, ideal=("log",))) for one in plan.setups]
+    plan = replace(plan, setups=tuple(setups))
+    first, second = (slices.apart(plan, one).system.layout for one in plan.setups)
+    assert first == layout
+    assert second.data == "/base/devices/key-side-2/data"
+    assert second.emulated == {"/base/devices/key-side-2/data"}
+    assert second.log is not None and second.log != first.log

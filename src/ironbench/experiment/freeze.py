@@ -138,6 +138,9 @@ def traced(lab: Lab, directory: str) -> str:
     if not any(setup.system.layout.devices for setup in lab.setups if not setup.skipped):
         cause = "no cell of this lab is on an emulated device"
         raise InputError(f"--trace {directory}", cause, "name devices in [devices] and [layout], or leave it out")
+    if lab.method.slice_s is not None:
+        cause = "this lab is measured by slices, and a trace is that of one trial in one piece"
+        raise InputError(f"--trace {directory}", cause, 'write method = "trials" in [measure], or leave it out')
     place = Path(directory).absolute()
     if place.exists() and not place.is_dir():
         raise InputError(f"--trace {directory}", "it is not a directory", "name one, or one that does not exist yet")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
-from statistics import fmean
+from statistics import median
 
 from ironbench import units
 from ironbench.experiment.side import Side, order
@@ -53,14 +53,17 @@ class Rotations:
         for _ in range(PILOT_TURNS):
             for side in self._order():
                 lost_s[id(side)].append(side.lost_at_start_s())
-        self.start_up_s = max(0.0, *(fmean(each) for each in lost_s.values()))
+        self.start_up_s = max(0.0, *(median(each) for each in lost_s.values()))
         return chosen(self.start_up_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
         """So many rotations that are kept. OverError, FailureError, KeyboardInterrupt."""
+        # What ironbench has started is below it; a server that ran already is seen here or not.
+        own = {os.getpid(), *(pid for side in self.sides for pid in side.session.processes())}
+        in_sight = all(side.session.processes() for side in self.sides)
         kept = 0
         while kept < count:
-            taken = [self._turn(side, slice_s) for side in self._order()]
+            taken = [self._turn(side, slice_s, own, in_sight) for side in self._order()]
             disturbed = [one for one in taken if is_disturbed(one)]
             if disturbed and self.dropped < math.ceil(count * MOST_DROPPED):
                 for side in self.sides:
@@ -96,12 +99,11 @@ class Rotations:
     def _order(self) -> Sequence[Side]:
         return order(self.sides, self.chance, self.fixed)
 
-    def _turn(self, side: Side, slice_s: float) -> Taken:
-        own = {os.getpid(), *(pid for one in self.sides for pid in one.session.processes())}
+    def _turn(self, side: Side, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
-        if not side.session.processes():  # a server out of sight would count as another program
+        if not in_sight:  # the server would count as another program
             taken = Taken(0.0, taken.steal)
         side.judge(taken.share)
         return taken
