@@ -55,7 +55,8 @@ def measure(
     watching = of_trial(plan, session, how, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
     control = server_control.of_trial(session, plan.system, how)
-    in_parts = workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options)
+    workload = workloads.get(plan.choice.workload)
+    in_parts = workload.in_parts(session.engine, plan.choice.options)
     driven_by = crew.of(how) if crew and in_parts else None
     around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=driven_by, live=live)
     if control is not None:
@@ -71,7 +72,7 @@ def measure(
     prepared = due.notes.merge(plan.conditions).merge(storage.conditions())
     if control is not None:
         driven, prepared = control.judged(driven), control.noted(prepared)
-    watched = observe.observed(driven, how)
+    watched = observe.observed(driven, how, workload.connections(how.clients))
     record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
         printer.say(f"  {record.status.value}: {record.cause}")

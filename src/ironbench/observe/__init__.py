@@ -129,10 +129,13 @@ def parse(samples: Samples, window_s: float) -> Observation:
     return Observation(metrics, tuple(series), tuple(counted), late_s)
 
 
-def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Budget | None]:
+def observed(
+    driven: Driven, load: Load | None = None, connections: int | None = None
+) -> tuple[Observation, Budget | None]:
     """What was observed in a trial, and its CPU budget (None when the machine's CPU was not sampled).
 
-    `load`: what drove the trial; without it, a closed loop is taken.
+    `load`: what drove the trial; without it, a closed loop is taken. `connections`: how many work on the engine, where
+    those are not the load's clients.
     """
     samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
     summary = driven.summary
@@ -142,7 +145,7 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
     observation = late.published(parse(samples, window_s), summary, scripts=not driven.drives_itself)
     if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
         observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
-    busy = _busy_clients(driven, window_s) if load is not None and load.rate is not None else None
+    busy = _busy_clients(driven, window_s) if load is not None and _some_wait_for_work(load, connections) else None
     for one in observers():
         if isinstance(one, WaitObserver):
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
@@ -177,6 +180,12 @@ def observed(driven: Driven, load: Load | None = None) -> tuple[Observation, Bud
         programs=programs.rate("programs") * window_s if programs is not None else None,
     )
     return observation, budget(samples, window_s, ours, summary.get("observer_backend_pids") or ())
+
+
+def _some_wait_for_work(load: Load, connections: int | None) -> bool:
+    """Whether connections without a transaction wait for work that has not arrived: of an open loop, or of others'
+    work, as a brokerage's market does. Clients that think are at work."""
+    return load.rate is not None or (connections is not None and connections > load.clients and not load.think_time_s)
 
 
 def _busy_clients(driven: Driven, window_s: float) -> float | None:

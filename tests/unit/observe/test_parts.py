@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from ironbench._core import Histogram
 from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.engines.postgres.observers.waits import OBSERVER as WAITS
 from ironbench.machine.tree import Tree
+from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample, Source
 from ironbench.model.observer import PARTS, OnCores, Waits
 from ironbench.model.points import Point
-from ironbench.observe import get, paced
+from ironbench.model.system import Load
+from ironbench.observe import get, observed, paced
 from ironbench.observe.parts import divided_up, effective, shares
 
 EVENTS = {
@@ -154,3 +157,20 @@ def test_the_chains_of_lock_waits_are_summed() -> None:
             "lock_table_share{table=accounts}": 0.75,
         }
     )
+
+
+def test_connections_that_wait_for_the_work_of_others_are_not_called_the_clients_time() -> None:
+    """Of 13 connections 8 are clients; the other 5 wait for orders, as a brokerage's market does."""
+    served = Histogram()
+    for _ in range(800):
+        served.record(100_000_000)  # 80 s in a window of 10 s: 8 transactions under way, all reading
+    lines = b"IO.DataFileRead\t8\nidle\t5\n"
+    samples = {"pg_waits.activity": [(n * 0.05, lines) for n in range(200)]}
+    driven = Driven("", True, summary={"elapsed_s": 10.0}, samples=samples, histograms={"service_time": served})
+
+    def reading(load: Load, connections: int | None) -> float:
+        return observed(driven, load, connections)[0].metrics["time_share{part=data read}"]
+
+    assert reading(Load(clients=8), 13) == pytest.approx(1.0, abs=0.01)
+    assert reading(Load(clients=13), 13) == pytest.approx(8 / 13)
+    assert reading(Load(clients=8, think_time_s=1.0), 13) == pytest.approx(8 / 13), "who thinks is at work"
