@@ -97,7 +97,8 @@ def test_readers_that_never_read_keep_nobody_waiting(server: Server) -> None:
 
 _WORDS = r"""
 .. ../.. %2e%2e ..%2f..%2foutside.json ....// \..\ %00 <script> '" %ff%fe /etc/passwd outside.json lab record queue
-compare note static events archive label series export cost earlier resume plan import stop 2026-11-21 -1 1e9 ＆ a=b commit
+compare note static events archive label series export cost earlier resume plan import stop 2026-11-21 -1 1e9 ＆ a=b
+commit
 tag:x throughput 0.05 nan xml svg
 """
 _PLACES = """
