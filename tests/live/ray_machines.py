@@ -120,6 +120,12 @@ class RayMachines:
         stdin.write(f"{ms} {loss}\n")
         stdin.flush()
 
+    def lose(self, number: int) -> None:
+        """Every process of that machine is gone at once."""
+        for pid in (str(self.nodes[number].pid), *_below(self.nodes[number].pid)):
+            subprocess.run(["kill", "-KILL", pid], capture_output=True, check=False)
+        self.nodes[number].wait()
+
     def ended(self, number: int) -> list[str]:
         """Ray's processes of a run on that machine: workers that are none of its own."""
         pids = _below(self.nodes[number].pid)

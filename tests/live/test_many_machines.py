@@ -328,3 +328,66 @@ def test_a_worker_without_a_way_to_the_server_is_named_before_the_first_trial(
         assert len(machines.user.records()) == before
     finally:
         subprocess.run([*machines.within(1), *["ip", "route", "del", *route[3:]]], check=True)
+
+
+LOSING = """question = "Does a pause matter?"
+
+[system]
+dsn = "{dsn}"
+
+[workload]
+name = "select-only"
+with = {{ scale = 1 }}
+
+[load]
+clients = 4
+workers = 2
+cluster = "{cluster}"
+fewer_workers = {allowed}
+duration = "2s"
+warmup = "0s"
+
+[vary]
+think_time = ["5ms", "6ms"]
+
+[measure]
+repeats = {blocks}
+margin = 0.5
+quiet = "0s"
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(bool(LACKING), reason=LACKING)
+@pytest.mark.parametrize(("allowed", "blocks"), [("true", 6), ("false", 2)])
+def test_after_a_machine_is_gone_a_lab_goes_on_with_the_others_only_where_it_says_so(
+    raw_server: RawServer, database: str, tmp_path: Path, allowed: str, blocks: int
+) -> None:
+    with Machines(raw_server, User(tmp_path / "user")) as machines:
+        file = machines.user.home / "losing.toml"
+        places = {"dsn": machines.dsn(database), "cluster": machines.address}
+        file.write_text(LOSING.format(allowed=allowed, blocks=blocks, **places))
+        begun = machines.begun(["lab", "run", str(file), "--results", "lab"])
+        done = machines.user.home / "lab" / "trials"
+        try:
+            assert eventually(lambda: len(list(done.glob("*/record.json"))) >= 1, 90.0)
+            machines.lose(1)
+            out, err = begun.communicate(timeout=400)
+        finally:
+            begun.kill()
+        records = [json.loads(path.read_text()) for path in done.glob("*/record.json")]
+    compared = [record for record in records if record["status"] in ("ok", "suspect")]
+    short = [record for record in compared if record["metrics"]["workers"] == 1]
+    if allowed == "false":
+        assert not short and begun.returncode not in (0, 3), err
+        assert any("have a free CPU each" in record["cause"] for record in records), err
+        return
+    assert begun.returncode in (0, 3), err
+    assert len(compared) == 12 and len(short) >= 8, [record["status"] for record in records]
+    for record in short:
+        assert "fewer-workers" in [warning["code"] for warning in record["warnings"]]
+        assert record["conditions"]["workers"].startswith("1 of 2 workers")
+        assert all(check["passed"] for check in record["checks"])
+    assert "1 of 2 workers drove" in out, out
+    mixed = {record["block"] for record in short} & {one["block"] for one in compared if one not in short}
+    assert all(f"block {block + 1}: " in out for block in mixed), out

@@ -42,6 +42,8 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
     clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
     if clients[0] != clients[1]:
         rows.append(f"The number of clients differs: {clients[0]} against {clients[1]}.")
+    if apart := workers_apart(a, b):
+        rows.append(f"The number of workers differs: {apart} drove.")
     for name in differing(facts):
         if not name.startswith((*_MEANT_TO_VARY, *_TOLD)):
             left, right = (fact_text(flat, name) for flat in facts)
@@ -52,6 +54,28 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
         "The systems were run one after the other, not in turns: a drift of the machine would look like a difference."
     )
     return tuple(rows)
+
+
+def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> str:
+    """How many workers drove A, and how many B, where as many were asked for and they are not as many; else empty."""
+    if {record.cell.load.workers for record in a} != {record.cell.load.workers for record in b}:
+        return ""
+    drove = [", ".join(f"{count:g}" for count in sorted({_drove(record) for record in side})) for side in (a, b)]
+    return f"{drove[0]} against {drove[1]} workers" if drove[0] != drove[1] else ""
+
+
+def too_few_workers(records: Sequence[Record]) -> list[str]:
+    """A sentence where trials went on with fewer workers than the load asks for, since machines were lost."""
+    short = [record for record in records if _drove(record) < record.cell.load.workers]
+    if not short:
+        return []
+    drove = ", ".join(f"{count:g}" for count in sorted({_drove(record) for record in short}))
+    asked = max(record.cell.load.workers for record in short)
+    return [f"{drove} of {asked} workers drove {len(short)} of {counted(len(records), 'trial')}: machines were lost."]
+
+
+def _drove(record: Record) -> float:
+    return record.metrics.get("workers", float(record.cell.load.workers))
 
 
 def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:

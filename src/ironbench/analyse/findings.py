@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ironbench.analyse.comparability import causes
+from ironbench.analyse.comparability import causes, too_few_workers, workers_apart
 from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
@@ -203,6 +203,9 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
         if a.conditions.get(SIDE_BY_SIDE) != b.conditions.get(SIDE_BY_SIDE):  # the lab was killed between two records
             dropped.append(f"block {block + 1}: its systems did not take turns with each other")
             continue
+        if apart := workers_apart([a], [b]):  # a machine of the cluster was lost in the middle of this block
+            dropped.append(f"block {block + 1}: {apart} drove its trials")
+            continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)
@@ -294,6 +297,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
         sentences.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
     if len({record.machine for record in (*a, *b)}) > 1 and a[0].system.commands == b[0].system.commands:
         sentences.append("The machine, or how it was set up, changed between trials.")
+    sentences += too_few_workers((*a, *b))
     meant = _meant(lab, a[0].cell.name, b[0].cell.name)
     sides = [_facts_of_all(a), _facts_of_all(b)]
     for name in differing(sides):

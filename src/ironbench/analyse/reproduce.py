@@ -74,7 +74,9 @@ def _own_data(choice: Choice) -> list[str]:
 
 
 def _load_options(load: Load, usual_tries: int) -> list[str]:
-    words = []
+    words = ["--workers", str(load.workers)] if load.workers else []
+    words += ["--cluster", load.cluster] if load.cluster else []
+    words += ["--fewer-workers"] if load.fewer_workers else []
     if load.rate is not None:
         words += ["--rate", _exact(load.rate), "--arrivals", load.arrivals]
     if load.transactions is not None:

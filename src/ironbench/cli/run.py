@@ -81,6 +81,9 @@ def run(
         str,
         OPTION(metavar="ADDRESS|auto", help="Running Ray cluster with a machine for each worker."),
     ] = "",
+    fewer_workers: Annotated[
+        bool, OPTION(help="Go on with the machines that are left after one of the cluster was lost.")
+    ] = False,
     rate: Annotated[
         float | None,
         OPTION(

@@ -88,7 +88,10 @@ class Crew:
         connection = whole["engine"].get("connection")
         sampler = _core.Sampler(msgspec.json.encode(whole["observers"]), msgspec.json.encode(connection))
         window = _Window(sampler, load)
-        cut = parts.cut(plan, load.workers)
+        hired = len(control.workers)
+        if hired < load.workers:
+            self.printer.say(f"  {hired} of {counted(load.workers, 'worker')}: the cluster has no more machines")
+        cut = parts.cut(plan, hired)
         try:
             found, lost = control.driven(cut, progress, window)
         except BaseException:
@@ -135,7 +138,7 @@ class Crew:
             self.printer.say(f"starting {counted(load.workers, 'worker')} {_where(load.cluster)}")
             folder = self._open.enter_context(scratch.folder(short=True))
             self._control = self._open.enter_context(contextlib.closing(_Control(load.cluster, folder)))
-        self._control.hire(load.workers)
+        self._control.hire(load.workers, load.fewer_workers)
         return self._control
 
 
@@ -164,6 +167,11 @@ class Copiers:
 
 def require(load: Load) -> None:
     """InputError: no such workers can be had here."""
+    if load.fewer_workers and not load.cluster:
+        cause = "machines are lost of a cluster, and none is named"
+        raise InputError(
+            written("load.fewer_workers"), cause, f"name one by {written('load.cluster')}, or leave it out"
+        )
     if not load.workers:
         if load.cluster:
             cause = "a cluster is named, and no workers"
@@ -266,9 +274,9 @@ class _Control:
         for one in started:  # the guard ends them, unless it was killed itself
             one.signal(signal.SIGKILL)
 
-    def hire(self, count: int) -> None:
-        """InputError: too few machines, or another build there. FailureError."""
-        self.workers = self.asked({"ask": "workers", "count": count})["workers"]
+    def hire(self, count: int, fewer: bool = False) -> None:
+        """InputError: another build there. FailureError: too few machines, unless fewer workers are allowed."""
+        self.workers = self.asked({"ask": "workers", "count": count, "fewer": fewer})["workers"]
         self._started = processes.below(self._child.pid)
         from ironbench import _core
 

@@ -85,7 +85,10 @@ def in_words(workers: Sequence[Worker], load: Load) -> str:
     named = ", ".join(hosts[:4]) + (", …" if len(hosts) > 4 else "")
     spread = span(max(one.start_s for one in workers))
     place = f"on the Ray cluster {load.cluster}" if load.cluster else "on one machine"
-    return f"{counted(load.workers, 'worker')} {place} ({named}), started within {spread}"
+    many = counted(load.workers, "worker")
+    if len(workers) < load.workers:
+        many = f"{len(workers)} of {many}"
+    return f"{many} {place} ({named}), started within {spread}"
 
 
 def second(each: Sequence[Second]) -> Second:

@@ -46,6 +46,7 @@ class RunOptions:
     threads: int = 1
     workers: int = 0
     cluster: str = ""
+    fewer_workers: bool = False
     rate: float | str | None = None
     """Text asks for a search."""
     limit: tuple[str, ...] = ()

@@ -135,14 +135,23 @@ class Load:
     """Processes that share the clients, or the rate; 0: ironbench itself drives all."""
     cluster: str = ""
     """Ray cluster that they run on, one on each machine; empty: on this machine."""
+    fewer_workers: bool = False
+    """After a machine was lost, trials are driven by the workers of those that are left."""
 
     @property
     def shape(self) -> Load:
         """Without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
-        # The last two do not bear on what was measured.
+        # The last three do not bear on what was measured.
         return replace(
-            self, clients=0, threads=0, seed=0, warmup_s=warmup_s, on_error="continue", report_per_statement=False
+            self,
+            clients=0,
+            threads=0,
+            seed=0,
+            warmup_s=warmup_s,
+            on_error="continue",
+            report_per_statement=False,
+            fewer_workers=False,
         )
 
 

@@ -83,6 +83,7 @@ def load(
         threads=min(section.threads, clients),
         workers=section.workers,
         cluster=section.cluster,
+        fewer_workers=section.fewer_workers,
         rate=rate,
         rate_share=share,
         curve=curve,

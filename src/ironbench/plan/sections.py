@@ -150,6 +150,13 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     cluster: Annotated[
         str, Meta(description="Running Ray cluster with a machine for each worker: its address, or `auto`.")
     ] = ""
+    fewer_workers: Annotated[
+        bool,
+        Meta(
+            description="After a machine of the cluster was lost, go on with a worker on each that is left; blocks "
+            "whose trials had unequal numbers are left out of comparisons. Default: such trials fail."
+        ),
+    ] = False
     rate: Annotated[
         float | str | None,
         Meta(

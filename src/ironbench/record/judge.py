@@ -56,6 +56,7 @@ def warnings(
     if not summary:
         return ()
     results = [*_failures(driven), *_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
+    results += _too_few_workers(load, driven)
     if budget is not None:
         results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
     if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
@@ -187,6 +188,14 @@ def _failures(driven: Driven) -> list[Warning]:
         outside = _Failed(failed, ended, driven.counts, " of the warm-up, or after the window,", first)
         warnings.append(Warning("failed-outside-window", outside.words))
     return warnings
+
+
+def _too_few_workers(load: Load, driven: Driven) -> list[Warning]:
+    """Where machines were lost before, and the load allows fewer; a trial that loses one is voided."""
+    if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
+        return []
+    many = f"{len(driven.workers)} of {counted(load.workers, 'worker')}"
+    return [Warning("fewer-workers", f"{many} drove it: machines of the cluster were lost")]
 
 
 def _as_cause(check: Check) -> str:
