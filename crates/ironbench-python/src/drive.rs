@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbench_core::Error;
 use ironbench_core::drive::jobs::Jobs;
+use ironbench_core::drive::ldap::Replay;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
 use ironbench_core::drive::{self as core, Bystander, Control, merge};
@@ -239,12 +240,19 @@ pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     }
 }
 
+/// Of each operation of a directory what is wrong with it; empty: nothing.
+#[pyfunction]
+pub fn operation_complaints(operations: Vec<String>) -> Vec<String> {
+    operations.iter().map(|text| core::ldap::complaint(text)).collect()
+}
+
 /// Work that is no script, by its kind.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Work {
     Populate(Populate),
     Bystander(Bystander),
+    Replay(Replay),
 }
 
 /// Who chooses the transactions of scripts in place of weights, by its kind.
@@ -271,5 +279,6 @@ fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> iro
     match Work::deserialize(work).map_err(unreadable)? {
         Work::Populate(populate) => populate.drive(plan, control, poll),
         Work::Bystander(bystander) => bystander.drive(plan, control, poll),
+        Work::Replay(replay) => replay.drive(plan, control, poll),
     }
 }

@@ -39,6 +39,8 @@ class Tasks:
     """A load without an end of its own leaves the end to it."""
     jobs: Mapping[str, Any] | None = None
     """Who chooses among the scripts; None: their weights."""
+    reconnect: int = 0
+    """Requests after which a client of a directory opens a new connection; 0: never."""
 
 
 def compiled_plan(
@@ -62,7 +64,7 @@ def compiled_plan(
         stop = {"duration_s": load.duration_s}
     return msgspec.json.encode(
         {
-            "engine": target,
+            "engine": {**target, "reconnect": tasks.reconnect} if tasks.reconnect else target,
             "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in tasks.scripts],
             "work": tasks.work,
             **({"jobs": tasks.jobs} if tasks.jobs is not None else {}),

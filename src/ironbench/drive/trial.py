@@ -154,7 +154,7 @@ class _Drive:
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
         protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
         doubts = tuple(
-            Warning("script-caution", text) for text in workload.cautions(session.engine, plan.choice, protocol)
+            Warning(workload.caution, text) for text in workload.cautions(session.engine, plan.choice, protocol)
         )
         figures = workload.measured(session, self._options, before, result.summary) if whole else {}
         self.inside = self._ended_inside(result) if alive else self.inside
@@ -238,6 +238,7 @@ class _Drive:
             load = replace(load, transactions=-(-units // load.clients))
         work = workload.core_work(session.engine, self._options)
         tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load))
+        tasks = replace(tasks, reconnect=workload.reconnect(self._options))
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)

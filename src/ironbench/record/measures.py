@@ -52,6 +52,9 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
     values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
     if summary.get("lateness_max_s"):  # 0 where the loop has no schedule: a closed one without think time
         values |= {name: float(summary[name]) for name in _LATENESS}
+    if summary.get("reconnects"):
+        values["reconnects"] = float(summary["reconnects"])
+        values["reconnect_mean_s"] = summary["reconnects_s"] / summary["reconnects"]
     if summary.get("aborted") and not summary["failed"]:
         # What ended the trial also ended transactions, and these are in no count of failures.
         for name in ("failed", "failed_fraction", "errors"):

@@ -142,6 +142,8 @@ class Workload(ABC):
     """Whether it has no scripts and drives itself: `ironbench.model.work` says how."""
     honours: frozenset[str] = frozenset({"duration_s"})
     """Of a workload that drives itself: the fields of `Load`, besides the seed, that mean something to it."""
+    caution: str = "script-caution"
+    """Code of the warnings that `cautions` gives."""
     usual_warmup_s: float = 5.0
     """Where nobody says how long it warms up."""
     usual_max_tries: int = 1
@@ -185,6 +187,10 @@ class Workload(ABC):
         """Who chooses among its scripts and sets their variables, in place of weights (`Chooser` in
         crates/ironbench-python/src/drive.rs); None: weights choose."""
         return None
+
+    def reconnect(self, options: Mapping[str, str]) -> int:
+        """Requests after which a client opens a new connection; 0: never. Of workloads that need `directory` alone."""
+        return 0
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
         """Whether several processes can share its clients: what is made of scripts, whoever chooses among them."""

@@ -36,6 +36,11 @@ pub trait Worker {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended;
 
+    /// Whether clients wait for work that is due: response time is then more than service time.
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// Takes leave of the engine, once the last samples are taken: the CPU time of a server process that has ended is no
     /// longer its own, and a sample that had read its parent before would find it nowhere.
     fn leave(self)
@@ -185,8 +190,7 @@ pub fn run<W: Worker>(
                 io.get_or_init(|| worker.io());
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
                 let start = orders.start(thread, share, origin, abort);
-                // Where work waits, response time is more than service time in a closed loop, too.
-                let open = orders.plan.schedule.is_open() || orders.jobs.is_some();
+                let open = orders.plan.schedule.is_open() || orders.jobs.is_some() || worker.waits();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
                 let recording = recorder.finish();

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
@@ -10,13 +11,14 @@ use super::ldap::{LdapScript, Operations};
 use super::mysql::{MysqlScript, Statements as MysqlStatements};
 use super::null::NullScript;
 use super::opening;
-use super::plan::{Connection, Engine, Io, MysqlConnection, Plan};
+use super::plan::{Connection, Engine, Io, LdapConnection, MysqlConnection, Plan};
 use super::postgres::{PostgresScript, Statements};
+use super::reconnector::{Connect, Reconnector};
 use super::script::Clients;
 use super::transaction::Transaction;
 use crate::measure::{Recorder, clock};
 use crate::wire::library::Library;
-use crate::wire::transport::epoll::{Epoll, Socket};
+use crate::wire::transport::epoll::Epoll;
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
 use crate::wire::{Stream, ldap as ldap_wire, mysql as mysql_wire, postgres as postgres_wire, sqlite};
@@ -50,17 +52,15 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
                 let cached = session.caches_columns();
                 MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed)
             };
-            served(orders, *io, connect, script, poll)
+            served(orders, *io, connect, None, script, poll)
         }
-        Engine::Ldap { connection, io } => {
+        Engine::Ldap { connection, io, reconnect } => {
             let operations = Operations::of(program, &connection.base)?;
-            let connector = ldap_wire::Connector::new(connection.clone())?;
-            let connect = || connector.connect_until(orders.control.stopped());
             let (timed, letters) = (orders.plan.statements, Seeds::new(!orders.plan.seed, orders.clients(), true));
-            let script = |client, _: &ldap_wire::Connected| {
-                LdapScript::new(clients.client(client), &operations, letters.client(client), timed)
+            let script = |client| {
+                LdapScript::new(clients.client(client), &operations, letters.client(client), timed, *reconnect)
             };
-            served(orders, *io, connect, script, poll)
+            ldap(orders, connection, *io, *reconnect > 0, script, poll)
         }
     }
 }
@@ -118,7 +118,7 @@ pub fn postgres<X: Transaction>(
 ) -> Result<Haul> {
     let connector = postgres_wire::Connector::new(connection.clone())?;
     let connect = || connector.connect_until(orders.control.stopped());
-    served(orders, io, connect, |client, _: &postgres_wire::Connected| make(client), poll)
+    served(orders, io, connect, None, |client, _: &postgres_wire::Connected| make(client), poll)
 }
 
 /// Runs the transactions that `make` gives for each client against a MySQL or MariaDB server.
@@ -131,7 +131,25 @@ pub fn mysql<X: Transaction>(
 ) -> Result<Haul> {
     let connector = mysql_wire::Connector::new(connection.clone())?;
     let connect = || connector.connect_until(orders.control.stopped());
-    served(orders, io, connect, |client, _: &mysql_wire::Connected| make(client), poll)
+    served(orders, io, connect, None, |client, _: &mysql_wire::Connected| make(client), poll)
+}
+
+/// Runs the transactions that `make` gives for each client against a directory. `reconnects`: clients may want new
+/// connections.
+pub fn ldap<X: Transaction>(
+    orders: &Orders,
+    connection: &LdapConnection,
+    io: Io,
+    reconnects: bool,
+    make: impl Fn(usize) -> X + Sync,
+    poll: Poll,
+) -> Result<Haul> {
+    let connector = ldap_wire::Connector::new(connection.clone())?;
+    let connect = || connector.connect_until(orders.control.stopped());
+    let again = connector.clone();
+    let connect_again = move |stop| again.connect_until(stop).map(Opened::stream);
+    let again = reconnects.then(|| Arc::new(connect_again) as Connect);
+    served(orders, io, connect, again, |client, _: &ldap_wire::Connected| make(client), poll)
 }
 
 /// A session that has been opened, for a transport to carry on.
@@ -172,18 +190,22 @@ impl Opened for mysql_wire::Connected {
     }
 }
 
-/// Runs the transactions that `make` gives for each client, each over the session that `connect` opened for it.
+/// Runs the transactions that `make` gives for each client, each over the session that `connect` opened for it. `again`:
+/// opens the next ones, where clients want such.
 fn served<S: Opened, X: Transaction>(
     orders: &Orders,
     io: Io,
     connect: impl Fn() -> Result<S> + Sync,
+    again: Option<Connect>,
     make: impl Fn(usize, &S) -> X + Sync,
     poll: Poll,
 ) -> Result<Haul> {
     let make = |_, share: Range<usize>| {
         let sessions = opening::open(share.len(), orders.shares.len(), &connect)?;
+        let cpus = &orders.plan.client_cpus;
+        let again = again.clone().map(|connect| Reconnector::new(connect, share.len(), cpus)).transpose()?;
         let transactions = share.zip(&sessions).map(|(client, session)| make(client, session)).collect();
-        carried(io, sessions, transactions)
+        carried(io, sessions, transactions, again)
     };
     crew::run(orders, make, poll)
 }
@@ -218,29 +240,31 @@ impl<X: Transaction> Worker for ServerLoop<X> {
     }
 }
 
-fn carried<S: Opened, X: Transaction>(io: Io, sessions: Vec<S>, transactions: Vec<X>) -> Result<ServerLoop<X>> {
+fn carried<S: Opened, X: Transaction>(
+    io: Io,
+    sessions: Vec<S>,
+    transactions: Vec<X>,
+    again: Option<Reconnector>,
+) -> Result<ServerLoop<X>> {
     let tls = sessions.iter().any(S::is_tls);
+    let by_epoll = |sessions: Vec<S>, transactions, again| {
+        let streams = sessions.into_iter().map(Opened::stream).collect();
+        let transport = Epoll::new(streams).map_err(|e| Error::failure("epoll", e.to_string()))?;
+        Ok(ServerLoop::Epoll(EventLoop::new(transport, transactions).reconnecting(again)?))
+    };
     if io == Io::Epoll || tls {
-        return Ok(ServerLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions)));
+        return by_epoll(sessions, transactions, again);
     }
     match Uring::prepare(sessions.len()) {
         Ok(prepared) => {
             let sockets = sessions.into_iter().map(plain).collect();
             let transport = prepared.carry(sockets).map_err(|e| Error::failure("io_uring", e.to_string()))?;
-            Ok(ServerLoop::Uring(EventLoop::new(transport, transactions)))
+            Ok(ServerLoop::Uring(EventLoop::new(transport, transactions).reconnecting(again)?))
         }
-        Err(_) if io == Io::Auto => Ok(ServerLoop::Epoll(EventLoop::new(epoll(sessions)?, transactions))),
+        Err(_) if io == Io::Auto => by_epoll(sessions, transactions, again),
         Err(error) => Err(Error::failure("io_uring", format!("cannot be used here: {error}"))
             .hint("let ironbench choose, or use epoll")),
     }
-}
-
-fn epoll<S: Opened>(sessions: Vec<S>) -> Result<Epoll> {
-    let sockets = sessions.into_iter().map(|session| match session.stream() {
-        (Stream::Plain(fd), unread) => (Socket::Plain(fd), unread),
-        (Stream::Tls { fd, tls }, unread) => (Socket::Tls(fd, tls), unread),
-    });
-    Epoll::new(sockets.collect()).map_err(|e| Error::failure("epoll", e.to_string()))
 }
 
 fn plain<S: Opened>(session: S) -> (OwnedFd, Vec<u8>) {

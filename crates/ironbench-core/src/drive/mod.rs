@@ -16,6 +16,7 @@ pub mod outcome;
 mod pace;
 pub mod plan;
 mod postgres;
+mod reconnector;
 mod script;
 pub mod summary;
 #[cfg(test)]

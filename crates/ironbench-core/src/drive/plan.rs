@@ -90,6 +90,9 @@ pub enum Engine {
     Ldap {
         connection: LdapConnection,
         io: Io,
+        /// After so many requests a client ends its connection and opens a new one, between two transactions; 0: never.
+        #[serde(default)]
+        reconnect: u64,
     },
     /// Its connections are objects that the caller brings (`drive::called`): a driver in another language.
     Called {},

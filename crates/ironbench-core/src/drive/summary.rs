@@ -45,10 +45,15 @@ pub struct Summary {
     pub completed: u64,
     /// Transactions under way when the trial gave up waiting: the server may or may not have committed each.
     pub server_commits_uncertain: u64,
+    /// Connections that clients opened anew inside the window, and how long they waited for them, all together.
+    #[serde(default)]
+    pub reconnects: u64,
+    #[serde(default)]
+    pub reconnects_s: f64,
     pub scripts: Vec<ScriptSummary>,
     /// Inside the window, in the order written; empty unless statements are timed.
     pub statements: Vec<StatementSummary>,
-    /// CPU time of the driving threads inside the window.
+    /// CPU time of the driving threads inside the window, and of those that connect anew.
     pub client_cpu_s: CpuSeconds,
     /// None when no transaction ended well.
     pub client_cpu_per_transaction_s: Option<f64>,
@@ -152,6 +157,7 @@ pub(super) fn of(
         total.merge(&recording.total);
         cpu = cpu.plus(recording.cpu);
     }
+    cpu = cpu.plus(measured.reconnects.cpu);
     let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
     let Counts { transactions, failed, retries, retried, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
@@ -172,6 +178,8 @@ pub(super) fn of(
         commits: total.commits,
         completed: total.total().transactions,
         server_commits_uncertain: haul.ended.abandoned,
+        reconnects: measured.reconnects.count,
+        reconnects_s: clock::to_seconds(measured.reconnects.sum_ns),
         scripts: scripts(kinds, &measured, &total),
         statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },

@@ -35,6 +35,9 @@ pub struct Ending {
 ///
 /// The loop is compiled once for each pair of transport and transaction: these calls are never dynamic.
 pub trait Transaction {
+    /// The clients of all threads begin at this instant.
+    fn start(&mut self, _origin: u64) {}
+
     /// Begins a new transaction. The outbox is empty.
     fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
 
@@ -63,6 +66,19 @@ pub trait Transaction {
     fn claim(&mut self, _now: u64) -> Next {
         Next::NotBefore(NEVER)
     }
+
+    /// How many jobs of a client that waits are due before `instant` and not begun, where it knows.
+    fn due_until(&self, _instant: u64) -> u64 {
+        0
+    }
+
+    /// Whether it wants a new connection before its next transaction.
+    fn wants_reconnect(&self) -> bool {
+        false
+    }
+
+    /// It has got one.
+    fn reconnected(&mut self) {}
 
     /// Writes the message by which a session ends, if the engine has one. No transaction is under way.
     fn farewell(&mut self, _mailbox: &mut Mailbox) {}

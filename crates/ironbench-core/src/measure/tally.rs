@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Histogram;
 use super::buckets::Buckets;
 use super::clock::SECOND;
+use super::cpu::Cpu;
 
 /// Counts of one kind of transaction (for scripts: one script).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +44,30 @@ impl Counts {
     }
 }
 
+/// New connections that clients opened between transactions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reconnects {
+    pub count: u64,
+    /// From the end of a transaction to the new connection, all together.
+    pub sum_ns: u64,
+    /// Of the threads that made them.
+    pub cpu: Cpu,
+}
+
+impl Reconnects {
+    pub fn plus(self, other: Self) -> Self {
+        Self { count: self.count + other.count, sum_ns: self.sum_ns + other.sum_ns, cpu: self.cpu.plus(other.cpu) }
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            count: self.count - earlier.count,
+            sum_ns: self.sum_ns - earlier.sum_ns,
+            cpu: self.cpu.since(earlier.cpu),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
@@ -58,6 +83,7 @@ pub struct Tally {
     pub lasting: Option<String>,
     /// By command of the program; empty unless statements are timed.
     pub laps: Vec<Lap>,
+    pub reconnects: Reconnects,
     /// The same times one by one, while the window is open.
     answers: Option<Vec<Buckets>>,
 }
@@ -177,6 +203,7 @@ impl Tally {
             *mine = mine.plus(*theirs);
         }
         self.commits += other.commits;
+        self.reconnects = self.reconnects.plus(other.reconnects);
         for (class, count) in &other.errors {
             *self.errors.entry(class.clone()).or_default() += count;
         }
@@ -211,6 +238,7 @@ impl Tally {
             laps: self.laps.iter().enumerate().map(lap).collect(),
             answers: None,
             commits: self.commits - earlier.commits,
+            reconnects: self.reconnects.since(earlier.reconnects),
             messages: messages.map(|(class, message)| (class.clone(), message.clone())).collect(),
             errors,
         }
@@ -228,11 +256,13 @@ mod tests {
         tally.error("40001", || "first".into());
         let before = tally.clone();
         tally.kinds[1].transactions = 3;
+        tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
         tally.error("40001", || "second".into());
         tally.failure(1, "42P01", false, || "no table".into());
         let window = tally.since(&before);
         assert_eq!(window.total().transactions, 3);
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
+        assert_eq!(window.reconnects, tally.reconnects);
         assert_eq!(window.messages["40001"], "first");
         let mut sum = before;
         sum.merge(&window);

@@ -14,6 +14,8 @@ pub(super) enum State {
     Thinking,
     /// Waits in its line for work.
     Waiting,
+    /// Waits for a new connection.
+    Reconnecting,
     Ended,
 }
 
@@ -25,7 +27,7 @@ pub(super) struct Client<X> {
     pub rank: usize,
     /// Response time counts from here,
     pub intended: u64,
-    /// service time from here.
+    /// service time from here; how long a new connection took, too.
     pub begun: u64,
     /// Transactions it may still begin; of one that waits for work, none before there is some.
     pub left: u64,

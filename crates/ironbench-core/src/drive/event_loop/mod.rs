@@ -2,6 +2,7 @@
 
 mod client;
 mod lines;
+mod reconnects;
 mod window;
 
 use std::cmp::Reverse;
@@ -9,6 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::crew::{Ended, Start, Worker};
 use super::pace::Pace;
+use super::reconnector::Reconnector;
 use super::transaction::{Ending, Step, Transaction};
 use crate::drive::turns::{self, Turn};
 use crate::measure::Recorder;
@@ -22,11 +24,14 @@ pub struct EventLoop<T, X> {
     clients: Vec<Client<X>>,
     /// Clients whose session ended in order, so that the engine is told when they leave.
     in_order: Vec<usize>,
+    /// Where clients want new connections.
+    reconnector: Option<Reconnector>,
 }
 
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
     pub fn new(transport: T, transactions: Vec<X>) -> Self {
-        Self { transport, clients: transactions.into_iter().map(Client::new).collect(), in_order: Vec::new() }
+        let clients = transactions.into_iter().map(Client::new).collect();
+        Self { transport, clients, in_order: Vec::new(), reconnector: None }
     }
 }
 
@@ -35,10 +40,15 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
         T::NAME
     }
 
+    fn waits(&self) -> bool {
+        self.clients.iter().any(|client| client.line.is_some())
+    }
+
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let Self { transport, clients, in_order } = self;
+        let Self { transport, clients, in_order, reconnector } = self;
         for (place, client) in clients.iter_mut().enumerate() {
             client.rank = start.rank(place);
+            client.transaction.start(start.origin);
             let scheduled = if client.line.is_none() { u64::MAX } else { 0 };
             client.left = client.transaction.share().unwrap_or(scheduled);
         }
@@ -48,6 +58,8 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             transport,
             clients,
             in_order,
+            reconnector,
+            reconnecting: 0,
             recorder,
             start,
             pace,
@@ -78,6 +90,9 @@ struct Running<'a, 'r, T, X> {
     transport: &'a mut T,
     clients: &'a mut [Client<X>],
     in_order: &'a mut Vec<usize>,
+    reconnector: &'a mut Option<Reconnector>,
+    /// Connections asked for and not yet made.
+    reconnecting: usize,
     recorder: &'a mut Recorder<'r>,
     start: &'a Start<'a>,
     pace: Pace,
@@ -106,7 +121,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.look(now);
         self.release_all(now);
         while self.alive > 0 && now < self.drain_until {
-            if now >= self.rests_at && self.busy == 0 && self.drain_until == NEVER {
+            if now >= self.rests_at && self.busy + self.reconnecting == 0 && self.drain_until == NEVER {
                 now = self.rest();
             }
             self.fire_timers(now);
@@ -126,6 +141,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     self.look_if_due(now);
                 }
                 match arrival {
+                    Arrival::Bytes(client) | Arrival::Lost(client, _) if self.is_reconnecting(client) => {}
                     Arrival::Bytes(client) => {
                         let mailbox = self.transport.mailbox(client);
                         let step = self.clients[client].transaction.reply(mailbox, &mut self.recorder.tally);
@@ -138,6 +154,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     }
                     Arrival::Lost(client, error) => self.lost(client, &error.to_string(), now),
                 }
+            }
+            if self.reconnecting > 0 {
+                self.take_connections();
             }
         }
         self.finish(now)
@@ -196,7 +215,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     self.recorder.late(due, now);
                     self.begin(client, now, now);
                 }
-                State::Idle | State::Busy | State::Waiting | State::Ended => {}
+                State::Idle | State::Busy | State::Waiting | State::Reconnecting | State::Ended => {}
             }
         }
     }
@@ -279,6 +298,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 Step::Receive => return,
                 Step::Ended(ending) => {
                     self.record(client, ending, now);
+                    if self.clients[client].transaction.wants_reconnect() && self.may_reconnect(client, now) {
+                        return self.reconnect(client, now);
+                    }
                     match self.next_transaction(client, now) {
                         Some(begun) => step = begun,
                         None => return,

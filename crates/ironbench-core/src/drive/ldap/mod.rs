@@ -5,8 +5,10 @@
 //! another try. Operations of a pipeline are sent together, and their answers taken in any order.
 
 mod operations;
+mod replay;
 
 pub use operations::Operations;
+pub use replay::{Replay, complaint};
 
 use super::jobs::Next;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
@@ -53,10 +55,21 @@ pub struct LdapScript<'p> {
     entries: u64,
     refused: Option<Refused>,
     timed: bool,
+    /// Requests of a connection, after which a new one is wanted.
+    most: u64,
+    /// Requests of this connection.
+    requests: u64,
 }
 
 impl<'p> LdapScript<'p> {
-    pub fn new(script: ScriptClient<'p>, operations: &'p Operations, random: Random, timed: bool) -> Self {
+    /// `reconnect`: see [`crate::drive::plan::Engine::Ldap`].
+    pub fn new(
+        script: ScriptClient<'p>,
+        operations: &'p Operations,
+        random: Random,
+        timed: bool,
+        reconnect: u64,
+    ) -> Self {
         Self {
             script,
             operations,
@@ -68,6 +81,8 @@ impl<'p> LdapScript<'p> {
             entries: 0,
             refused: None,
             timed,
+            most: if reconnect > 0 { reconnect } else { u64::MAX },
+            requests: 0,
         }
     }
 
@@ -115,6 +130,7 @@ impl<'p> LdapScript<'p> {
         }
         self.gathers = if matches!(sql.gather, Gather::Discard) { None } else { Some(sql) };
         self.entries = 0;
+        self.requests += 1;
         let sent = if self.timed { clock::now() } else { 0 };
         self.awaited.push(Awaited { id, operation, at: self.script.at(), sent });
         Ok(())
@@ -294,20 +310,33 @@ impl Transaction for LdapScript<'_> {
         self.script.claim(now)
     }
 
+    fn wants_reconnect(&self) -> bool {
+        self.requests >= self.most
+    }
+
+    fn reconnected(&mut self) {
+        self.requests = 0;
+    }
+
     fn farewell(&mut self, mailbox: &mut Mailbox) {
         mailbox.outbox.clear();
         message::unbind(&mut mailbox.outbox);
     }
 
     fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
-        let mut input = mailbox.inbox.bytes();
-        while let Ok(Some(message)) = message::next(&mut input) {
-            if message.id == 0 {
-                return message::done(message.body).ok().map(|done| done.to_string());
-            }
-        }
-        None
+        last_words(mailbox)
     }
+}
+
+/// The server's notice that it ends the session.
+fn last_words(mailbox: &Mailbox) -> Option<String> {
+    let mut input = mailbox.inbox.bytes();
+    while let Ok(Some(message)) = message::next(&mut input) {
+        if message.id == 0 {
+            return message::done(message.body).ok().map(|done| done.to_string());
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let operations = Operations::of(&program, "").unwrap();
     let clients = Clients::new(&program, &orders);
     let random = Seeds::new(1, 1, true).client(0);
-    let mut client = LdapScript::new(clients.client(0), &operations, random, false);
+    let mut client = LdapScript::new(clients.client(0), &operations, random, false, 0);
     let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
     let mut steps = vec![client.begin(&mut mailbox, &mut tally)];
     for answer in answers {
@@ -53,7 +53,7 @@ fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     (steps, tally)
 }
 
-fn answer(id: i32, tag: u8, code: i32) -> Vec<u8> {
+pub fn answer(id: i32, tag: u8, code: i32) -> Vec<u8> {
     let mut out = Vec::new();
     ber::nested(&mut out, tag::SEQUENCE, |out| {
         ber::integer(out, tag::INTEGER, id);

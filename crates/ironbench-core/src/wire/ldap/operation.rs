@@ -34,7 +34,8 @@ pub enum Verb {
     Bind,
 }
 
-const VERBS: [(&str, Verb); 7] = [
+/// In the order of `Verb`.
+pub const VERBS: [(&str, Verb); 7] = [
     ("search", Verb::Search),
     ("compare", Verb::Compare),
     ("modify", Verb::Modify),
@@ -215,23 +216,32 @@ impl Operation {
     /// Appends the request; `Err`: the variable of this slot has no value.
     #[inline]
     pub fn request(&self, id: i32, variables: &Variables, random: &mut Random, out: &mut Vec<u8>) -> Result<(), Slot> {
-        let start = ber::open(out, tag::SEQUENCE);
-        ber::integer(out, tag::INTEGER, id);
-        let letters = |of: &[u8], count: usize, out: &mut Vec<u8>| {
-            let highest = of.len() as u64 - 1;
-            out.extend((0..count).map(|_| of[random.up_to(highest) as usize]));
-        };
-        write(&self.pieces, out, |slot, out| variables.write_text(slot, out), letters)?;
-        ber::close(out, start);
-        Ok(())
+        let text = |slot, out: &mut Vec<u8>| variables.write_text(slot, out);
+        self.append(id, out, text, |of, count, out| letters(random, of, count, out))
     }
 
     /// Appends the request of an operation without variables.
+    pub fn drawn(&self, id: i32, random: &mut Random, out: &mut Vec<u8>) -> Result<(), Slot> {
+        self.append(id, out, |_, _| false, |of, count, out| letters(random, of, count, out))
+    }
+
+    /// The same, with one letter for all that are at random.
     pub fn plain(&self, id: i32, out: &mut Vec<u8>) -> Result<(), String> {
+        let one = |of: &[u8], count: usize, out: &mut Vec<u8>| out.extend((0..count).map(|_| of[0]));
+        self.append(id, out, |_, _| false, one).map_err(|_| "it has a variable".to_owned())
+    }
+
+    #[inline]
+    fn append(
+        &self,
+        id: i32,
+        out: &mut Vec<u8>,
+        variable: impl Fn(Slot, &mut Vec<u8>) -> bool,
+        letters: impl FnMut(&[u8], usize, &mut Vec<u8>),
+    ) -> Result<(), Slot> {
         let start = ber::open(out, tag::SEQUENCE);
         ber::integer(out, tag::INTEGER, id);
-        let letters = |of: &[u8], count: usize, out: &mut Vec<u8>| out.extend((0..count).map(|_| of[0]));
-        write(&self.pieces, out, |_, _| false, letters).map_err(|_| "it has a variable".to_owned())?;
+        write(&self.pieces, out, variable, letters)?;
         ber::close(out, start);
         Ok(())
     }
@@ -246,6 +256,12 @@ impl Operation {
                 _ => false,
             }
     }
+}
+
+#[inline]
+fn letters(random: &mut Random, of: &[u8], count: usize, out: &mut Vec<u8>) {
+    let highest = of.len() as u64 - 1;
+    out.extend((0..count).map(|_| of[random.up_to(highest) as usize]));
 }
 
 fn modify(dn: &[Part], changes: &[Vec<Part>], out: &mut Writer) -> Result<(), String> {

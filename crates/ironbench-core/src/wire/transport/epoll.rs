@@ -11,11 +11,24 @@ use rustls::ClientConnection;
 
 use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::measure::clock::SECOND;
+use crate::wire::Stream;
 
-pub enum Socket {
+enum Socket {
     Plain(OwnedFd),
     Tls(OwnedFd, Box<ClientConnection>),
 }
+
+impl From<Stream> for Socket {
+    fn from(stream: Stream) -> Self {
+        match stream {
+            Stream::Plain(fd) => Self::Plain(fd),
+            Stream::Tls { fd, tls } => Self::Tls(fd, tls),
+        }
+    }
+}
+
+/// Of the event that only ends the wait.
+const WAKE: u64 = u64::MAX;
 
 struct Client {
     socket: Socket,
@@ -46,14 +59,11 @@ const ENDED: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFl
 
 impl Epoll {
     /// Takes each client's socket and the bytes that have been read from it already.
-    pub fn new(sockets: Vec<(Socket, Vec<u8>)>) -> io::Result<Self> {
+    pub fn new(streams: Vec<(Stream, Vec<u8>)>) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let mut clients = Vec::with_capacity(sockets.len());
-        for (client, (socket, unread)) in sockets.into_iter().enumerate() {
-            rustix::io::ioctl_fionbio(socket.fd(), true)?;
-            epoll::add(&epoll, socket.fd(), EventData::new_u64(client as u64), READABLE)?;
-            let mailbox = Mailbox { inbox: Inbox::holding(&unread), ..Mailbox::default() };
-            clients.push(Client { socket, mailbox, sent: 0, blocked: false, shipping: false });
+        let mut clients = Vec::with_capacity(streams.len());
+        for (id, (stream, unread)) in streams.into_iter().enumerate() {
+            clients.push(Client::watched(&epoll, id, stream, &unread)?);
         }
         let events = Vec::with_capacity(MOST_EVENTS.min(clients.len()));
         Ok(Self { epoll, clients, events, next: 0, failed: Vec::new(), shipped: Vec::new() })
@@ -123,6 +133,16 @@ impl Transport for Epoll {
         let _ = client.push();
     }
 
+    fn replace(&mut self, client: usize, stream: Stream, unread: &[u8]) -> io::Result<()> {
+        // The old socket leaves the epoll instance when it is closed.
+        self.clients[client] = Client::watched(&self.epoll, client, stream, unread)?;
+        Ok(())
+    }
+
+    fn wake_by(&mut self, event: BorrowedFd) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, event, EventData::new_u64(WAKE), EventFlags::IN | EventFlags::ET)?)
+    }
+
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
         self.events.clear();
         self.next = 0;
@@ -148,6 +168,9 @@ impl Transport for Epoll {
             };
             let (flags, id) = (event.flags, event.data.u64() as usize);
             self.next += 1;
+            if event.data.u64() == WAKE {
+                continue;
+            }
             if flags.contains(EventFlags::OUT) && self.clients[id].blocked {
                 self.push(id);
             }
@@ -166,6 +189,14 @@ impl Transport for Epoll {
 }
 
 impl Client {
+    fn watched(epoll: &OwnedFd, id: usize, stream: Stream, unread: &[u8]) -> io::Result<Self> {
+        let socket = Socket::from(stream);
+        rustix::io::ioctl_fionbio(socket.fd(), true)?;
+        epoll::add(epoll, socket.fd(), EventData::new_u64(id as u64), READABLE)?;
+        let mailbox = Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() };
+        Ok(Self { socket, mailbox, sent: 0, blocked: false, shipping: false })
+    }
+
     /// True when everything has left for the kernel.
     fn push(&mut self) -> io::Result<bool> {
         match &mut self.socket {

@@ -6,6 +6,9 @@ mod pool;
 pub mod uring;
 
 use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::Stream;
 
 /// One client's bytes, in both directions.
 #[derive(Debug, Default)]
@@ -118,6 +121,17 @@ pub trait Transport {
 
     /// Sends the outbox without waiting and without expecting an answer.
     fn farewell(&mut self, _client: usize) {}
+
+    /// Puts a new connection in the place of a client's old one, with the bytes that have been read from it already. No
+    /// message of the client is under way.
+    fn replace(&mut self, _client: usize, _stream: Stream, _unread: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// From now on `wait` also returns when this descriptor, of an eventfd(2), is written to.
+    fn wake_by(&mut self, _event: BorrowedFd) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// What has arrived; `None` when another `wait` is needed.
     fn next(&mut self) -> Option<Arrival>;

@@ -7,15 +7,16 @@
 //! Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fixed, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
 use super::pool::{GROUP, Pool};
 use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::measure::clock::SECOND;
+use crate::wire::Stream;
 
 /// Entries of the submission queue: when more clients send in one round, it is submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
@@ -26,6 +27,8 @@ struct Client {
     mailbox: Mailbox,
     /// The kernel receives for it.
     armed: bool,
+    /// Which of its connections this is: what completes of an earlier one is let go.
+    connection: u16,
 }
 
 pub struct Uring {
@@ -34,6 +37,8 @@ pub struct Uring {
     pool: Option<Pool>,
     clients: Vec<Client>,
     sockets: Vec<OwnedFd>,
+    /// Ends the wait when it is written to.
+    event: RawFd,
     queued: u32,
     /// What completed in the last round.
     completed: Vec<cqueue::Entry>,
@@ -46,15 +51,14 @@ pub struct Prepared {
     pool: Pool,
 }
 
-/// `user_data`: the client, and which of its operations it was.
+/// `user_data`: the client, which of its connections, and which operation it was.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 const SHIP: u64 = 2;
 const OPERATION_BITS: u32 = 2;
-
-fn tag(client: usize, operation: u64) -> u64 {
-    (client as u64) << OPERATION_BITS | operation
-}
+const CONNECTION_BITS: u32 = 16;
+/// `user_data` of what only ends the wait.
+const WAKE: u64 = u64::MAX;
 
 impl Uring {
     /// Makes the ring of the calling thread, which must be the one that drives.
@@ -105,11 +109,31 @@ impl Uring {
         self.queued = self.ring.submission().len() as u32;
     }
 
+    #[inline]
+    fn tag(&self, id: usize, operation: u64) -> u64 {
+        let connection = u64::from(self.clients[id].connection);
+        (id as u64) << (CONNECTION_BITS + OPERATION_BITS) | connection << OPERATION_BITS | operation
+    }
+
     #[cold]
     fn arm(&mut self, id: usize) {
         self.clients[id].armed = true;
         let entry = opcode::RecvMulti::new(Fixed(id as u32), GROUP);
-        self.queue(&entry.build().user_data(tag(id, RECEIVE)));
+        self.queue(&entry.build().user_data(self.tag(id, RECEIVE)));
+    }
+
+    /// Something of a connection that the client has no more.
+    #[cold]
+    fn let_go(&mut self, entry: &cqueue::Entry) {
+        if let Some(buffer) = cqueue::buffer_select(entry.flags()) {
+            self.pool.as_mut().expect("there until the ring is dropped").give(buffer);
+        }
+    }
+
+    #[cold]
+    fn watch(&mut self, event: RawFd) {
+        let entry = opcode::PollAdd::new(Fd(event), libc::POLLIN as u32).multi(true);
+        self.queue(&entry.build().user_data(WAKE));
     }
 
     /// Takes what was received into the client's inbox.
@@ -152,11 +176,13 @@ impl Prepared {
         let client = |unread: &Vec<u8>| Client {
             mailbox: Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() },
             armed: false,
+            connection: 0,
         };
         Ok(Uring {
             enter: Enter::of(&ring),
             clients: sockets.iter().map(|(_, unread)| client(unread)).collect(),
             sockets: sockets.into_iter().map(|(fd, _)| fd).collect(),
+            event: -1,
             queued: 0,
             completed: Vec::with_capacity(2 * fds.len()),
             next: 0,
@@ -177,12 +203,12 @@ impl Transport for Uring {
 
     #[inline]
     fn send(&mut self, id: usize) {
-        let entry = self.sending(id).flags(Flags::SKIP_SUCCESS).user_data(tag(id, SEND));
+        let entry = self.sending(id).flags(Flags::SKIP_SUCCESS).user_data(self.tag(id, SEND));
         self.dispatch(id, &entry);
     }
 
     fn ship(&mut self, id: usize) {
-        let entry = self.sending(id).user_data(tag(id, SHIP));
+        let entry = self.sending(id).user_data(self.tag(id, SHIP));
         self.dispatch(id, &entry);
     }
 
@@ -195,6 +221,27 @@ impl Transport for Uring {
         // Whether it arrives makes no difference to anybody.
         let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
         let _ = rustix::net::send(&self.sockets[client], outbox, flags);
+    }
+
+    fn replace(&mut self, id: usize, stream: Stream, unread: &[u8]) -> io::Result<()> {
+        let Stream::Plain(socket) = stream else {
+            return Err(io::Error::other("the server now wants TLS, and did not before"));
+        };
+        // Ends the receive that is armed: as long as it is, the kernel keeps the old socket open.
+        let _ = rustix::net::shutdown(&self.sockets[id], rustix::net::Shutdown::Both);
+        self.ring.submitter().register_files_update(id as u32, &[socket.as_raw_fd()])?;
+        self.sockets[id] = socket;
+        let client = &mut self.clients[id];
+        client.mailbox.inbox = Inbox::holding(unread);
+        client.armed = false;
+        client.connection = client.connection.wrapping_add(1);
+        Ok(())
+    }
+
+    fn wake_by(&mut self, event: BorrowedFd) -> io::Result<()> {
+        self.event = event.as_raw_fd();
+        self.watch(self.event);
+        Ok(())
     }
 
     #[inline]
@@ -222,8 +269,18 @@ impl Transport for Uring {
     fn next(&mut self) -> Option<Arrival> {
         while let Some(entry) = self.completed.get(self.next).cloned() {
             self.next += 1;
-            let id = (entry.user_data() >> OPERATION_BITS) as usize;
+            if entry.user_data() == WAKE {
+                if !cqueue::more(entry.flags()) {
+                    self.watch(self.event);
+                }
+                continue;
+            }
+            let id = (entry.user_data() >> (CONNECTION_BITS + OPERATION_BITS)) as usize;
             let operation = entry.user_data() & ((1 << OPERATION_BITS) - 1);
+            if entry.user_data() != self.tag(id, operation) {
+                self.let_go(&entry);
+                continue;
+            }
             if operation == RECEIVE {
                 match self.received(id, &entry) {
                     None => continue,

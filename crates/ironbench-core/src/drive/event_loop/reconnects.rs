@@ -1,0 +1,73 @@
+//! Clients that end their connection between two transactions and go on with a new one.
+
+use super::client::State;
+use super::{EventLoop, Running};
+use crate::drive::reconnector::Reconnector;
+use crate::drive::transaction::Transaction;
+use crate::measure::clock::{self, NEVER};
+use crate::measure::tally::Reconnects;
+use crate::wire::transport::Transport;
+use crate::{Error, Result};
+
+impl<T: Transport, X: Transaction> EventLoop<T, X> {
+    /// Clients get their new connections from there.
+    pub fn reconnecting(mut self, reconnector: Option<Reconnector>) -> Result<Self> {
+        if let Some(made) = &reconnector {
+            self.transport.wake_by(made.event()).map_err(|error| Error::failure("eventfd", error.to_string()))?;
+        }
+        self.reconnector = reconnector;
+        Ok(self)
+    }
+}
+
+impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
+    /// Whether the client will begin a transaction that a new connection is for, in this turn.
+    pub(super) fn may_reconnect(&self, id: usize, now: u64) -> bool {
+        let client = &self.clients[id];
+        let goes_on = client.left > 0 || client.line.is_some();
+        goes_on && self.drain_until == NEVER && now < self.rests_at && self.reconnector.is_some()
+    }
+
+    pub(super) fn is_reconnecting(&self, id: usize) -> bool {
+        self.clients[id].state == State::Reconnecting
+    }
+
+    /// The client takes leave and waits for a new connection.
+    #[cold]
+    pub(super) fn reconnect(&mut self, id: usize, now: u64) {
+        let Some(reconnector) = self.reconnector.as_ref() else { return };
+        let client = &mut self.clients[id];
+        client.state = State::Reconnecting;
+        client.begun = now;
+        client.transaction.farewell(self.transport.mailbox(id));
+        self.transport.farewell(id);
+        self.reconnecting += 1;
+        reconnector.ask(id);
+    }
+
+    /// Clients go on whose connections have been made.
+    #[cold]
+    pub(super) fn take_connections(&mut self) {
+        while let Some(made) = self.reconnector.as_ref().and_then(Reconnector::next) {
+            self.reconnecting -= 1;
+            let (id, now) = (made.client, clock::now());
+            if !self.is_reconnecting(id) {
+                continue; // it has ended meanwhile
+            }
+            let replaced = made.connection.map_err(|error| error.cause).and_then(|(stream, unread)| {
+                self.transport.replace(id, stream, &unread).map_err(|error| error.to_string())
+            });
+            if let Err(cause) = replaced {
+                self.lost(id, &format!("a client could not connect again: {cause}"), now);
+                continue;
+            }
+            let client = &mut self.clients[id];
+            client.transaction.reconnected();
+            let took = Reconnects { count: 1, sum_ns: now - client.begun, cpu: made.cpu };
+            self.recorder.tally.reconnects = self.recorder.tally.reconnects.plus(took);
+            if let Some(step) = self.next_transaction(id, now) {
+                self.follow(id, step, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! An access log again: each of its operations at its own time, on as many connections as the log had at once.
+//!
+//! A client does what one connection of the log did after another. It has one operation under way: what became due
+//! meanwhile waits, and its response time holds the wait.
+
+use std::ops::Range;
+
+use pgbench_script::{Piece, Random, Seeds};
+use serde::{Deserialize, Serialize};
+
+use super::{last_words, refused, unasked};
+use crate::drive::engines::{self, Poll};
+use crate::drive::jobs::Next;
+use crate::drive::outcome::Outcome;
+use crate::drive::plan::{Engine, Plan};
+use crate::drive::transaction::{Ending, Step, Transaction};
+use crate::drive::{Control, Kind, work};
+use crate::measure::Tally;
+use crate::measure::clock::NEVER;
+use crate::wire::ldap::ber::Malformed;
+use crate::wire::ldap::message::{self, op};
+use crate::wire::ldap::operation::{Operation, VERBS, Verb};
+use crate::wire::transport::Mailbox;
+use crate::{Error, Result};
+
+/// What `work` of a drive plan holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// Those that differ, as `wire::ldap::operation` reads them.
+    pub operations: Vec<String>,
+    /// What each client does, in order. Clients beyond them do nothing.
+    pub clients: Vec<Vec<Recorded>>,
+}
+
+/// Nanoseconds from the start, which operation, and whether a connection of the log begins with it.
+pub type Recorded = (u64, usize, bool);
+
+impl Replay {
+    /// # Errors
+    /// Input: an operation is none, or the engine is no directory. Failure: the server cannot be reached.
+    pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
+        let Engine::Ldap { connection, io, .. } = &plan.engine else {
+            return Err(Error::input("replay", "operations of a directory go to a directory alone"));
+        };
+        if self.clients.len() > plan.clients {
+            let cause = format!("{} clients for {} connections at once", plan.clients, self.clients.len());
+            return Err(Error::input("replay", cause));
+        }
+        let operations = self.compiled(&connection.base)?;
+        let verbs = verbs(&operations);
+        let kinds: Vec<Kind> = verbs.iter().map(|verb| kind(verb.name())).collect();
+        let seeds = Seeds::new(!plan.seed, plan.clients, true);
+        let reconnects = self.clients.iter().flatten().any(|(_, _, first)| *first);
+        work(plan, control, plan.threads, &kinds, |orders| {
+            let client = |client: usize| {
+                let recorded = self.clients.get(client).map_or(&[][..], Vec::as_slice);
+                Replayer::new(client, recorded, &operations, &verbs, seeds.client(client))
+            };
+            engines::ldap(orders, connection, *io, reconnects, client, poll)
+        })
+    }
+
+    fn compiled(&self, base: &str) -> Result<Vec<Operation>> {
+        let one =
+            |text: &String| compiled(text, base).map_err(|cause| Error::input(format!("operation {text}"), cause));
+        let operations: Vec<Operation> = self.operations.iter().map(one).collect::<Result<_>>()?;
+        match self.clients.iter().flatten().find(|(_, number, _)| *number >= operations.len()) {
+            Some((_, number, _)) => Err(Error::input("replay", format!("there is no operation {number}"))),
+            None => Ok(operations),
+        }
+    }
+}
+
+/// What is wrong with an operation without variables; empty: nothing.
+pub fn complaint(text: &str) -> String {
+    compiled(text, "").err().unwrap_or_default()
+}
+
+fn compiled(text: &str, base: &str) -> std::result::Result<Operation, String> {
+    Operation::compile(&[Piece::Text(text.to_owned())], base)
+}
+
+/// Those that occur: each is a kind of transaction.
+fn verbs(operations: &[Operation]) -> Vec<Verb> {
+    let occurs = |verb: &Verb| operations.iter().any(|operation| operation.verb == *verb);
+    VERBS.iter().map(|(_, verb)| *verb).filter(occurs).collect()
+}
+
+fn kind(name: &str) -> Kind {
+    Kind { name: name.to_owned(), weight: 1, statements: 1, places: Vec::new() }
+}
+
+struct Replayer<'p> {
+    client: usize,
+    recorded: &'p [Recorded],
+    operations: &'p [Operation],
+    /// Of each kind.
+    verbs: &'p [Verb],
+    /// For letters at random in values.
+    random: Random,
+    /// When the log begins, on the clock here.
+    origin: u64,
+    /// Which of `recorded` is next, or under way.
+    at: usize,
+    /// The connection is the one that the next operation wants.
+    connected: bool,
+    id: i32,
+}
+
+impl<'p> Replayer<'p> {
+    fn new(
+        client: usize,
+        recorded: &'p [Recorded],
+        operations: &'p [Operation],
+        verbs: &'p [Verb],
+        random: Random,
+    ) -> Self {
+        Self { client, recorded, operations, verbs, random, origin: 0, at: 0, connected: true, id: super::FIRST_ID }
+    }
+
+    fn kind(&self) -> usize {
+        let verb = self.operation().verb;
+        self.verbs.iter().position(|one| *one == verb).expect("they are those of all operations")
+    }
+
+    fn operation(&self) -> &'p Operation {
+        &self.operations[self.recorded[self.at].1]
+    }
+
+    fn due(&self, at: usize) -> u64 {
+        self.recorded.get(at).map_or(NEVER, |(after, ..)| self.origin.saturating_add(*after))
+    }
+
+    /// Those after the one under way.
+    fn rest(&self) -> Range<usize> {
+        self.at..self.recorded.len()
+    }
+
+    fn ended(&mut self, well: bool, tally: &mut Tally) -> Step {
+        let kind = self.kind();
+        tally.kinds[kind].failed += u64::from(!well);
+        self.at += 1;
+        self.connected = !self.recorded.get(self.at).is_some_and(|(_, _, first)| *first);
+        Step::Ended(Ending { kind, well })
+    }
+
+    /// Takes all messages that are there; `Some`: the operation is over, well or not.
+    fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> std::result::Result<Option<bool>, String> {
+        let received = mailbox.inbox.bytes();
+        let (mut input, mut over) = (received, None);
+        let verb = self.operation().verb;
+        while let Some(message) = message::next(&mut input).map_err(told)? {
+            if message.id != self.id || over.is_some() {
+                return Err(unasked(message));
+            }
+            match message.tag {
+                op::ENTRY | op::INTERMEDIATE | op::REFERENCE => {}
+                tag if tag == verb.answer() => {
+                    let code = message::code_of(message.body).map_err(told)?;
+                    let well = self.operation().succeeded(code);
+                    tally.commits += u64::from(well && verb.writes());
+                    if !well {
+                        self.failed(message.body, tally).map_err(told)?;
+                    }
+                    over = Some(well);
+                }
+                _ => return Err(told(Malformed::Nonsense)),
+            }
+        }
+        let read = received.len() - input.len();
+        mailbox.inbox.consume(read);
+        Ok(over)
+    }
+
+    #[cold]
+    fn failed(&self, body: &[u8], tally: &mut Tally) -> std::result::Result<(), Malformed> {
+        let refused = refused(self.at, body)?;
+        let verb = self.operation().verb;
+        let words =
+            || format!("operation {} of client {}, a {}: {}", self.at + 1, self.client + 1, verb.name(), refused.cause);
+        tally.failure(self.kind(), &refused.class, refused.retryable, words);
+        Ok(())
+    }
+}
+
+fn told(malformed: Malformed) -> String {
+    malformed.to_string()
+}
+
+impl Transaction for Replayer<'_> {
+    fn start(&mut self, origin: u64) {
+        self.origin = origin;
+    }
+
+    fn begin(&mut self, mailbox: &mut Mailbox, _: &mut Tally) -> Step {
+        mailbox.outbox.clear();
+        self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
+        let operation = self.operation();
+        match operation.drawn(self.id, &mut self.random, &mut mailbox.outbox) {
+            Ok(()) => Step::Send,
+            Err(_) => Step::Broken("an operation of a log has a variable".to_owned()),
+        }
+    }
+
+    fn resume(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+        Step::Receive
+    }
+
+    fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match self.read(mailbox, tally) {
+            Ok(None) => Step::Receive,
+            Ok(Some(well)) => self.ended(well, tally),
+            Err(cause) => Step::Broken(cause),
+        }
+    }
+
+    /// Of its own: nobody else does what its connections did.
+    fn line(&self) -> Option<usize> {
+        Some(self.client)
+    }
+
+    fn claim(&mut self, now: u64) -> Next {
+        match self.due(self.at) {
+            due if due <= now => Next::Job { script: self.kind(), due },
+            due => Next::NotBefore(due),
+        }
+    }
+
+    fn due_until(&self, instant: u64) -> u64 {
+        self.rest().take_while(|at| self.due(*at) < instant).count() as u64
+    }
+
+    fn wants_reconnect(&self) -> bool {
+        !self.connected
+    }
+
+    fn reconnected(&mut self) {
+        self.connected = true;
+    }
+
+    fn farewell(&mut self, mailbox: &mut Mailbox) {
+        mailbox.outbox.clear();
+        message::unbind(&mut mailbox.outbox);
+    }
+
+    fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
+        last_words(mailbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEARCH: &str = "search dc=x";
+
+    fn replay() -> Replay {
+        Replay {
+            operations: vec![SEARCH.to_owned(), "delete cn=a,dc=x".to_owned()],
+            clients: vec![vec![(10, 0, false), (20, 1, false), (30, 0, true)]],
+        }
+    }
+
+    #[test]
+    fn an_operation_is_due_at_its_time_and_the_next_connection_begins_between_two() {
+        let (replay, mut mailbox, mut tally) = (replay(), Mailbox::default(), Tally::new(VERBS.len()));
+        let operations = replay.compiled("").unwrap();
+        let verbs = verbs(&operations);
+        let mut client = Replayer::new(0, &replay.clients[0], &operations, &verbs, Seeds::new(1, 1, true).client(0));
+        client.start(1000);
+        assert_eq!(client.claim(1009), Next::NotBefore(1010));
+        assert_eq!(client.claim(1015), Next::Job { script: 0, due: 1010 });
+        assert_eq!(client.due_until(1021), 2);
+        assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
+        mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, op::SEARCHED, 0));
+        assert_eq!(client.reply(&mut mailbox, &mut tally), Step::Ended(Ending { kind: 0, well: true }));
+        assert!(!client.wants_reconnect());
+        assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
+        mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, 0x6b, 32));
+        let ended = client.reply(&mut mailbox, &mut tally);
+        assert_eq!(ended, Step::Ended(Ending { kind: 1, well: false }));
+        assert_eq!((tally.errors["noSuchObject"], tally.kinds[1].failed), (1, 1));
+        assert!(client.wants_reconnect());
+        client.reconnected();
+        assert!(!client.wants_reconnect());
+    }
+
+    #[test]
+    fn what_is_no_operation_is_complained_of() {
+        assert_eq!(complaint(SEARCH), "");
+        assert!(complaint("search dc=x??sub?(a=").contains("is not closed"));
+        let mut wrong = replay();
+        wrong.clients[0].push((40, 2, false));
+        assert_eq!(wrong.compiled("").unwrap_err().cause, "there is no operation 2");
+    }
+}

@@ -1,0 +1,99 @@
+//! New connections for the clients of a driving thread, made by helpers: connecting waits for the server several times, and
+//! the other clients must not wait with it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::measure::cpu::{Cpu, bind_thread};
+use crate::wire::Stream;
+use crate::{Error, Result};
+
+/// Opens a connection, with the bytes that have been read from it already. Ends in a failure soon after the flag is set.
+pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<(Stream, Vec<u8>)> + Send + Sync>;
+
+/// At the same time, for one driving thread.
+const AT_ONCE: usize = 8;
+
+/// A connection that was asked for.
+pub struct Made {
+    pub client: usize,
+    pub connection: Result<(Stream, Vec<u8>)>,
+    /// That making it took.
+    pub cpu: Cpu,
+}
+
+pub struct Reconnector {
+    /// None: nothing more is asked for.
+    asked: Option<Sender<usize>>,
+    made: Receiver<Made>,
+    /// Written to whenever one was made.
+    event: Arc<OwnedFd>,
+    stop: Arc<AtomicBool>,
+    helpers: Vec<JoinHandle<()>>,
+}
+
+impl Reconnector {
+    /// `cpus`: where helpers may run; empty: anywhere.
+    pub fn new(connect: Connect, clients: usize, cpus: &[usize]) -> Result<Self> {
+        let failed = |error: rustix::io::Errno| Error::failure("eventfd", error.to_string());
+        let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?);
+        let stop = Arc::<AtomicBool>::default();
+        let (asked, wishes) = channel();
+        let (made, taken) = channel();
+        let wishes = Arc::new(Mutex::new(wishes));
+        let mut reconnector = Self { asked: Some(asked), made: taken, event, stop, helpers: Vec::new() };
+        for number in 0..clients.min(AT_ONCE) {
+            let (connect, wishes, made, cpus) = (connect.clone(), wishes.clone(), made.clone(), cpus.to_vec());
+            let (event, stop) = (reconnector.event.clone(), reconnector.stop.clone());
+            let help = move || {
+                bind_thread(&cpus);
+                loop {
+                    // The lock is given up before connecting: another helper then waits for the next wish.
+                    let wish = wishes.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(client) = wish else { return };
+                    let before = Cpu::of_thread();
+                    let connection = connect(stop.clone());
+                    let cpu = Cpu::of_thread().since(before);
+                    if made.send(Made { client, connection, cpu }).is_err() {
+                        return;
+                    }
+                    // It cannot be full: that takes 2^64 connections.
+                    let _ = rustix::io::write(&*event, &1u64.to_ne_bytes());
+                }
+            };
+            let helper = std::thread::Builder::new().name(format!("connect-{number}")).spawn(help);
+            reconnector.helpers.push(helper.map_err(|error| Error::failure("thread", error.to_string()))?);
+        }
+        Ok(reconnector)
+    }
+
+    /// Becomes readable when a connection was made.
+    pub fn event(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    pub fn ask(&self, client: usize) {
+        // Helpers take wishes until this is dropped.
+        let _ = self.asked.as_ref().map(|asked| asked.send(client));
+    }
+
+    /// A connection that has been made since; None: there is none.
+    pub fn next(&self) -> Option<Made> {
+        self.made.try_recv().ok()
+    }
+}
+
+impl Drop for Reconnector {
+    fn drop(&mut self) {
+        self.asked = None;
+        self.stop.store(true, Relaxed);
+        for helper in self.helpers.drain(..) {
+            let _ = helper.join();
+        }
+    }
+}
