@@ -32,6 +32,7 @@ __all__ = [
     "load_rows",
     "mandelbrot_png",
     "normal_device",
+    "operation_complaints",
     "probe_device",
     "read_hlog",
     "rehearse_script",
@@ -39,6 +40,7 @@ __all__ = [
     "script_cautions",
     "split_weight",
     "storage_pass",
+    "template_entries",
     "wide_sums",
     "write_hlog",
     "write_rows",
@@ -199,6 +201,15 @@ class DriveResult:
 
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
     """Runs one trial by its plan (JSON, see `drive/plan.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""
+
+def template_entries(template: str, subject: str, parent: str, first: int, count: int) -> bytes:
+    """The LDIF of `count` entries of a directory, whose RDN is their `uid`, from number `first` on.
+
+    InputError with `subject` and the line of the template that cannot be used; with `count` 0, that alone.
+    """
+
+def operation_complaints(operations: list[str]) -> list[str]:
+    """Of each operation of a directory, written as in scripts, what is wrong with it; empty: nothing."""
 
 def job_variables(kind: str) -> list[str]:
     """Variables that scripts of a source of jobs may use without defining them; `kind` as in the plan's `jobs`."""

@@ -2,11 +2,12 @@
 //!
 //! A row is a pure function of its table, its number and a seed, so that the same plan gives the same rows however
 //! many threads make them. `row` says how values become bytes; `brokerage`, `igen`, `pgbench`, `tpch` and `wide` know the
-//! tables; `load` shares the work among connections, `populate` does so under the stopwatch.
+//! tables, `entries` those of a directory; `load` shares the work among connections, `populate` does so under the stopwatch.
 
 pub mod batch;
 pub mod brokerage;
 pub mod dice;
+pub mod entries;
 pub mod igen;
 pub mod load;
 pub mod pgbench;

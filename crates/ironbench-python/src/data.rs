@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ironbench_core::Error;
+use ironbench_data::entries::Template;
 use ironbench_data::tpch::arrow::{self, FFI_ArrowArrayStream};
 use ironbench_data::wide::Wide;
 use ironbench_data::{Generator, LoadPlan, Progress, Units};
@@ -62,6 +63,26 @@ pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(
     let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
     let done: Vec<Units> = serde_json::from_slice(done).map_err(unreadable("pieces done"))?;
     Ok(ironbench_data::cut_pieces(&generator, workers, &done))
+}
+
+/// The LDIF of `count` entries from number `first` on; of a template only read, where `count` is 0.
+#[pyfunction]
+pub fn template_entries<'py>(
+    py: Python<'py>,
+    template: &str,
+    subject: &str,
+    parent: &str,
+    first: u64,
+    count: u64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let template = Template::read(template).map_err(|(line, cause)| {
+        let subject = if line > 0 { format!("{subject}:{line}") } else { subject.to_owned() };
+        let hint = if line > 0 { "see docs/guide/directory.md" } else { "write uid: user.<number>" };
+        raise(Error::input(subject, cause).hint(hint))
+    })?;
+    let mut entries = Vec::new();
+    py.detach(|| template.write(first..first.saturating_add(count), parent, &mut entries));
+    Ok(PyBytes::new(py, &entries))
 }
 
 /// One piece for engines that read Arrow; every reading makes the rows anew.

@@ -30,11 +30,11 @@ mod _core {
     #[pymodule_export]
     use crate::connection::Connection;
     #[pymodule_export]
-    use crate::data::{ArrowRows, LoadProgress, cut_rows, load_rows, wide_sums, write_rows};
+    use crate::data::{ArrowRows, LoadProgress, cut_rows, load_rows, template_entries, wide_sums, write_rows};
     #[pymodule_export]
     use crate::device::{ask_device, device_capacity, normal_device, probe_device, replay_trace};
     #[pymodule_export]
-    use crate::drive::{DriveResult, Progress, drive, job_variables};
+    use crate::drive::{DriveResult, Progress, drive, job_variables, operation_complaints};
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]

@@ -13,11 +13,9 @@ from ironbench.model.session import Directory as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
-from ironbench.workloads.directory import entries, jobs
+from ironbench.workloads.directory import counts, entries, jobs
 from ironbench.workloads.directory.template import PASSWORD
 
-WRITES = ("add", "delete", "modify", "modrdn")
-"""Operations that change something, as servers count them."""
 READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
 
@@ -49,6 +47,9 @@ class Directory(Workload):
         Option("values", "1", "of it", lowest=1, highest=1000),
         Option("length", "80", "letters of each value, at random", lowest=1, highest=1_000_000),
         Option("weights", jobs.WEIGHTS, "of the operations of job mixed"),
+        Option(
+            "reconnect", "0", "requests after which a client opens a new connection; 0: never", lowest=0, highest=10**9
+        ),
         Option("template", "", "a file that says what entries look like; empty: people"),
         Option("ldif", "", "a file with entries of your own below the base DN, in place of people"),
     )
@@ -66,6 +67,9 @@ class Directory(Workload):
         password = os.environ.get("LDAP_ENTRY_PASSWORD", "") or PASSWORD
         return {"turn": "0", "added": "0", "deleted": "0", "password": password}
 
+    def reconnect(self, options: Mapping[str, str]) -> int:
+        return int(options["reconnect"])
+
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["job"] not in READING
 
@@ -81,21 +85,21 @@ class Directory(Workload):
     def before(self, session: Session, options: Mapping[str, str]) -> State:
         assert isinstance(session, DirectorySession)
         _clear(session)
-        return State(_count(session), _writes(session))
+        return State(counts.entries(session, entries.TOP), counts.writes(session))
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
         """No entry is lost, what was written is what the server counts, and what jobs have added is taken away."""
         assert isinstance(session, DirectorySession)
-        writes = _writes(session)
+        writes = counts.writes(session)
         added = _added(session, options, summary)
         _clear(session)
         if options["job"] == "modify-dn":
             _rename_back(session)
-        now = _count(session)
+        now = counts.entries(session, entries.TOP)
         kept = () if now is None else (checked("entries", before.entries, now),)
-        return (*kept, *added, *self._written(session, options), *_counted(before.writes, writes, summary))
+        return (*kept, *added, *self._written(session, options), *counts.changes(before.writes, writes, summary))
 
     def _written(self, session: DirectorySession, options: Mapping[str, str]) -> tuple[Check, ...]:
         """Every person still has the attribute that job modify replaces, where a template gives it to all."""
@@ -109,20 +113,6 @@ class Directory(Workload):
         return (checked(f"people with {name}", int(options["entries"]), having),)
 
 
-def _writes(session: Session) -> int | None:
-    counted = session.counters()
-    return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
-
-
-def _counted(before: int | None, now: int | None, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """The server may count what was under way at the end, too. After a power cut it begins at zero."""
-    if before is None or now is None or summary.get("power_cut"):
-        return ()
-    ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
-    grown = now - before
-    return (checked("our changes = the server's", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),)
-
-
 def _added(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Where a mix changes nothing but by adding: every entry that was confirmed is there, after a power cut, too."""
     mixed = jobs.weights(options) if options["job"] == "mixed" else {}
@@ -131,13 +121,6 @@ def _added(session: DirectorySession, options: Mapping[str, str], summary: Mappi
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     there = session.count(f"search {entries.WORK}?1.1?one")
     return (checked("entries added", f"{ours} to {ours + unsure}", there, ours <= there <= ours + unsure),)
-
-
-def _count(session: DirectorySession) -> int | None:
-    try:
-        return session.count(f"search {entries.TOP}?1.1?sub")
-    except FailureError:
-        return None  # a server of others may limit what it shows
 
 
 def _clear(session: Any) -> None:

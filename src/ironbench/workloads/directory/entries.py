@@ -21,12 +21,15 @@ WORK = f"ou=work,{TOP}"
 """Holds what jobs add, and take away again."""
 ENTRY_BYTES = 2_000
 """With its indexes, in back-mdb."""
-_PIECE = 200
+_PIECE = 1000
 _LARGEST = 1 << 20
 _LARGEST_LDIF = 1 << 32
 
 
 def dataset(options: Mapping[str, str]) -> Dataset:
+    """InputError: the template or the user's entries cannot be read."""
+    from ironbench import _core
+
     count = int(options["entries"])
     own, ldif = options["template"], options["ldif"]
     text = _text(own) if own else template.DEFAULT
@@ -36,7 +39,7 @@ def dataset(options: Mapping[str, str]) -> Dataset:
     else:
         shape = "" if not own else f" template={hashlib.sha256(text.encode()).hexdigest()[:16]}"
         key, rows = f"directory version={VERSION} entries={count}{shape}", count
-    made = template.read(text, own or "template")
+    _core.template_entries(text, own or "template", "", 1, 0)
     return Dataset(
         name=NAME,
         key=key,
@@ -48,7 +51,7 @@ def dataset(options: Mapping[str, str]) -> Dataset:
         rows=rows,
         bytes=rows * ENTRY_BYTES,
         facts={"entries": str(rows)},
-        entries=partial(_own, ldif) if ldif else partial(_made, made, count),
+        entries=partial(_own, ldif) if ldif else partial(_made, text, count),
     )
 
 
@@ -57,11 +60,13 @@ def _head(base: str) -> str:
     return f"dn: {TOP}{base}\n{unit}\nou: directory\n\ndn: {WORK}{base}\n{unit}\nou: work\n\n"
 
 
-def _made(made: template.Template, count: int, base: str) -> Iterator[bytes]:
+def _made(text: str, count: int, base: str) -> Iterator[bytes]:
+    from ironbench import _core
+
     yield _head(base).encode()
     parent = f"{TOP}{base}"
     for first in range(1, count + 1, _PIECE):
-        yield "".join([made.entry(n, parent) for n in range(first, min(first + _PIECE, count + 1))]).encode()
+        yield _core.template_entries(text, "template", parent, first, min(_PIECE, count + 1 - first))
 
 
 def _own(ldif: str, base: str) -> Iterator[bytes]:
@@ -71,7 +76,7 @@ def _own(ldif: str, base: str) -> Iterator[bytes]:
     with Path(ldif).open("rb") as file:
         for line in file:
             entries.append(line)
-            if not line.strip() and len(entries) >= 20 * _PIECE:
+            if not line.strip() and len(entries) >= 4 * _PIECE:
                 yield b"".join(entries)
                 entries = []
     yield b"".join(entries) + b"\n"

@@ -1,0 +1,360 @@
+//! Entries of a directory from a template: a line for each attribute, with tags in angle brackets for what differs from
+//! entry to entry. `docs/guide/directory.md` lists the tags.
+//!
+//! Every value is a function of the entry's number alone, so that any piece can be made anywhere.
+
+use std::io::Write as _;
+use std::ops::Range;
+
+/// Of every entry that ironbench makes: nobody's.
+const PASSWORD: &str = "password";
+const FIRST: [&str; 26] = [
+    "Ada", "Bela", "Carla", "Dora", "Edda", "Fred", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Lars", "Mona", "Nils",
+    "Olga", "Pavel", "Quentin", "Rosa", "Sven", "Thea", "Ulla", "Viktor", "Wanda", "Xenia", "Yves", "Zora",
+];
+const LAST: [&str; 26] = [
+    "Amsel", "Birke", "Conrad", "Dorn", "Eiche", "Falke", "Ginster", "Hasel", "Iltis", "Jaspis", "Kranich", "Linde",
+    "Marder", "Nelke", "Otter", "Pirol", "Quitte", "Reiher", "Specht", "Tanne", "Ulme", "Veilchen", "Weide", "Xander",
+    "Ysop", "Zeisig",
+];
+/// Names an entry.
+const RDN: &str = "uid";
+/// 26^12 is below 2^57: so many letters come of one number.
+const LETTERS_AT_ONCE: usize = 12;
+
+/// Random numbers of one entry (SplitMix64, Steele and others 2014).
+struct Draw(u64);
+
+impl Draw {
+    fn new(number: u64) -> Self {
+        Self(number.wrapping_mul(0xbf58_476d_1ce4_e5b9))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let state = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        state ^ state >> 31
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn one_of<'w, W: AsRef<str>>(&mut self, words: &'w [W]) -> &'w [u8] {
+        words[self.below(words.len() as u64) as usize].as_ref().as_bytes()
+    }
+
+    fn letters(&mut self, count: usize, out: &mut Vec<u8>) {
+        let end = out.len() + count;
+        while out.len() < end {
+            let mut drawn = self.below(26u64.pow(LETTERS_AT_ONCE as u32));
+            for _ in 0..LETTERS_AT_ONCE.min(end - out.len()) {
+                out.push(b'a' + (drawn % 26) as u8);
+                drawn /= 26;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Number,
+    First,
+    Last,
+    Password,
+    Guid,
+    List(Vec<String>),
+    Telephone,
+    Letters(usize),
+    /// So many digits.
+    Digits(usize),
+    /// From the first number on, so many.
+    Numeric(u64, u64),
+    /// The value above of this slot, and at most so many of its characters.
+    Value(usize, Option<usize>),
+}
+
+#[derive(Debug)]
+struct Line {
+    name: String,
+    /// Lines of one name share it.
+    slot: usize,
+    parts: Vec<Part>,
+    percent: u64,
+}
+
+#[derive(Debug)]
+pub struct Template {
+    lines: Vec<Line>,
+    /// Names of attributes.
+    slots: Vec<String>,
+}
+
+impl Template {
+    /// The error: the number of the line, 0 for the whole, and what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, (usize, String)> {
+        let mut template = Self { lines: Vec::new(), slots: Vec::new() };
+        for (number, row) in text.lines().enumerate() {
+            if !row.trim().is_empty() && !row.starts_with('#') {
+                template.add(row).map_err(|cause| (number + 1, cause))?;
+            }
+        }
+        match template.lines.iter().find(|line| line.name == RDN) {
+            Some(line) if line.percent == 100 => Ok(template),
+            Some(_) => Err((0, "gives not every entry a uid, by which entries are named".to_owned())),
+            None => Err((0, "gives no uid, by which entries are named".to_owned())),
+        }
+    }
+
+    /// Appends the LDIF of these entries, whose RDN is their `uid`, below `parent`.
+    pub fn write(&self, numbers: Range<u64>, parent: &str, out: &mut Vec<u8>) {
+        let (mut entry, mut values) = (Vec::new(), vec![0..0; self.slots.len()]);
+        let rdn = self.slots.iter().position(|name| name == RDN).expect("`read` has seen to it");
+        for number in numbers {
+            entry.clear();
+            values.fill(0..0);
+            self.fill(number, &mut entry, &mut values);
+            out.extend_from_slice(b"dn: uid=");
+            out.extend_from_slice(&entry[values[rdn].clone()]);
+            out.push(b',');
+            out.extend_from_slice(parent.as_bytes());
+            out.push(b'\n');
+            out.extend_from_slice(&entry);
+            out.push(b'\n');
+        }
+    }
+
+    /// `values`: where in `entry` the last value of each slot is.
+    fn fill(&self, number: u64, entry: &mut Vec<u8>, values: &mut [Range<usize>]) {
+        let mut draw = Draw::new(number);
+        for line in &self.lines {
+            if line.percent < 100 && draw.below(100) >= line.percent {
+                continue;
+            }
+            entry.extend_from_slice(line.name.as_bytes());
+            entry.extend_from_slice(b": ");
+            let start = entry.len();
+            for part in &line.parts {
+                part.write(number, &mut draw, values, entry);
+            }
+            values[line.slot] = start..entry.len();
+            entry.push(b'\n');
+        }
+    }
+
+    fn add(&mut self, row: &str) -> Result<(), String> {
+        let (percent, rest) = presence(row);
+        let (name, value) = rest.split_once(':').ok_or_else(|| format!("{rest:?} is no `attribute: value`"))?;
+        let name = name.trim();
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ';' | '-'));
+        if !is_name {
+            return Err(format!("{rest:?} is no `attribute: value`"));
+        }
+        let parts = self.parts(value.trim())?;
+        let slot = self.slots.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.slots.push(name.to_owned());
+            self.slots.len() - 1
+        });
+        self.lines.push(Line { name: name.to_owned(), slot, parts, percent });
+        Ok(())
+    }
+
+    fn parts(&self, value: &str) -> Result<Vec<Part>, String> {
+        let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), value);
+        while let Some(first) = rest.chars().next() {
+            let token = match first {
+                '<' => tag_of(rest).map(|(inner, length)| (tag(inner), length)),
+                '{' => reference_of(rest).map(|(name, most, length)| (self.reference(name, most), length)),
+                _ => None,
+            };
+            let Some((part, length)) = token else {
+                text.push(first);
+                rest = &rest[first.len_utf8()..];
+                continue;
+            };
+            if !text.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut text)));
+            }
+            parts.push(part?);
+            rest = &rest[length..];
+        }
+        if !text.is_empty() {
+            parts.push(Part::Text(text));
+        }
+        Ok(parts)
+    }
+
+    fn reference(&self, name: &str, most: Option<usize>) -> Result<Part, String> {
+        let slot = self.slots.iter().position(|known| known == name);
+        slot.map(|slot| Part::Value(slot, most)).ok_or_else(|| format!("{{{name}}} names no attribute above"))
+    }
+}
+
+impl Part {
+    fn write(&self, number: u64, draw: &mut Draw, values: &[Range<usize>], out: &mut Vec<u8>) {
+        // A vector takes whatever is written to it.
+        let _ = match self {
+            Self::Text(text) => out.write_all(text.as_bytes()),
+            Self::Number => write!(out, "{number}"),
+            Self::First => out.write_all(draw.one_of(&FIRST)),
+            Self::Last => out.write_all(draw.one_of(&LAST)),
+            Self::Password => out.write_all(PASSWORD.as_bytes()),
+            Self::Guid => write!(out, "{:016x}{:016x}", draw.below(1 << 63), draw.below(1 << 63)),
+            Self::List(words) => out.write_all(draw.one_of(words)),
+            Self::Telephone => write!(out, "+49 {} {}", draw.below(900) + 100, draw.below(9_000_000) + 1_000_000),
+            Self::Digits(width) => {
+                let limit = u32::try_from(*width).ok().and_then(|width| 10u64.checked_pow(width));
+                let drawn = draw.next();
+                write!(out, "{:0width$}", limit.map_or(drawn, |limit| drawn % limit), width = *width)
+            }
+            Self::Numeric(least, count) => write!(out, "{}", least + draw.below(*count)),
+            Self::Letters(count) => {
+                draw.letters(*count, out);
+                Ok(())
+            }
+            Self::Value(slot, most) => {
+                let range = values[*slot].clone();
+                let text = String::from_utf8_lossy(&out[range.clone()]);
+                let end = most.and_then(|most| text.char_indices().nth(most)).map_or(range.len(), |(end, _)| end);
+                out.extend_from_within(range.start..range.start + end);
+                Ok(())
+            }
+        };
+    }
+}
+
+/// `<presence:30>` at the start: how many of a hundred entries have the line, and what follows.
+fn presence(row: &str) -> (u64, &str) {
+    let given = row.strip_prefix("<presence:").and_then(|rest| rest.split_once('>'));
+    match given.map(|(percent, rest)| (number(percent), rest)) {
+        Some((Some(percent), rest)) if percent <= 100 => (percent, rest),
+        _ => (100, row),
+    }
+}
+
+/// What stands between the brackets of a tag, and the length of all.
+fn tag_of(text: &str) -> Option<(&str, usize)> {
+    let end = text.find('>')?;
+    let inner = &text[1..end];
+    let name = inner.split(':').next().unwrap_or_default();
+    let is_tag = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase()) && !inner.contains('<');
+    is_tag.then_some((inner, end + 1))
+}
+
+/// `{name}` or `{name:3}`: name, most letters, and the length of all.
+fn reference_of(text: &str) -> Option<(&str, Option<usize>, usize)> {
+    let end = text.find('}')?;
+    let (name, most) = match text[1..end].split_once(':') {
+        Some((name, most)) => (name, Some(usize::try_from(number(most)?).ok()?)),
+        None => (&text[1..end], None),
+    };
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_name.then_some((name, most, end + 1))
+}
+
+fn tag(text: &str) -> Result<Part, String> {
+    let (name, given) = text.split_once(':').map_or((text, None), |(name, given)| (name, Some(given)));
+    let part = match (name, given) {
+        ("number", None) => Some(Part::Number),
+        ("first", None) => Some(Part::First),
+        ("last", None) => Some(Part::Last),
+        ("password", None) => Some(Part::Password),
+        ("guid", None) => Some(Part::Guid),
+        ("list", Some(words)) => Some(Part::List(words.split(',').map(str::to_owned).collect())),
+        ("random", Some(given)) => random(given),
+        _ => None,
+    };
+    part.ok_or_else(|| format!("<{text}> is no tag"))
+}
+
+/// Most letters or digits of one value.
+const MOST: u64 = 1 << 20;
+
+fn random(given: &str) -> Option<Part> {
+    let count = |text: &str| number(text).filter(|count| *count <= MOST).map(|count| count as usize);
+    match *given.split(':').collect::<Vec<_>>() {
+        ["telephone"] => Some(Part::Telephone),
+        ["alpha", letters] => count(letters).map(Part::Letters),
+        ["digits", width] => count(width).map(Part::Digits),
+        ["numeric", least, most] => {
+            let (least, most) = (number(least)?, number(most)?);
+            let span = most.checked_sub(least)?.checked_add(1)?;
+            Some(Part::Numeric(least, span))
+        }
+        _ => None,
+    }
+}
+
+/// Digits alone, without a sign.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(text: &str, numbers: Range<u64>) -> String {
+        let mut out = Vec::new();
+        Template::read(text).unwrap().write(numbers, "ou=x", &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn tags_references_and_lists_become_values() {
+        let text = "uid: u.<number>\nl: <list:a:b>\ncn: {l:1}-{uid}\nsn: {cn:99} <open {x y}\n";
+        assert_eq!(written(text, 7..8), "dn: uid=u.7,ou=x\nuid: u.7\nl: a:b\ncn: a-u.7\nsn: a-u.7 <open {x y}\n\n");
+    }
+
+    #[test]
+    fn letters_and_digits_have_their_counts() {
+        let text = "uid: <number>\na: <random:alpha:30>\nb: <random:digits:25>\nc: <random:numeric:3:3>\nd: <guid>";
+        let entry = written(text, 1..2);
+        let value = |name: &str| entry.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+        assert!(value("a: ").len() == 30 && value("a: ").bytes().all(|byte| byte.is_ascii_lowercase()));
+        assert!(value("b: ").len() == 25 && value("b: ").bytes().all(|byte| byte.is_ascii_digit()));
+        assert_eq!((value("c: ").as_str(), value("d: ").len()), ("3", 32));
+    }
+
+    #[test]
+    fn as_many_entries_have_a_line_as_it_says() {
+        let entries = written("uid: <number>\n<presence:30>title: x", 0..10_000);
+        let having = entries.matches("title: x").count();
+        assert!((2_800..3_200).contains(&having), "{having}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line, words) in [
+            ("uid: <nothing>", 1, "<nothing> is no tag"),
+            ("uid: <number>\n\ncn: {sn}", 3, "{sn} names no attribute above"),
+            ("uid: <number>\ncn", 2, "is no `attribute: value`"),
+            ("cn: x", 0, "gives no uid"),
+            ("<presence:50>uid: x", 0, "gives not every entry a uid"),
+            ("uid: <random:numeric:5:4>", 1, "is no tag"),
+        ] {
+            let (at, cause) = Template::read(text).unwrap_err();
+            assert!(at == line && cause.contains(words), "{text}: {at} {cause}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_is_the_same_in_whatever_piece_it_is_made(first in 0u64..1_000_000, count in 1u64..40) {
+            let text = "uid: <number>\na: <first> <last> <random:alpha:40> <random:telephone>";
+            let apart: String = (first..first + count).map(|number| written(text, number..number + 1)).collect();
+            prop_assert_eq!(written(text, first..first + count), apart);
+        }
+
+        #[test]
+        fn whatever_is_written_is_read_or_refused(text in "[a-z<>{}: 0-9,\n]{0,80}") {
+            if let Ok(template) = Template::read(&text) {
+                template.write(1..3, "ou=x", &mut Vec::new());
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+"""`access-log`: operations that a directory has logged, once more. Its guide: docs/guide/directory.md."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from ironbench.errors import InputError, written
+from ironbench.model.record import Check
+from ironbench.model.session import Directory as DirectorySession
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, System
+from ironbench.words import counted, listed
+from ironbench.workloads.access_log import reading
+from ironbench.workloads.access_log.reading import Logged
+from ironbench.workloads.base import Dataset, Option, Workload, checked
+from ironbench.workloads.directory import counts, entries
+from ironbench.workloads.directory.template import PASSWORD
+
+_SAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]")
+_LETTERS = "[a-z]{20}"
+"""In place of values, which no log holds."""
+CHANGES = ("add", "delete", "modify", "rename")
+
+
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """What is driven of a log."""
+
+    operations: tuple[str, ...]
+    clients: tuple[tuple[tuple[int, int, bool], ...], ...]
+    """As crates/ironbench-core/src/drive/ldap/replay.rs wants them."""
+    left_out: Mapping[str, int]
+    length_s: float
+
+    @property
+    def driven(self) -> int:
+        return sum(map(len, self.clients))
+
+
+class AccessLog(Workload):
+    name = "access-log"
+    doc = "An access log of a directory, replayed: its operations at their times, on as many connections."
+    needs = ("directory",)
+    caution = "log-left-out"
+    usual_warmup_s = 0.0
+    options = (
+        Option("log", "", "the file: of OpenLDAP at log level stats, or of 389 Directory Server"),
+        Option("digest", "", "of what the log holds: ironbench fills it in"),
+        Option("speed", "1", "how many times as fast as the log", lowest=0.001, highest=1000, whole=False),
+        Option(
+            "suffix", "", "of the directory that wrote the log; the base DN here takes its place; empty: it is the same"
+        ),
+        Option("binds", "skip", "skip, or with the password of LDAP_ENTRY_PASSWORD", choices=("skip", "password")),
+        Option("changes", "skip", "skip, or made up: a log has no values", choices=("skip", "made-up")),
+        Option("entries", "100000", "people in a directory that ironbench fills", lowest=1, highest=100_000_000),
+        Option("template", "", "a file that says what they look like; empty: people"),
+        Option("ldif", "", "a file with entries of your own below the base DN, in place of people"),
+        Option("loaded", "yes", "no: use the directory of --dsn as it is", choices=("yes", "no")),
+    )
+
+    def validated(self, options: Mapping[str, str]) -> dict[str, str]:
+        valid = super().validated(options)
+        if valid["log"]:
+            _replay(valid)
+        return valid
+
+    def identified(self, choice: Choice) -> Choice:
+        if not choice.options["log"]:
+            return choice
+        return replace(choice, options={**choice.options, "digest": reading.digest(choice.options["log"])})
+
+    def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any]:
+        if not options["log"]:
+            return {"kind": "replay", "operations": (), "clients": ()}
+        if options["digest"] and reading.digest(options["log"]) != options["digest"]:
+            raise InputError(
+                options["log"], "was changed since these trials were planned", "set it back, or begin anew"
+            )
+        made = _replay(options)
+        password = _escaped(os.environ.get("LDAP_ENTRY_PASSWORD", "") or PASSWORD)
+        operations = [text.replace("\n", password) for text in made.operations]
+        return {"kind": "replay", "operations": operations, "clients": made.clients}
+
+    def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
+        """All of the log, and a little more for the last operation."""
+        if not options["log"]:
+            return super().usual_duration_s(options)
+        return math.ceil(_replay(options).length_s * 10 + 1) / 10
+
+    def accepts(self, system: System, load: Load, choice: Choice) -> None:
+        if not choice.options["log"]:
+            raise InputError("access-log", "no log is named", f"name one by {written('workload.with', 'log=FILE')}")
+        refused = {
+            written("load.rate"): load.rate is not None or load.rate_share is not None,
+            written("load.transactions"): load.transactions is not None,
+            written("load.think_time"): load.think_time_s > 0,
+        }
+        for option, given in refused.items():
+            if given:
+                cause = "means nothing where a log says when each operation begins"
+                raise InputError(option, cause, f"leave it out; {written('workload.with', 'speed=2')} is twice as fast")
+        need = len(_replay(choice.options).clients)
+        if load.clients < need:
+            cause = f"the log had {counted(need, 'connection')} at once"
+            raise InputError(written("load.clients", load.clients), cause, f"give {written('load.clients', need)}")
+        if system.dsn is not None and choice.options["changes"] != "skip":
+            cause = "values that are made up would take the place of those in a directory that is not ironbench's"
+            raise InputError(written("workload.with", "changes=made-up"), cause, f"leave {written('system.dsn')} out")
+        if system.dsn is None and choice.options["loaded"] == "no":
+            cause = "a directory that ironbench starts is empty"
+            raise InputError(written("workload.with", "loaded=no"), cause, f"name one by {written('system.dsn')}")
+
+    def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
+        made = _replay(choice.options) if choice.options["log"] else None
+        if made is None or not made.left_out:
+            return []
+        why = listed([f"{count} {name}" for name, count in sorted(made.left_out.items())])
+        whole = made.driven + sum(made.left_out.values())
+        return [f"{made.driven} of {counted(whole, 'operation')} of the log are replayed, without {why}"]
+
+    def writes(self, options: Mapping[str, str]) -> bool:
+        return options["changes"] != "skip"
+
+    def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
+        return entries.dataset(options) if options["loaded"] == "yes" else None
+
+    def before(self, session: Session, options: Mapping[str, str]) -> Any:
+        assert isinstance(session, DirectorySession)
+        return counts.entries(session, ","), counts.writes(session)
+
+    def check(
+        self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
+    ) -> tuple[Check, ...]:
+        """Nothing changed but what clients changed."""
+        assert isinstance(session, DirectorySession)
+        there, changed = before
+        own = counts.changes(changed, counts.writes(session), summary) if self.writes(options) else ()
+        now = counts.entries(session, ",")
+        return own if self.writes(options) or now is None else (checked("entries", there, now),)
+
+
+def _replay(options: Mapping[str, str]) -> _Replay:
+    names = ("log", "speed", "suffix", "binds", "changes")
+    log = reading.read(options["log"])
+    return _made(log.stamp, *(options[name] for name in names))
+
+
+@lru_cache(maxsize=2)
+def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str, changes: str) -> _Replay:
+    """`stamp` tells contents of a file apart. InputError: nothing is left of the log."""
+    from ironbench import _core
+
+    log = reading.read(path)
+    left_out: Counter[str] = Counter(log.others)
+    texts: dict[str, int] = {}
+    new: set[int] = set()
+    lasting: list[tuple[int, float, int, bool]] = []
+    for client, one, first in reading.by_client(log):
+        new |= {client} if first else set()
+        text, why = _text(one, suffix, binds, changes)
+        if why:
+            left_out[why] += 1
+            continue
+        number = texts.setdefault(text, len(texts))
+        lasting.append((client, one.at_s, number, client in new))
+        new.discard(client)
+    wrong = {number for number, cause in enumerate(_core.operation_complaints(list(texts))) if cause}
+    kept = [one for one in lasting if one[2] not in wrong]
+    if wrong:
+        left_out["with a filter or DN that cannot be read"] += len(lasting) - len(kept)
+    if not kept:
+        why = listed([f"{count} {name}" for name, count in sorted(left_out.items())])
+        raise InputError(path, f"nothing of it would be replayed: {why}", "see `ironbench show access-log`")
+    began_s, factor = log.operations[0].at_s, float(speed)
+    clients: list[list[tuple[int, int, bool]]] = [[] for _ in range(1 + max(one[0] for one in kept))]
+    for client, at_s, number, first in kept:
+        clients[client].append((round((at_s - began_s) / factor * 1e9), number, first and bool(clients[client])))
+    return _Replay(tuple(texts), tuple(map(tuple, clients)), dict(left_out), log.length_s / factor)
+
+
+def _text(one: Logged, suffix: str, binds: str, changes: str) -> tuple[str, str]:
+    """The operation as in scripts, a line's end for a password; and why it is left out, or empty."""
+    if not one.succeeded:
+        return "", "without a result in the log" if one.code is None else "that failed then"
+    dn = _name(one.dn, suffix)
+    if one.verb == "search":
+        attributes = ",".join(map(_escaped, one.attributes))
+        return f"search {dn}?{attributes}?{one.scope}?{_escaped(one.filter)}", ""
+    if one.verb == "compare":
+        return f"compare {dn}?{_escaped(one.attributes[0])}=ironbench", ""
+    if one.verb == "bind":
+        if binds == "skip" or not one.simple:
+            return "", "binds"
+        return (f"bind {dn}?\n" if dn else "bind ?"), ""
+    if changes == "skip":
+        return "", "changes"
+    return _change(one, dn, suffix)
+
+
+def _change(one: Logged, dn: str, suffix: str) -> tuple[str, str]:
+    if one.verb == "delete":
+        return f"delete {dn}", ""
+    if one.verb == "rename":
+        parent = f"?{_name(one.parent, suffix)}" if one.parent else ""
+        return (f"rename {dn}?{_escaped(one.new_rdn)}{parent}", "") if one.new_rdn else ("", "renames to names unknown")
+    if one.verb == "modify":
+        values = "?".join(f"replace {_escaped(name)}={_LETTERS}" for name in dict.fromkeys(one.attributes))
+        return (f"modify {dn}?{values}", "") if values else ("", "changes of attributes unknown")
+    name, _, value = one.dn.partition(",")[0].partition("=")
+    own = f"{_escaped(name)}={_escaped(value)}"
+    common = "" if name.lower() == "cn" else f"?cn={_LETTERS}"
+    return f"add {dn}?objectClass=device?objectClass=extensibleObject?{own}{common}", ""
+
+
+def _name(dn: str, suffix: str) -> str:
+    """With the base DN here in place of the suffix: what ends with a comma is completed by it."""
+    if suffix and dn.lower() == suffix.lower():
+        return ","
+    if suffix and dn.lower().endswith(f",{suffix.lower()}"):
+        return _escaped(dn[: -len(suffix)])
+    return _escaped(dn)
+
+
+def _escaped(text: str) -> str:
+    """As a part of an operation."""
+    return _SAFE.sub(lambda found: "".join(f"%{b:02X}" for b in found[0].encode("utf-8", "surrogateescape")), text)
+
+
+WORKLOAD = AccessLog()

@@ -1,0 +1,124 @@
+"""An access log that a directory wrote under load, replayed on it: what it logs then is what it logged at first."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from directory_server import BASE, load
+from factories import require_installed
+from raw_server import free_port
+from user import User, eventually
+
+from ironbench.engines.slapd import dsn, installation, settings
+from ironbench.engines.slapd.session import SlapdSession
+from ironbench.workloads.access_log import reading
+from ironbench.workloads.access_log.reading import Log
+
+pytestmark = pytest.mark.live
+ROOT = f"cn=ironbench,{BASE}"
+WORDS = ("--duration", "2s", "--warmup", "0s", "--think-time", "20ms")
+
+
+@contextmanager
+def logging_server(place: Path, log: Path) -> Iterator[str]:
+    """Somebody's own directory, which logs at level stats; its DSN."""
+    require_installed("slapd")
+    programs, port = installation.find(), free_port()
+    files, options = place / "files", place / "own.conf"
+    files.mkdir()
+    options.write_text(settings.as_file(dict(settings.DEFAULTS), programs, files, "secret"))
+    subprocess.run(
+        [str(programs.loader), "-q", "-f", str(options), "-b", BASE],
+        input=f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: e\n",
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    words = [str(programs.server), "-d", "stats", "-f", str(options), "-h", f"ldap://127.0.0.1:{port}"]
+    with log.open("w") as file:
+        server = subprocess.Popen(words, stderr=file, stdout=file)
+    try:
+        assert eventually(lambda: "slapd starting" in log.read_text())
+        yield f"ldap://{ROOT}:secret@127.0.0.1:{port}/{BASE}"
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+
+
+def work(log: Log) -> Counter[str]:
+    """Its searches and compares, by what they ask for."""
+    kept = [one for one in log.operations if one.verb in ("search", "compare") and one.succeeded]
+    return Counter(f"{one.verb} {one.dn} {one.scope} {one.filter} {sorted(one.attributes)}" for one in kept)
+
+
+def since(log: Path, before: int, to: Path) -> Log:
+    """What was logged after so many bytes, as a log of its own."""
+    to.write_bytes(log.read_bytes()[before:])
+    return reading.read(str(to))
+
+
+def test_a_log_that_is_replayed_is_written_once_more(place: Path) -> None:
+    user, log = User(place / "user"), place / "server.log"
+    with logging_server(place, log) as address:
+        session = SlapdSession(*dsn.parse(address, {}))
+        load(session, 200, own_server=False)
+        session.stop()
+        before = log.stat().st_size
+        mix = "weights=search=60,compare=20,modify=20,bind=0,add=0,delete=0,modify-dn=0"
+        words = ("--with", "entries=200", "--with", "job=mixed", "--with", mix, "--with", "reconnect=40")
+        told = user("run", "directory", "--dsn", address, "--clients", "3", *words, *WORDS)
+        assert told.code in (0, 3), told.stderr
+        first = since(log, before, place / "first.log")
+        own = place / "recorded.log"
+        shutil.copy(place / "first.log", own)
+        before = log.stat().st_size
+        need = 1 + max(reading.at_once(first))
+        again = ("--with", f"log={own}", "--with", "loaded=no", "--with", "speed=2", "--clients", str(need))
+        told = user("run", "access-log", "--dsn", address, *again)
+        assert told.code in (0, 3), told.stderr
+        second = since(log, before, place / "second.log")
+    record = user.records()[-1]
+    (told_of,) = [one["text"] for one in record["warnings"] if one["code"] == "log-left-out"]
+    assert "of the log are replayed, without" in told_of and "changes" in told_of
+    driven = sum(work(first).values())
+    assert record["metrics"]["transactions"] == driven and record["metrics"]["failed"] == 0
+    assert not work(first) - work(second), "every operation of the first is in the second"
+    assert record["checks"] == [], "the directory is somebody's: others may change it meanwhile"
+    # At twice the pace; observers and checks ask, too, but not for people.
+    people = [[one.at_s for one in found.operations if "user." in one.filter] for found in (first, second)]
+    lengths = [times[-1] - times[0] for times in people]
+    assert lengths[1] == pytest.approx(lengths[0] / 2, rel=0.1)
+    assert record["metrics"]["reconnects"] > 0
+    assert "secret" not in str(record)
+
+
+def test_changes_are_made_up_on_a_directory_that_ironbench_fills(place: Path) -> None:
+    user = User(place / "user")
+    require_installed("slapd")
+    log = place / "changes.log"
+    lines = []
+    for number, text in enumerate(
+        (
+            'MOD dn="uid=user.1,ou=directory,dc=corp,dc=net"\n5fbea132 conn=1 op=0 MOD attr=description',
+            'ADD dn="uid=new,ou=directory,dc=corp,dc=net"',
+            'SRCH base="uid=new,ou=directory,dc=corp,dc=net" scope=0 deref=0 filter="(objectClass=*)"',
+            'DEL dn="uid=new,ou=directory,dc=corp,dc=net"',
+            'BIND dn="uid=user.2,ou=directory,dc=corp,dc=net" method=128',
+        )
+    ):
+        text = text.replace("op=0 MOD attr", f"op={number} MOD attr")
+        lines += [f"5fbea13{number} conn=1 op={number} {text}\n", f"5fbea13{number} conn=1 op={number} RESULT err=0\n"]
+    log.write_text("".join(lines))
+    words = ("--with", f"log={log}", "--with", "suffix=dc=corp,dc=net", "--with", "entries=20", "--with", "speed=10")
+    told = user("run", "access-log", *words, "--with", "changes=made-up", "--with", "binds=password")
+    assert told.code in (0, 3), told.stderr
+    record = user.records()[-1]
+    assert record["metrics"]["transactions"] == 5 and record["metrics"]["failed"] == 0, record
+    assert {check["name"]: check["passed"] for check in record["checks"]} == {"our changes = the server's": True}

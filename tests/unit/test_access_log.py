@@ -1,0 +1,181 @@
+"""Access logs of directories: what is read of their lines, what is replayed, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from ironbench import workloads
+from ironbench.errors import InputError
+from ironbench.model.system import Choice, Load, System
+from ironbench.workloads.access_log import reading
+from ironbench.workloads.access_log.reading import Log, Logged
+
+WORKLOAD = workloads.get("access-log")
+LOGS = Path(__file__).parents[1] / "data" / "access_logs"
+OPENLDAP, OF_389 = ((LOGS / name).read_text() for name in ("openldap.log", "389.log"))
+
+
+def log(folder: Path, text: str, name: str = "log") -> str:
+    file = folder / name
+    file.write_text(text)
+    return str(file)
+
+
+def work(path: str, **options: str) -> dict[str, Any]:
+    return dict(WORKLOAD.core_work("", WORKLOAD.validated({"log": path, **options})))
+
+
+def test_a_log_of_openldap_gives_operations_times_and_connections(tmp_path: Path) -> None:
+    found = reading.read(log(tmp_path, OPENLDAP))
+    assert [one.verb for one in found.operations] == ["bind", "compare", "search", "modify", "delete", "search"]
+    bind, compare, search, modify, delete, root = found.operations
+    assert bind.simple and bind.dn == "cn=admin,dc=example,dc=com" and bind.code == 0
+    assert (search.scope, search.filter, search.attributes) == ("sub", "(&(cn=a*)(sn=b\\28))", ("cn", "sn"))
+    assert search.at_s - bind.at_s == pytest.approx(0.050043489, abs=1e-6)
+    assert compare.attributes == ("sn",) and compare.succeeded and compare.connection == 1001
+    assert modify.attributes == ("description", "sn") and not delete.succeeded and root.dn == ""
+    assert found.others == {"EXT": 1} and found.numbers == (1000, 1001, 1002)
+
+
+def test_a_log_of_389_gives_the_same_and_leaves_out_the_servers_own_operations(tmp_path: Path) -> None:
+    found = reading.read(log(tmp_path, OF_389))
+    assert [one.verb for one in found.operations] == ["bind", "search", "search", "rename", "add"]
+    assert found.operations[1].attributes == ("cn", "mail") and found.operations[2].attributes == ()
+    assert (found.operations[3].new_rdn, found.operations[3].parent) == ("cn=b", "")
+    assert found.length_s == pytest.approx(1.8)
+
+
+def test_a_log_that_389_wrote_is_read_though_its_lines_are_out_of_order() -> None:
+    found = reading.read(str(LOGS / "389-2.3.1.log"))
+    verbs = [one.verb for one in found.operations if one.verb != "bind"]
+    assert verbs == ["modify", "add", "add", "add", "add", "search", "search", "compare", "rename", "modify", "delete"]
+    assert [one.code for one in found.operations if one.verb == "compare"] == [5]
+    assert all(one.succeeded for one in found.operations)
+    assert len(found.numbers) == 7 and max(reading.at_once(found)) == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart_s"),
+    [
+        ("2026-11-25T18:44:02.250000+00:00 h slapd[1]: ", "2026-11-25T19:44:02.500000+01:00 h slapd[1]: ", 0.25),
+        ("2026-11-25T18:44:02Z h slapd[1]: ", "2026-11-25T18:44:04Z h slapd[1]: ", 2.0),
+        ("Nov 25 18:44:02 h slapd[1]: ", "Nov 25 18:44:07 h slapd[1]: ", 5.0),
+        ("Dec 31 23:59:59 h slapd[1]: ", "Jan  1 00:00:01 h slapd[1]: ", 2.0),
+        ("5fbea132 ", "5fbea135 ", 3.0),
+    ],
+)
+def test_times_of_every_form_are_read(tmp_path: Path, first: str, second: str, apart_s: float) -> None:
+    lines = [
+        f"{time}conn=1 op={number} {text}\n"
+        for number, time in enumerate((first, second))
+        for text in ('SRCH base="" scope=0 deref=0 filter="(a=b)"', "SEARCH RESULT tag=101 err=0 nentries=0 text=")
+    ]
+    assert reading.read(log(tmp_path, "".join(lines))).length_s == pytest.approx(apart_s, abs=1e-6)
+
+
+def test_operations_of_one_second_are_spread_over_it_where_times_are_whole_seconds(tmp_path: Path) -> None:
+    lines = [f'5fbea132 conn=1 op={number} SRCH base="" scope=0 deref=0 filter="(a=b)"\n' for number in range(4)]
+    found = reading.read(log(tmp_path, "".join(lines)))
+    assert [one.at_s % 1 for one in found.operations] == [0.125, 0.375, 0.625, 0.875]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "holds no operation"),
+        ('127.0.0.1 - - [25/Nov/2026:18:44:02 +0000] "GET / HTTP/1.1" 200\n', "holds no operation"),
+        ("yesterday conn=1 op=0 UNBIND\n", "line 1: has no time"),
+        ("[25/Foo/2026:18:44:02 +0100] conn=1 op=1 UNBIND\n", "line 1: has no time"),
+        (
+            OF_389 + "[25/Nov/2026:18:44:05 +0100] conn=2 op=1 RESULT err=0\nnoon conn=2 op=2 UNBIND\n",
+            "line 19: has no",
+        ),
+    ],
+)
+def test_what_is_no_access_log_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        reading.read(log(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        WORKLOAD.validated({"log": str(tmp_path / "none")})
+
+
+def test_searches_and_compares_are_replayed_at_their_times_and_the_rest_is_told(tmp_path: Path) -> None:
+    path = log(tmp_path, OPENLDAP)
+    made = work(path)
+    assert made["operations"] == [
+        "compare cn=A B,dc=example,dc=com?sn=ironbench",
+        "search ou=a b,dc=example,dc=com?cn,sn?sub?(&(cn=a*)(sn=b\\28))",
+        "search ??base?(objectClass=*)",
+    ]
+    times = [[at_ns / 1e9 for at_ns, *_ in client] for client in made["clients"]]
+    assert [len(one) for one in times] == [2, 1] and times[0][0] == pytest.approx(0.05005, abs=1e-4)
+    choice = Choice("access-log", WORKLOAD.validated({"log": path}))
+    (told,) = WORKLOAD.cautions("", choice, "")
+    assert told == "3 of 7 operations of the log are replayed, without 1 EXT, 1 binds, 1 changes and 1 that failed then"
+
+
+def test_a_log_twice_as_fast_has_its_operations_at_half_the_time(tmp_path: Path) -> None:
+    path = log(tmp_path, OPENLDAP)
+    once, twice = ([at for client in work(path, speed=speed)["clients"] for at, *_ in client] for speed in ("1", "2"))
+    assert twice == [pytest.approx(at / 2, abs=1) for at in once]
+    options = [WORKLOAD.validated({"log": path, "speed": speed}) for speed in ("1", "2")]
+    assert [WORKLOAD.usual_duration_s(one) for one in options] == [2.7, 1.4]
+
+
+def test_another_base_takes_the_place_of_the_logs_suffix(tmp_path: Path) -> None:
+    made = work(log(tmp_path, OF_389), suffix="DC=corp,dc=net", changes="made-up", binds="password")
+    assert made["operations"] == [
+        "bind uid=user.1,ou=people,?password",
+        "search ,?cn,mail?sub?(uid=user.7)",
+        "search ,??one?(objectClass=*)",
+        "rename cn=a,?cn=b",
+        "add uid=new,ou=people,?objectClass=device?objectClass=extensibleObject?uid=new?cn=[a-z]{20}",
+    ]
+    assert [first for _, _, first in made["clients"][0]] == [False, False, False, False, True]
+
+
+def test_a_changed_log_is_refused_when_its_trials_are_resumed(tmp_path: Path) -> None:
+    path = log(tmp_path, OPENLDAP)
+    choice = WORKLOAD.identified(Choice("access-log", WORKLOAD.validated({"log": path})))
+    WORKLOAD.core_work("", choice.options)
+    log(tmp_path, OF_389)
+    with pytest.raises(InputError, match="was changed since"):
+        WORKLOAD.core_work("", choice.options)
+
+
+def test_what_a_log_cannot_be_driven_with_is_refused(tmp_path: Path) -> None:
+    path = log(tmp_path, OPENLDAP)
+    mine, theirs = System("x", "x"), System("x", "x", dsn="ldap://h/dc=x")
+    for system, load, options, words in (
+        (mine, Load(clients=1), {}, "2 connections at once"),
+        (mine, Load(clients=2, rate=5.0), {}, "means nothing where a log says"),
+        (theirs, Load(clients=2), {"changes": "made-up"}, "not ironbench's"),
+        (mine, Load(clients=2), {"loaded": "no"}, "is empty"),
+        (mine, Load(clients=2), {"log": ""}, "no log is named"),
+    ):
+        with pytest.raises(InputError, match=words):
+            WORKLOAD.accepts(system, load, Choice("access-log", WORKLOAD.validated({"log": path, **options})))
+
+
+@given(some.lists(some.tuples(some.integers(0, 50), some.floats(0, 100), some.floats(0, 10)), min_size=1, max_size=60))
+def test_no_client_has_two_connections_at_once_and_there_is_no_client_too_many(
+    spans: list[tuple[int, float, float]],
+) -> None:
+    numbers = tuple(range(len(spans)))
+    times = tuple((began, began + long) for _, began, long in spans)
+    operations = tuple(Logged(began, number, "search", "") for number, (began, _) in zip(numbers, times, strict=True))
+    chosen = reading.at_once(Log(operations, times, numbers))
+    for one in numbers:
+        for other in numbers[:one]:
+            apart = times[one][1] < times[other][0] or times[other][1] < times[one][0]
+            assert apart or chosen[one] != chosen[other]
+    most = max(sum(began <= at <= ended for began, ended in times) for at, _ in times)
+    assert len(set(chosen)) == most
