@@ -37,9 +37,19 @@ def short(lab: str, study: Study) -> str:
     found = judged(study)
     if found is None:
         return ""
-    state = f'<span class="state {"failed" if found.closed else "ok"}">{"closed" if found.closed else "open"}</span>'
+    state = f'<span class="state {"failed" if found.closed else "ok"}">{_word(found)}</span>'
     more = link(f"/lab/{lab}/gate", "Every comparison, other margins, documents for a pipeline")
     return f"<section><h2>Gate</h2><p>{state} {escape(sentence(found))}</p><p>{more}</p></section>"
+
+
+def door(lab: str, study: Study) -> list[str]:
+    """A link to the page, which says how it stands; none where there is no gate."""
+    found = judged(study)
+    return [link(f"/lab/{lab}/gate", f"gate: {_word(found)}")] if found else []
+
+
+def _word(gate: Gate) -> str:
+    return "closed" if gate.closed else "open"
 
 
 def shown(shelf: Shelf, lab: str, margin: str, undecided: str) -> HTMLResponse:

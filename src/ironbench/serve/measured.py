@@ -59,7 +59,7 @@ def lab(shelf: Shelf, name: str, so_far: SoFar) -> HTMLResponse:
     study = study_of(directory)
     one = report(study)
     links = [link("/archive", "archive", view="labs"), link("/export", "export", pick=f"{name}/")]
-    links.append(link("/history", "history", of=name))
+    links += [link("/history", "history", of=name), *gate.door(name, study)]
     bar = f'<p class="lead">{" · ".join(links)}</p>'
     trials = rows_table([(name, row) for row in sorted(shelf.rows(name).values(), key=_when)], pick=True)
     table = (

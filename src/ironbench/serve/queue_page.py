@@ -150,7 +150,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
         'maxlength="80"></label>'
         f'<label>not before<input type="datetime-local" name="at" value="{escape(fields.get("at", ""))}"></label>'
         f'<label>every night at<input type="time" name="nightly" value="{escape(fields.get("nightly", ""))}"></label>'
-        f"<label>after<select name=after><option value=''>any</option>{choices}</select></label></div>"
+        f"<label>after<select name=after><option value=''>no other</option>{choices}</select></label></div>"
         f'<div class="grid"><section><h2>Lab file</h2><textarea name="text" aria-label="Lab file" spellcheck="false" '
         f'data-plan="/queue/plan">{escape(text)}</textarea></section><section><h2>Plan</h2><div id="plan" '
         'aria-live="polite"><p class="lead">The plan is being made …</p></div></section></div>'

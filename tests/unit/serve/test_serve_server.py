@@ -98,8 +98,7 @@ def test_readers_that_never_read_keep_nobody_waiting(server: Server) -> None:
 _WORDS = r"""
 .. ../.. %2e%2e ..%2f..%2foutside.json ....// \..\ %00 <script> '" %ff%fe /etc/passwd outside.json lab record queue
 compare note static events archive label series export cost earlier resume plan import stop 2026-11-21 -1 1e9 ＆ a=b
-commit
-tag:x throughput 0.05 nan xml svg
+commit tag:x throughput 0.05 nan xml svg
 """
 _PLACES = """
 / /archive?{q} /record/{a} /series/{a} /label?name={a} /lab/{a} /lab/{a}/record/{b} /compare?{q} /queue /queue/{a}

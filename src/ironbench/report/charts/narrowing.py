@@ -12,6 +12,8 @@ from ironbench.report.findings import has_interval, interval, metric_words
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
 
+_MOST_TICKS = 12
+
 
 def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
     """`steps`: name of a comparison → its finding after each block; `looks`: blocks after which the lab looks. None
@@ -42,7 +44,7 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
             f"{name}: {ratio_words(row['ratio'])}, {row['interval']} after {row['blocks']} blocks"
             for name, row in last.items()
         ),
-        base.specification(_layers(names, first.margin), {"steps": rows}, 220),
+        base.specification(_layers(names, first.margin, _ticks(rows)), {"steps": rows}, 220),
         Table(
             ("comparison", "blocks", "ratio", "interval"),
             tuple((row["comparison"], str(row["blocks"]), ratio_words(row["ratio"]), row["interval"]) for row in rows),
@@ -54,12 +56,18 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
     )
 
 
-def _layers(names: list[str], margin: float) -> list[dict[str, Any]]:
+def _ticks(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Whole blocks, of many every other one."""
+    blocks = sorted({row["blocks"] for row in rows})
+    return blocks[:: -(-len(blocks) // _MOST_TICKS)]
+
+
+def _layers(names: list[str], margin: float, ticks: list[int]) -> list[dict[str, Any]]:
     colour = {"field": "comparison", "type": "nominal", "scale": base.colour(names)["scale"], "legend": None}
     x = {
         "field": "blocks",
         "type": "quantitative",
-        "axis": {"title": "blocks", "tickMinStep": 1, "format": "d"},
+        "axis": {"title": "blocks", "values": ticks, "format": "d"},
         "scale": {"zero": False, "nice": False},
     }
     y = {"field": "ratio", "type": "quantitative", "scale": {"type": "log", "nice": False}, "axis": {"title": None}}
