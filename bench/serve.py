@@ -39,6 +39,7 @@ FIRST_S, AGAIN_S, MOST_MB = 1.0, 0.3, 300
 REPEATS = 5
 PAINT_S, DELAY_S = 1.0, 1.5
 WATCHED_S = 20
+LIVE = "/lab/watched"
 PAGES = {
     "overview": "/",
     "archive": "/archive",
@@ -67,6 +68,7 @@ engine = "null"
 [load]
 duration = "30s"
 warmup = "0s"
+think_time = "1ms"
 [vary]
 clients = [1, 2]
 [measure]
@@ -163,8 +165,9 @@ def _live(made: Path) -> None:
             chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
             page = chromium.new_page()
             page.goto(f"http://127.0.0.1:{server.port}/?token={TOKEN}")
-            paints = [_paint(page, f"http://127.0.0.1:{server.port}/lab/watched") for _ in range(REPEATS)]
+            paints = [_paint(page, f"http://127.0.0.1:{server.port}{LIVE}") for _ in range(REPEATS)]
             said("first paint of a live lab, the slowest of 5, s", max(paints), at_most(PAINT_S))
+            said("  of this the server's page, median, s", statistics.median(server.get(LIVE) for _ in range(REPEATS)))
             delays = _delays(page, directory)
             said(f"delay of {len(delays)} updates, median, s", statistics.median(delays))
             said("delay of an update, the longest, s", max(delays), at_most(DELAY_S))
