@@ -111,11 +111,11 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
 
 
 @pytest.mark.long
-def test_rated_cells_are_measured_by_trials_after_the_slices_of_their_block_whose_length_a_pilot_chose(
+def test_rated_cells_are_measured_by_trials_beside_slices_of_a_length_that_a_pilot_chose(
     user: User,
 ) -> None:
     file = written(user, "select-only", 2)
-    changed = {'rates = "none"': 'rates = ["50%"]', '"3ms"': '"1ms"\ncache = "hot"', 'slice = "250ms"': ""}
+    changed = {'rates = "none"': 'rates = ["50%"]', 'think_time = "3ms"': 'cache = "hot"', 'slice = "250ms"': ""}
     for old, new in changed.items():
         file.write_text(file.read_text().replace(old, new))
     told = user("lab", "run", str(file))
@@ -186,7 +186,7 @@ again = { layout.data = "flash", layout.log = "flash", set = { work_mem = "8MB" 
 def test_whatever_ends_a_lab_while_systems_are_frozen_leaves_none_and_resume_repeats_the_block(
     user: User, number: int
 ) -> None:
-    file = written(user, "select-only", 2, "8s")
+    file = written(user, "select-only", 2, "4s")
     with user.begun("lab", "run", str(file)) as run:
         run.wait_for("block 1, 2 systems in turn")
         assert eventually(lambda: len(servers(user)) == 2)

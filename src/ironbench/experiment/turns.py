@@ -36,7 +36,7 @@ from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
-from ironbench.record import make
+from ironbench.record import make, progress
 from ironbench.record.labs import LabDirectory
 from ironbench.words import counted, in_percent
 
@@ -67,13 +67,10 @@ class Turns:
 
     def _block(self, due: Due) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
+        trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
         # Whole, whatever is left of an earlier attempt. Trials of the baseline's peak count from block 0, too.
-        tries = [one.attempt for one in self.directory.records() if one.purpose == "lab" and one.block == block]
-        trials = [
-            replace(one, attempt=1 + max(tries, default=0))
-            for one in lab.trials
-            if one.block == block and not lab.setup(one.cell.name).of
-        ]
+        before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
+        trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[Side] = []
         with ExitStack() as stack:
             try:

@@ -42,6 +42,12 @@ def over(attempts: Sequence[Record]) -> bool:
     return any(record.status.comparable for record in attempts) or len(_failed(attempts)) >= TRIES
 
 
+def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
+    """How often these cells were tried in a block, at most."""
+    of_block = (one for one in records if one.purpose == "lab" and one.block == block and one.cell.name in cells)
+    return max((one.attempt for one in of_block), default=0)
+
+
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
     """The failed records of every trial that will not be tried again."""
     return tuple(record for tries in by_place(records).values() if _lost(tries) for record in _failed(tries))

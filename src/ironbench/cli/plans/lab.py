@@ -259,7 +259,7 @@ def _method(lab: Lab) -> Iterator[str]:
             f"{still}"
         )
         if lab.rated:
-            yield "cells at a rate are measured by trials, after the slices of their block"
+            yield "cells at a rate are measured by trials, in their blocks"
 
 
 def _look(lab: Lab, block: int) -> str:
