@@ -87,9 +87,9 @@ class _Control:
                 self._drive(_split(data, asked["bytes"]))
 
     def _begin(self, asked: dict[str, Any]) -> None:
-        import ray
-
         self._hired.begin(asked)
+        import ray  # reads its settings when it is imported: `begin` has made them
+
         answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._hired.machines()})
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
