@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import IronbenchError
+from ironbench.process.processes import ProcessId
 from ironbench.serve import measured, notes, running
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import button, head, link, page
@@ -25,6 +26,8 @@ from ironbench.serve.so_far import Known, SoFar
 _PERIOD_S = 1.0
 _GLANCE_S = 0.2
 """How often the file of a trial's state is asked whether it has changed; it is written about once a second."""
+_ASKED_S = 10.0
+"""How long who measures a lab counts as known while its process lives: to ask takes the kernel milliseconds."""
 _HEARTBEAT_S = 15
 """An answer that says nothing for longer may be ended by what lies between."""
 
@@ -99,7 +102,7 @@ class Events:
                 return
             directory = self._shelf.lab(name)
             try:
-                changed, so_far = await run_in_threadpool(self._known.of, directory)
+                changed, so_far = await run_in_threadpool(self._known.of, directory, False)
             except IronbenchError as error:
                 changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(said(error, self._shelf.results))}</p>"})
             if changed != seen:
@@ -124,10 +127,15 @@ class Events:
         seen = self._states.get(name)
         written_ns = running.written(seen.file) if seen else 0  # before it is read: what is written meanwhile is news
         if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
-            one = running.experiment(self._shelf, name)
+            known = None if seen is None or now_s > seen.asked_s + _ASKED_S else seen.process
+            if known is not None and not known.alive():
+                known = None
+            one = running.experiment(self._shelf, name, process=known)
             state = None if one is None else {"trial": shown(one), "machine": self._gauge.now()}
-            file = one.file if one else None
-            seen = self._states[name] = _Seen(now_s, file, written_ns if seen and file == seen.file else 0, state)
+            file, process = (one.file, one.process) if one else (None, None)
+            same = seen is not None and file == seen.file
+            asked_s = seen.asked_s if seen is not None and known is not None else now_s
+            seen = self._states[name] = _Seen(now_s, file, written_ns if same else 0, state, process, asked_s)
         return seen.state
 
 
@@ -140,6 +148,9 @@ class _Seen:
     """Of its trial's state; None: there is none yet."""
     written_ns: int
     state: dict[str, Any] | None
+    process: ProcessId | None
+    asked_s: float
+    """When the kernel was asked whether it holds the lab."""
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:

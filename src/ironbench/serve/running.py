@@ -15,6 +15,7 @@ from ironbench.process.processes import ProcessId
 from ironbench.serve.shelf import Shelf
 
 _LOCKS = Path("/proc/locks")
+Locks = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +34,28 @@ class Experiment:
 
 def experiments(shelf: Shelf) -> list[Experiment]:
     """Labs, then runs. What another container measures is not seen."""
-    found = []
+    found, held = [], locks()
     for name in shelf.labs():
-        if (one := experiment(shelf, name)) is not None:
+        if (one := experiment(shelf, name, held)) is not None:
             found.append(one)
     with contextlib.suppress(OSError):
         for entry in sorted(os.scandir(shelf.results), key=lambda entry: entry.name):
             if entry.name.startswith(".") and entry.name.endswith(".lock"):
                 series = entry.name.removesuffix(".lock")[1:]
-                if (process := holder(Path(entry.path))) is not None:
+                if (process := holder(Path(entry.path), held)) is not None:
                     state = live.read(live.place(shelf.results, series))
                     found.append(Experiment("", series, process, state))
     return found
 
 
-def experiment(shelf: Shelf, name: str) -> Experiment | None:
-    """Of a lab by the name of its directory; None: nobody measures it."""
+def experiment(
+    shelf: Shelf, name: str, held: Locks | None = None, process: ProcessId | None = None
+) -> Experiment | None:
+    """Of a lab by the name of its directory; None: nobody measures it. `held`: what `locks` gave, for who asks of many.
+    `process`: the one that held its lock a moment ago."""
     directory = shelf.results / "labs" / name
-    if (process := holder(directory / "lock")) is None:
+    process = process or holder(directory / "lock", locks() if held is None else held)
+    if process is None:
         return None
     # One lab, one series: whichever state is there is its own.
     for path in directory.glob(".*.live"):
@@ -73,19 +78,24 @@ def others(shelf: Shelf) -> str:
     return f"{' and '.join(found)} {are} measured, begun in a terminal" if found else ""
 
 
-def holder(lock: Path) -> ProcessId | None:
+def locks() -> Locks:
+    """All that are held by flock(2): process and inode (proc_locks(5)). The kernel takes milliseconds to tell."""
+    with contextlib.suppress(OSError):
+        lines = [line.split() for line in _LOCKS.read_text().splitlines()]
+        return frozenset(
+            (words[4], words[5].rpartition(":")[2]) for words in lines if len(words) >= 6 and words[1] == "FLOCK"
+        )
+    return frozenset()
+
+
+def holder(lock: Path, held: Locks) -> ProcessId | None:
     """The process that holds a lock file (`durable.held`): asked of the kernel, for trying it would lock it."""
     try:
         with lock.open("rb") as file:
             written, inode = file.read(32).decode(errors="replace").strip(), os.fstat(file.fileno()).st_ino
-        held = _LOCKS.read_text()
     except OSError:
         return None
-    for line in held.splitlines():
-        words = line.split()
-        if len(words) >= 6 and words[1] == "FLOCK" and words[4] == written and words[5].endswith(f":{inode}"):
-            return processes.identify(int(written))
-    return None
+    return processes.identify(int(written)) if (written, str(inode)) in held else None
 
 
 def stop(one: Experiment) -> bool:

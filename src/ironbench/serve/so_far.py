@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -19,6 +20,8 @@ from ironbench.words import counted, in_percent
 
 CHART = "so-far-narrowing"
 _MOST_COMPARISONS = 4
+_SHARE = 0.005
+"""Of a processor, that open pages have labs computed for."""
 _MOST_LABS = 50
 """That are kept in memory."""
 _MOST_STEPS = 40
@@ -43,19 +46,26 @@ class Known:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[int, int], SoFar]] = {}
         self._steps: dict[str, Steps] = {}
+        self._next_s: dict[str, float] = {}
+        """When a page that is open may have a lab computed again."""
         self._lock = threading.Lock()
 
-    def of(self, directory: LabDirectory) -> tuple[tuple[int, int], SoFar]:
-        """With its state, so that a page knows whether it has it. InputError, FailureError."""
+    def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
+        """With its state, so that a page knows whether it has it. `at_once`: else it may be of some seconds ago, so
+        that watching takes a small share of a processor from what is measured. InputError, FailureError."""
         name, state = directory.path.name, changes(directory)
         with self._lock:
             known = self._kept.get(name)
-            if known is None or known[0] != state:
+            soon = at_once or time.monotonic() >= self._next_s.get(name, 0.0)
+            if known is None or (known[0] != state and soon):
                 while len(self._kept) >= _MOST_LABS and name not in self._kept:
                     oldest = next(iter(self._kept))
                     del self._kept[oldest]
                     self._steps.pop(oldest, None)
+                    self._next_s.pop(oldest, None)
+                began_s = time.thread_time()
                 known = self._kept[name] = state, _made(directory, self._steps.setdefault(name, {}))
+                self._next_s[name] = time.monotonic() + (time.thread_time() - began_s) / _SHARE
             return known
 
 

@@ -163,9 +163,9 @@ def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:
 
 def test_nobody_holds_a_lock_that_is_only_there(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    assert running.holder(lock) is None
+    assert running.holder(lock, running.locks()) is None
     lock.write_text("1\n")
-    assert running.holder(lock) is None
+    assert running.holder(lock, running.locks()) is None
 
 
 def test_differences_of_counters_become_shares_and_rates(tmp_path: Path) -> None:
