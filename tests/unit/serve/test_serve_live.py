@@ -17,7 +17,7 @@ from ironbench.drive.live import PREPARING, Live, place, read
 from ironbench.machine.tree import Tree
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import durable
-from ironbench.serve import running
+from ironbench.serve import machine_now, running
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.shelf import Shelf
@@ -193,3 +193,28 @@ def test_time_passes_between_looks() -> None:
     gauge.now()
     time.sleep(1.0)
     assert 0.0 <= gauge.now()["busy"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "disk", "part"),
+    [
+        ("sda1", "sda", True),
+        ("sda", "sda", False),
+        ("sdaa", "sda", False),
+        ("nvme0n1p2", "nvme0n1", True),
+        ("nvme0n10", "nvme0n1", False),
+        ("md12", "md1", False),
+        ("md1p2", "md1", True),
+    ],
+)
+def test_a_partition_is_told_from_another_disk_by_the_names_of_the_kernel(name: str, disk: str, part: bool) -> None:
+    assert machine_now._is_part(name, disk) is part
+
+
+def test_an_open_page_has_a_lab_computed_seldom_and_a_new_one_at_once(tmp_path: Path) -> None:
+    directory, known = begun(tmp_path, share=0.5), Known()
+    first = known.of(directory)
+    gone = next((directory.path / "trials").iterdir())
+    gone.rename(tmp_path / "gone")
+    assert known.of(directory, at_once=False) is first
+    assert known.of(directory) is not first
