@@ -41,7 +41,7 @@ class Machine:
     level: float = math.log(BASE)
     block: int = -1
 
-    def measure(self, due: Due) -> Record:
+    def measure(self, due: Due) -> list[Record]:
         trial = due.trial
         if trial.block != self.block:
             self.level, self.block = self.level + self.dice.gauss(0, DRIFT), trial.block
@@ -50,7 +50,7 @@ class Machine:
         effect = sum(self.effects.get(name, 0.0) for name, level in trial.cell.levels.items() if level == last[name])
         log = self.level - SINKING * self.measured + effect + self.dice.gauss(0, self.noise)
         setup = self.lab.setups[0]
-        return Record(
+        record = Record(
             id=f"{self.lab.series}-{self.measured:05d}",
             series=self.lab.series,
             system=setup.system,
@@ -65,6 +65,7 @@ class Machine:
             stage=trial.stage,
             attempt=trial.attempt,
         )
+        return [record]
 
     def over(self, record: Record) -> bool:
         return False
