@@ -138,7 +138,11 @@ class Crew:
             self.printer.say(f"starting {counted(load.workers, 'worker')} {_where(load.cluster)}")
             folder = self._open.enter_context(scratch.folder(short=True))
             self._control = self._open.enter_context(contextlib.closing(_Control(load.cluster, folder)))
-        self._control.hire(load.workers, load.fewer_workers)
+        try:
+            self._control.hire(load.workers, load.fewer_workers)
+        except BaseException:
+            self.close()  # the control process ends after what it refuses
+            raise
         return self._control
 
 
@@ -177,7 +181,9 @@ def require(load: Load) -> None:
             cause = "a cluster is named, and no workers"
             raise InputError(written("load.cluster"), cause, f"say how many {written('load.workers')} there are")
         return
-    package_folder("ray", "", _HINT) if importlib.util.find_spec("ray") else _refuse()
+    if importlib.util.find_spec("ray") is None:
+        raise InputError(written("load.workers"), "the Python package ray is not installed", _HINT)
+    package_folder("ray", "", _HINT)
 
 
 require_shared = parts.require
@@ -196,10 +202,6 @@ def require_machines(load: Load, machines: int) -> None:
             f"{counted(load.workers, 'worker')}, and the cluster has {counted(machines, 'machine')} with a CPU for one"
         )
         raise InputError(written("load.workers"), cause, "ask for fewer, or join more machines to the cluster")
-
-
-def _refuse() -> None:
-    raise InputError(written("load.workers"), "the Python package ray is not installed", _HINT)
 
 
 def _where(cluster: str) -> str:
