@@ -27,6 +27,7 @@ from ironbench.process.detached import Detached, status_of
 from ironbench.process.processes import ProcessId
 from ironbench.record import durable
 from ironbench.record.labs import PLAN
+from ironbench.serve.shelf import without_place
 
 WAITING, RUNNING, DONE, FAILED, STOPPED, CANCELLED = "waiting", "running", "done", "failed", "stopped", "cancelled"
 ENDED = (DONE, FAILED, STOPPED, CANCELLED)
@@ -177,11 +178,11 @@ class Queue:
         return (self.results / "labs" / entry.lab / PLAN).is_file()
 
     def log(self, entry: Entry) -> str:
-        """The end of what it said."""
+        """The end of what it said, without where the results lie on this machine."""
         try:
             with self._log(entry).open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_BYTES))
-                return file.read().decode("utf-8", errors="replace")
+                return without_place(file.read().decode("utf-8", errors="replace"), self.results)
         except OSError:
             return ""
 

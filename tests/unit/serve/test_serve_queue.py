@@ -144,6 +144,18 @@ def test_a_killed_lab_goes_on_but_not_for_ever(queue: Queue, labs: Labs) -> None
     assert states(queue) == [("one", FAILED)] and "killed 3 times" in queue.entries()[0].why
 
 
+def test_why_a_lab_failed_is_told_without_where_the_results_lie(queue: Queue, labs: Labs, tmp_path: Path) -> None:
+    entry = put(queue, "one")
+    queue.tick()
+    said = f"error: lab {tmp_path}/labs/x: was measured on another machine\n"
+    (tmp_path / "queue" / entry.id).mkdir(exist_ok=True)
+    (tmp_path / "queue" / entry.id / "log").write_text(said)
+    labs.end(1)
+    queue.tick()
+    (ended,) = queue.entries()
+    assert "was measured on another machine" in ended.why and str(tmp_path) not in ended.why + queue.log(ended)
+
+
 def test_a_stopped_lab_stays_stopped(queue: Queue, labs: Labs) -> None:
     for name in ("one", "two"):
         entry = put(queue, name)
