@@ -58,12 +58,15 @@ def test_a_link_lost_for_5_s_costs_its_samples_and_not_the_trial(
     dsn = f"postgresql://postgres@127.0.0.1:{raw_server.port}/{database}"
     with user.begun(*words, "--dsn", dsn, "--server", ssh.address) as begun:
         begun.wait_for("1 trial, about")
-        assert eventually(lambda: bool(ssh.sessions()))
-        time.sleep(4.0)
+        working = f"select from pg_stat_activity where datname = '{database}' and query ilike 'select abalance%'"
+        boss = raw_server.connect()
+        assert eventually(lambda: bool(boss.query(working)) and bool(ssh.sessions()))
+        time.sleep(3.0)
         ssh.stop()
         time.sleep(5.0)
         ssh.start()
         told, _ = begun.end()
+        boss.close()
     assert told.code in (0, 3), told.stderr
     record = user.records()[-1]
     lost = [warning["text"] for warning in record["warnings"] if warning["code"] == "link-lost"]

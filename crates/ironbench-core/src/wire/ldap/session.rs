@@ -1,6 +1,8 @@
 //! A blocking session: everything that talks to a directory outside the timed window. Its statements are operations as
 //! `operation` reads them.
 
+use std::collections::VecDeque;
+
 use pgbench_script::Piece;
 
 use super::{
@@ -156,7 +158,7 @@ impl Session {
     /// Input: this is no LDIF. Failure: the server refused an entry; those before it are there.
     pub fn copy_in(&mut self, data: &[u8]) -> Result<u64> {
         let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "it is not UTF-8"))?;
-        let mut under_way = std::collections::VecDeque::new();
+        let mut under_way = VecDeque::new();
         let mut added = 0;
         let mut wrong = None;
         for entry in Entries::new(text) {
@@ -167,9 +169,20 @@ impl Session {
                     break;
                 }
             };
+            let dn = String::from_utf8_lossy(&entry.dn).into_owned();
+            let name = plain(&dn);
+            // A server works on several operations of a connection at once (RFC 4511, 3.1): an entry waits for those above.
+            while wrong.is_none() && under_way.iter().any(|one: &Add| is_below(&name, &one.name)) {
+                self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
+                wrong = self.added(&mut under_way)?;
+                added += u64::from(wrong.is_none());
+            }
+            if wrong.is_some() {
+                break;
+            }
             let id = self.channel.next_id();
             entry.request(id, &mut self.channel.output);
-            under_way.push_back((id, String::from_utf8_lossy(&entry.dn).into_owned()));
+            under_way.push_back(Add { id, dn, name });
             if self.channel.output.len() >= PIECE || under_way.len() >= UNDER_WAY {
                 self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
             }
@@ -191,14 +204,14 @@ impl Session {
     }
 
     /// Waits for the end of one of the adds; why it was refused, if it was.
-    fn added(&mut self, under_way: &mut std::collections::VecDeque<(i32, String)>) -> Result<Option<Error>> {
+    fn added(&mut self, under_way: &mut VecDeque<Add>) -> Result<Option<Error>> {
         let lost = |session: &mut Self, fault| session.lose(fault, "adding entries");
         let message = self.channel.next().map_err(|fault| lost(self, fault))?;
-        let place = under_way.iter().position(|(id, _)| *id == message.id);
+        let place = under_way.iter().position(|one| one.id == message.id);
         let (Some(place), true) = (place, message.tag == op::ADD + 1) else {
             return Err(lost(self, Malformed::Nonsense.into()));
         };
-        let (_, dn) = under_way.remove(place).expect("found just now");
+        let Add { dn, .. } = under_way.remove(place).expect("found just now");
         let done = message::done(&message.body).map_err(|malformed| lost(self, malformed.into()))?;
         Ok((done.code != code::SUCCESS).then(|| refused(&done, &format!("add {dn}"))))
     }
@@ -227,6 +240,24 @@ impl Drop for Session {
             let _ = self.channel.flush();
         }
     }
+}
+
+/// An entry that the server has been asked to add.
+struct Add {
+    id: i32,
+    dn: String,
+    /// `plain` of it.
+    name: String,
+}
+
+/// A DN as others write it, too: without blanks behind its commas, in small letters.
+fn plain(dn: &str) -> String {
+    dn.to_lowercase().split(',').map(str::trim_start).collect::<Vec<_>>().join(",")
+}
+
+/// Of two plain DNs: whether the first one's entry stands somewhere below the other's.
+fn is_below(name: &str, above: &str) -> bool {
+    name.strip_suffix(above).is_some_and(|rest| rest.ends_with(','))
 }
 
 /// The subject of an error about an operation.
@@ -258,6 +289,15 @@ fn refused(done: &Done, line: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_waits_for_those_above_it_however_they_are_written() {
+        let above = plain("ou=Directory, dc=example,DC=com");
+        assert!(is_below(&plain("cn=a,ou=work,OU=directory,dc=example, dc=com"), &above));
+        assert!(!is_below(&plain("ou=directory,dc=example,dc=com"), &above), "it is the entry itself");
+        assert!(!is_below(&plain("ou=other,dc=example,dc=com"), &above));
+        assert!(!is_below(&plain("ou=my-ou=directory,dc=example,dc=com"), &above));
+    }
 
     #[test]
     fn an_operation_in_a_message_shows_no_password() {
