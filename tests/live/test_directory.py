@@ -247,7 +247,7 @@ def test_a_server_that_is_killed_during_a_trial_ends_it_with_its_last_words(plac
         strike.start()
         began_s = time.monotonic()
         summary = driven(session, "search uid=user.1,ou=directory,;\n\\sleep 1 ms\n", 60_000)
-        assert summary["aborted"] and "Connection" in summary["cause"], summary
+        assert summary["aborted"] and "onnection" in summary["cause"], summary  # reset, or closed
         assert time.monotonic() - began_s < 10.0
         assert not session.alive()
 
