@@ -190,7 +190,8 @@ def _like(record: Record) -> str:
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
     data = record.choice.data.key if record.choice.data else ""
-    key = (work(record), record.choice.digests, data, shape, load.clients, load.threads)
+    workers = record.metrics.get("workers", load.workers)  # fewer than asked for, where machines were lost
+    key = (work(record), record.choice.digests, data, shape, load.clients, load.threads, workers)
     return msgspec.json.encode(key, order="sorted").decode()
 
 

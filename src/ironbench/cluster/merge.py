@@ -130,7 +130,8 @@ def _start_s(part: Part, summary: Mapping[str, Any]) -> float:
 
 
 def _cpu_s(summary: Mapping[str, Any]) -> float:
-    return float(summary["client_cpu_s"]["user"] + summary["client_cpu_s"]["system"])
+    whole = summary["client_cpu_s"]["user"] + summary["client_cpu_s"]["system"]
+    return float(whole - summary.get("reconnects_cpu_s", 0.0))
 
 
 def _used(stat: Mapping[str, str]) -> float | None:

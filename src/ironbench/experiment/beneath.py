@@ -30,6 +30,7 @@ class Beneath:
     _sources: tuple[Source, ...] = ()
     _first: Mapping[str, bytes] = field(default_factory=dict)
     _at_rest: int | None = None
+    _last: Mapping[str, bytes] | None = None
 
     @property
     def processes(self) -> Sequence[int]:
@@ -53,9 +54,13 @@ class Beneath:
             self._sources = observe.get(_OBSERVER).sources(session, Tree())
         self._first = self._read()
 
+    def end(self) -> None:
+        """After the last slice: what is written and checked from now on is not of the turns."""
+        self._last = self._read()
+
     def observed(self, turns_s: float) -> Observation:
-        """What the devices did since `begin`, in turns of so many seconds together."""
-        last = self._read()
+        """What the devices did from `begin` to `end`, or to now, in turns of so many seconds together."""
+        last = self._read() if self._last is None else self._last
         samples = {name: [Sample(0.0, raw), Sample(turns_s, last[name])] for name, raw in self._first.items()}
         if not samples or turns_s <= 0 or not all(last.values()):
             return Observation()

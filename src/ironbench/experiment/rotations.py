@@ -20,7 +20,6 @@ from ironbench.machine import quiet
 from ironbench.model.record import Warning
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
-from ironbench.record.judge import UNCOUNTED
 from ironbench.words import counted, in_percent
 
 MOST_START_UP = 0.01
@@ -103,7 +102,9 @@ class Rotations:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
-        if not in_sight:  # the server would count as another program
+        # A server out of sight would count as another program; so would threads of the kernel that write what a system
+        # left, where they are not told apart: then the slices of the system that writes most would be dropped.
+        if not in_sight or not taken.counted:
             taken = Taken(0.0, taken.steal)
         side.judge(taken.share)
         return taken
@@ -111,7 +112,7 @@ class Rotations:
 
 def is_disturbed(taken: Taken) -> bool:
     """By the rule of trials (`record.judge`, "cpu-taken")."""
-    return taken.share > (quiet.BUSY if taken.counted else UNCOUNTED)
+    return taken.share > quiet.BUSY
 
 
 def chosen(start_up_s: float) -> float:

@@ -257,7 +257,8 @@ def more(directory: LabDirectory, blocks: int) -> None:
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
-    fresh = [record for record in fresh if record.purpose != searching.PURPOSE]  # loads beyond what a system carries
+    # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own.
+    fresh = [one for one in fresh if one.purpose != searching.PURPOSE and not one.cause.startswith(progress.NOT_WHOLE)]
     enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         raise FailureError(

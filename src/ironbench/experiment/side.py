@@ -122,6 +122,8 @@ class Side:
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
     _frozen_at: Used | None = None
+    _requested_before: int = 0
+    """Checkpoints, when its last turn began."""
 
     def connect(self) -> None:
         """Its clients are connected and rest, and it is frozen. OverError: they are not. KeyboardInterrupt."""
@@ -159,7 +161,9 @@ class Side:
         KeyboardInterrupt."""
         self.wake()
         at_s = time.monotonic() - self.began_s
-        self._request_checkpoint()
+        self._requested_before = self.checkpoints
+        if slice_s > 0:
+            self._request_checkpoint()
         turned = self._progress.turn(start_up_s, slice_s)
         if turned is None:
             raise self._over()
@@ -173,8 +177,9 @@ class Side:
         self.slices[-1] = replace(self.slices[-1], taken=taken)
 
     def forget(self) -> None:
-        """Its last slice is dropped."""
+        """Its last slice is dropped, and a checkpoint that was requested in it is requested once more."""
         self._progress.forget()
+        self.checkpoints = self._requested_before
         self.slices[-1] = replace(self.slices[-1], dropped=True)
 
     @property
@@ -269,6 +274,7 @@ class Side:
     def pay_off(self) -> None:
         """After its last turn: what it owes is paid and timed, while the others rest. FailureError."""
         self.wake()
+        self.beneath.end()
         if self._checkpoint is not None:
             self._checkpoint.join()
         if self._writes and engines.get(self.session.engine).can("checkpoints") and self.setup.system.dsn is None:

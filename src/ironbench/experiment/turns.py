@@ -72,17 +72,19 @@ class Turns:
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[Side] = []
+        # All records of the block bear it, those of systems that did not fail, too: so that none is taken for killed.
+        notes = self.each.known.merge({SIDE_BY_SIDE: datetime.now(UTC).isoformat(timespec="milliseconds")})
         with ExitStack() as stack:
             try:
-                self._measured(stack, due, trials, sides)
+                self._measured(stack, due, trials, sides, notes)
                 return [self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides)]
             except OverError as error:
-                return self._broken(trials, sides, error.side, self._cause(error.side))
+                return self._broken(trials, sides, notes, self._cause(error.side), error.side)
             except UnwrittenError:
                 raise
             except IronbenchError as error:
                 self.each.printer.error(error)
-                return self._broken(trials, sides, None, str(error))
+                return self._broken(trials, sides, notes, str(error))
             except KeyboardInterrupt:
                 stop_all(sides)
                 kept = [
@@ -94,10 +96,10 @@ class Turns:
             finally:
                 stop_all(sides)
 
-    def _measured(self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[Side]) -> None:
+    def _measured(
+        self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[Side], notes: TrialNotes
+    ) -> None:
         lab = self.each.lab
-        began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        notes = self.each.known.merge({SIDE_BY_SIDE: began})
         if due.quiet_s is not None:
             notes = notes.merge(*quiet.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
         chance = random.Random(f"{lab.method.seed}/{due.trial.block}/turns")
@@ -181,7 +183,7 @@ class Turns:
         return record
 
     def _broken(
-        self, trials: Sequence[Trial], sides: Sequence[Side], blamed: Side | None, cause: str
+        self, trials: Sequence[Trial], sides: Sequence[Side], notes: TrialNotes, cause: str, blamed: Side | None = None
     ) -> Sequence[Record]:
         """A block in which one system failed has no record that could be compared: it is measured again as a whole."""
         stop_all(sides)
@@ -191,8 +193,8 @@ class Turns:
             if blamed is not None and blamed.driven is not None and by_cell.get(trial.cell.name) is blamed:
                 records.append(self._kept_of(trial, blamed, len(sides)))
                 continue
-            why = cause if blamed is None else f"its block is not whole: {blamed.setup.cell.name}: {cause}"
-            records.append(failed(self._plan(trial), trial, self.each.store, why, self.each.known))
+            why = cause if blamed is None else f"{progress.NOT_WHOLE}: {blamed.setup.cell.name}: {cause}"
+            records.append(failed(self._plan(trial), trial, self.each.store, why, notes))
         return records
 
     def _cause(self, side: Side) -> str:

@@ -164,6 +164,7 @@ def _share(part: float, whole: float) -> float:
 
 
 def summary_cpu_s(summary: Mapping[str, Any]) -> float:
-    """CPU seconds of the driving threads inside the measured window."""
+    """CPU seconds of the driving threads inside the measured window, without those of threads that connect anew."""
     cpu = summary.get("client_cpu_s") or {}
-    return float(cpu.get("user", 0.0)) + float(cpu.get("system", 0.0))
+    whole = float(cpu.get("user", 0.0)) + float(cpu.get("system", 0.0))
+    return whole - float(summary.get("reconnects_cpu_s", 0.0))

@@ -61,6 +61,10 @@ def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
     return tuple(record for tries in places.values() if _lost(tries) for record in _failed(tries))
 
 
+NOT_WHOLE = "its block is not whole"
+"""Begins the cause of a record whose system did not fail, but another one of its block by slices."""
+
+
 def _lost(tries: Sequence[Record]) -> bool:
     return over(tries) and not any(record.status.comparable for record in tries)
 

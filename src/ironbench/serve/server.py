@@ -51,7 +51,7 @@ def run(results: Path, door: Door, printer: Printer) -> int:
             ) from None
         reading.join(_READING_S)
         if reading.is_alive():
-            printer.say("many records are read for the first time; pages of the archive wait for it")
+            printer.say("many records are read for the first time; pages and the queue wait for it")
         printer.data(door.url())
         printer.say("open this address in a browser; Ctrl-C ends the server, and nothing that it has begun")
         with contextlib.suppress(KeyboardInterrupt):  # the way to end it

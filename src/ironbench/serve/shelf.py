@@ -203,7 +203,10 @@ def said(error: IronbenchError, results: Path) -> str:
 
 def without_place(text: str, results: Path) -> str:
     """A text that names the results, and the directory of databases, by their last names alone."""
-    for path in (results, place.base()):
+    places = [results]
+    with contextlib.suppress(IronbenchError):  # without a home there is no such directory
+        places.append(place.base())
+    for path in places:
         for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):
             text = text.replace(there, path.name or "results")
     return text

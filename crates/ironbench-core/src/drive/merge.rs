@@ -115,6 +115,7 @@ impl Summary {
         self.server_commits_uncertain += other.server_commits_uncertain;
         self.reconnects += other.reconnects;
         self.reconnects_s += other.reconnects_s;
+        self.reconnects_cpu_s += other.reconnects_cpu_s;
         self.scripts.iter_mut().zip(other.scripts).for_each(|(script, more)| script.add(more));
         for more in other.statements {
             match self.statements.iter_mut().find(|statement| statement.is_of(&more)) {

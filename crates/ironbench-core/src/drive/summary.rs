@@ -50,6 +50,9 @@ pub struct Summary {
     pub reconnects: u64,
     #[serde(default)]
     pub reconnects_s: f64,
+    /// CPU time of the threads that connect anew; a part of `client_cpu_s`.
+    #[serde(default)]
+    pub reconnects_cpu_s: f64,
     pub scripts: Vec<ScriptSummary>,
     /// Inside the window, in the order written; empty unless statements are timed.
     pub statements: Vec<StatementSummary>,
@@ -180,6 +183,7 @@ pub(super) fn of(
         server_commits_uncertain: haul.ended.abandoned,
         reconnects: measured.reconnects.count,
         reconnects_s: clock::to_seconds(measured.reconnects.sum_ns),
+        reconnects_cpu_s: clock::to_seconds(measured.reconnects.cpu.user_ns + measured.reconnects.cpu.system_ns),
         scripts: scripts(kinds, &measured, &total),
         statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },

@@ -67,7 +67,7 @@ pub trait Transaction {
         Next::NotBefore(NEVER)
     }
 
-    /// How many jobs of a client that waits are due before `instant` and not begun, where it knows.
+    /// How many jobs are due before `instant` and have not ended, where it knows.
     fn due_until(&self, _instant: u64) -> u64 {
         0
     }

@@ -174,7 +174,7 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
     wrong = {number for number, cause in enumerate(_core.operation_complaints(list(texts))) if cause}
     kept = [one for one in lasting if one[2] not in wrong]
     if wrong:
-        left_out["with a filter or DN that cannot be read"] += len(lasting) - len(kept)
+        left_out[reading.UNREADABLE] += len(lasting) - len(kept)
     if not kept:
         why = listed([f"{count} {name}" for name, count in sorted(left_out.items())])
         raise InputError(path, f"nothing of it would be replayed: {why}", "see `ironbench show access-log`")
@@ -213,7 +213,10 @@ def _change(one: Logged, dn: str, suffix: str) -> tuple[str, str]:
     if one.verb == "modify":
         values = "?".join(f"replace {_escaped(name)}={_LETTERS}" for name in dict.fromkeys(one.attributes))
         return (f"modify {dn}?{values}", "") if values else ("", "changes of attributes unknown")
-    name, _, value = one.dn.partition(",")[0].partition("=")
+    rdn = one.dn.partition(",")[0]
+    if "\\" in rdn or "+" in rdn:
+        return "", "adds of names that are escaped or have several parts"
+    name, _, value = rdn.partition("=")
     own = f"{_escaped(name)}={_escaped(value)}"
     common = "" if name.lower() == "cn" else f"?cn={_LETTERS}"
     return f"add {dn}?objectClass=device?objectClass=extensibleObject?{own}{common}", ""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from calendar import isleap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 
 from ironbench.errors import InputError
@@ -26,7 +27,10 @@ _SIMPLE = 128
 """`method` of a simple bind."""
 _WAY_OUT = "name a log of OpenLDAP at level stats, or an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
-_YEAR_S = 366 * 86_400
+_DAY_S = 86_400
+_YEAR_S = 365 * _DAY_S
+UNREADABLE = "that cannot be read"
+"""Kind of operations whose line is cut off or of an unknown form."""
 _CONNECTION = re.compile(r"\bconn=(\d+) (?:op=(\d+) )?(.*)$")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
@@ -96,21 +100,25 @@ def _read(path: str, size: int, changed_ns: int) -> Log:
     """Kept until the file changes: several steps of a plan ask for it."""
     try:
         with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            return replace(_log(path, file), stamp=(size, changed_ns))
+            year = datetime.fromtimestamp(changed_ns / 1e9, UTC).year
+            return replace(_log(path, file, year), stamp=(size, changed_ns))
     except OSError as error:
         raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
 
 
-def _log(path: str, lines: Iterable[str]) -> Log:
+def _log(path: str, lines: Iterable[str], year: int) -> Log:
+    """`year`: in which the log ends."""
     open_operations: dict[tuple[int, int], Logged] = {}
     found: list[Logged] = []
     others: Counter[str] = Counter()
-    clock, whole_seconds = _Clock(), True
-    for number, line in enumerate(lines, 1):
+    clock, numbers, whole_seconds = _Clock(year), _Numbers(), True
+    for number, whole in enumerate(lines, 1):
+        line = whole.rstrip("\r\n")
         match = _CONNECTION.search(line)
         if match is None:
+            numbers.heard(line)
             continue  # messages of the server itself
-        if not line.endswith("\n"):
+        if not whole.endswith("\n"):
             break  # the server was writing it
         at_s = clock.read(line)
         if at_s is None:
@@ -118,17 +126,22 @@ def _log(path: str, lines: Iterable[str]) -> Log:
         whole_seconds &= at_s.is_integer()
         if match[2] is None:
             continue
-        key, text = (int(match[1]), int(match[2])), match[3]
+        key, text = (numbers.connection(int(match[1])), int(match[2])), match[3]
         one = _operation(key[0], at_s, text)
         if isinstance(one, Logged):
-            # A bind is logged twice: with its name as asked for, and as it is. A server that begins again counts anew.
-            if key not in open_operations or open_operations[key].code is not None:
+            if key in open_operations and open_operations[key].code is not None:
+                one.connection = numbers.anew(int(match[1]))
+                key = (one.connection, key[1])
+            # A bind is logged twice: with its name as asked for, and as it is.
+            if key not in open_operations:
                 open_operations[key] = one
                 found.append(one)
         elif one:
             others[one] += 1
         elif key in open_operations:
             _more(open_operations[key], text, f"{path}, line {number}")
+        elif text.startswith(_BEGINNINGS):  # cut off by syslog, or of a form that is not known
+            others[UNREADABLE] += 1
         if len(found) > _MOST_OPERATIONS:
             cause = f"holds more than {grouped(_MOST_OPERATIONS)} operations"
             raise InputError(path, cause, "cut a part out of it, for example with head or sed")
@@ -143,28 +156,53 @@ def _log(path: str, lines: Iterable[str]) -> Log:
     return Log(tuple(found), tuple(spans.values()), tuple(spans), others)
 
 
+class _Numbers:
+    """Which connection a number stands for: a server that begins again counts anew."""
+
+    def __init__(self) -> None:
+        self._meant: dict[int, int] = {}
+        self._used: set[int] = set()
+        self._others = count(-1, -1)
+
+    def connection(self, number: int) -> int:
+        """The number itself, at its first use."""
+        if number not in self._meant:
+            self._meant[number] = next(self._others) if number in self._used else number
+            self._used.add(number)
+        return self._meant[number]
+
+    def anew(self, number: int) -> int:
+        """An operation of this number has ended, and begins once more."""
+        del self._meant[number]
+        return self.connection(number)
+
+    def heard(self, line: str) -> None:
+        """A message of the server itself."""
+        if "slapd starting" in line:
+            self._meant.clear()
+
+
 class _Clock:
     """The times of lines, in the forms in which they are written."""
 
-    def __init__(self) -> None:
+    def __init__(self, year: int) -> None:
+        self._year = year
         self._years_s = 0.0
         self._last_s = 0.0
 
     def read(self, line: str) -> float | None:
         """Seconds; None: there is no time that is known."""
-        for form, seconds in _FORMS:
-            if (match := form.match(line)) is not None:
-                try:
-                    at_s = seconds(match)
-                except ValueError:
-                    return None
-                if form is _SYSLOG:
-                    at_s = self._with_year(at_s)
-                return at_s
-        return None
+        try:
+            for form, seconds in _FORMS:
+                if (match := form.match(line)) is not None:
+                    return seconds(match)
+            return self._with_year(match) if (match := _SYSLOG.match(line)) is not None else None
+        except ValueError:
+            return None
 
-    def _with_year(self, at_s: float) -> float:
-        """Syslog's old form has none: January comes after December."""
+    def _with_year(self, match: re.Match[str]) -> float:
+        """Syslog's old form has none: January comes after December. ValueError."""
+        at_s = _of_syslog(self._year, *match.groups())
         if at_s + self._years_s < self._last_s - _YEAR_S / 2:
             self._years_s += _YEAR_S
         self._last_s = at_s + self._years_s
@@ -184,7 +222,6 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
         re.compile(r"(?:<\d+>\d* ?)?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:?\d\d) "),
         lambda m: datetime.fromisoformat(m[1] + m[3].replace("Z", "+00:00")).timestamp() + float(m[2] or 0),
     ),
-    (_SYSLOG, lambda m: _of_syslog(*m.groups())),
 )
 
 
@@ -199,10 +236,11 @@ def _of_389(text: str, zone: str) -> float:
     return datetime.strptime(f"{day} {_month(month)} {rest} {zone}", "%d %m %Y:%H:%M:%S %z").timestamp()
 
 
-def _of_syslog(month: str, day: str, hour: str, minute: str, second: str) -> float:
-    """Of a leap year, which has every day."""
-    at = datetime.fromisoformat(f"2000-{_month(month):02}-{int(day):02}T{hour}:{minute}:{second}+00:00")
-    return at.timestamp()
+def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: str) -> float:
+    """Of that year; 29 February, where it has none, is the day after the 28th. ValueError."""
+    lacks = (month, day) == ("Feb", "29") and not isleap(year)
+    whole = f"{year}-{_month(month):02}-{28 if lacks else int(day):02}T{hour}:{minute}:{second}+00:00"
+    return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S
 
 
 def _spread(found: list[Logged]) -> None:
@@ -226,7 +264,8 @@ _CHANGE = _line(r"(ADD|DEL|MOD) dn=@(?: [a-z]+=.*)?$")
 _CHANGES = {"ADD": "add", "DEL": "delete", "MOD": "modify"}
 _RESULT = re.compile(r"(?:SEARCH )?RESULT .*?\berr=(\d+)")
 _ATTRIBUTES = re.compile(r"(?:SRCH|MOD) attr=(.*)$")
-_OTHERS = re.compile(r"(EXT|ABANDON|PROXYAUTHZ|STARTTLS)\b")
+_OTHERS = re.compile(r"(EXT|ABANDON)\b")
+_BEGINNINGS = ("SRCH base", "BIND dn", "CMP dn", "MODRDN dn", "MODDN dn", "MOD dn", "ADD dn", "DEL dn")
 
 
 def _operation(connection: int, at_s: float, text: str) -> Logged | str:

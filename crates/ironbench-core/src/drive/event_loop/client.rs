@@ -38,6 +38,11 @@ impl<X: Transaction> Client<X> {
         let line = transaction.line();
         Self { transaction, state: State::Idle, line, rank: 0, intended: 0, begun: 0, left: 0 }
     }
+
+    /// How many of its jobs are due before `instant` and not begun.
+    pub fn not_begun(&self, instant: u64) -> u64 {
+        self.transaction.due_until(instant).saturating_sub(u64::from(self.is_inside()))
+    }
 }
 
 impl<X> Client<X> {

@@ -91,8 +91,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.ended.not_started = schedule.skip_until(self.recorder.window_end());
         }
         let end = self.recorder.window_end();
-        let waiting = self.clients.iter().filter(|client| client.state == State::Waiting);
-        self.ended.not_started += waiting.map(|client| client.transaction.due_until(end)).sum::<u64>();
+        // Those that are late have one under way, which may still end.
+        self.ended.not_started += self.clients.iter().map(|client| client.not_begun(end)).sum::<u64>();
         self.drain_until = now + self.start.drain_patience_ns();
         for id in 0..self.clients.len() {
             if matches!(self.clients[id].state, State::Idle | State::Thinking | State::Waiting | State::Reconnecting) {
