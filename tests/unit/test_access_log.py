@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +181,42 @@ def test_no_client_has_two_connections_at_once_and_there_is_no_client_too_many(
             assert apart or chosen[one] != chosen[other]
     most = max(sum(began <= at <= ended for began, ended in times) for at, _ in times)
     assert len(set(chosen)) == most
+
+
+def test_a_server_that_begins_again_counts_its_connections_anew(tmp_path: Path) -> None:
+    lines = [
+        f"{second:08x}.00000000 0x1 conn=1000 op={op} {text}\n"
+        for second, op, text in [
+            (1, 0, 'SRCH base="dc=x" scope=0 deref=0 filter="(a=1)"'),
+            (1, 0, "SEARCH RESULT tag=101 err=0 nentries=0 text="),
+            (2, 1, 'CMP dn="dc=x" attr="a"'),  # the server died
+            (9, 0, 'SRCH base="dc=x" scope=0 deref=0 filter="(a=2)"'),
+            (9, 1, 'CMP dn="dc=x" attr="b"'),
+        ]
+    ]
+    unsaid = reading.read(log(tmp_path, "".join(lines)))
+    told = reading.read(
+        log(tmp_path, "".join([*lines[:3], "00000008.00000000 0x1 slapd starting\n", *lines[3:]]), "told")
+    )
+    for found in (unsaid, told):
+        assert [one.connection < 0 for one in found.operations] == [False, False, True, True]
+        assert found.operations[1].code is None and reading.at_once(found) == [0, 0]
+
+
+def test_operations_whose_line_is_cut_off_are_counted_and_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    begun = '00000001.00000000 0x1 conn=1000 op={} SRCH base="dc=x" scope=0 deref=0 filter="{}\r\n'
+    found = reading.read(log(tmp_path, begun.format(0, '(a=1)"') + begun.format(1, "(|(a=2)(a=3")))
+    assert [one.filter for one in found.operations] == ["(a=1)"]
+    assert found.others == {reading.UNREADABLE: 1}
+
+
+def test_a_night_at_the_end_of_february_is_as_long_as_it_was(tmp_path: Path) -> None:
+    text = "".join(
+        f'{day} h slapd[1]: conn=1 op={op} CMP dn="dc=x" attr="a"\n'
+        for op, day in enumerate(("Feb 28 23:00:00", "Mar  1 01:00:00"))
+    )
+    path = Path(log(tmp_path, text))
+    for year, hours in ((2026, 2), (2028, 26)):
+        instant = datetime(year, 3, 2, tzinfo=UTC).timestamp()
+        os.utime(path, (instant, instant))
+        assert round(reading.read(str(path)).length_s / 3600) == hours
