@@ -178,7 +178,7 @@ class _Numbers:
 
     def heard(self, line: str) -> None:
         """A message of the server itself."""
-        if "slapd starting" in line:
+        if line.endswith(" starting"):  # "<program> starting", OpenLDAP's servers/slapd/main.c
             self._meant.clear()
 
 
