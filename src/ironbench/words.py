@@ -43,12 +43,12 @@ def roughly_times(factor: float) -> str:
     return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"
 
 
-def in_percent(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
-    """`0.553` → `55 %`, `0.083` → `8.3 %`; with its sign `−12 %`. Every share and difference is written so.
+def in_percent(share: float, limits: Sequence[float] = ()) -> str:
+    """`0.553` → `55 %`, `0.083` → `8.3 %`. Every share is written so.
 
     A share beside one of the `limits` that it is judged by has as many digits as show on which side: `5.01 %`.
     """
-    return f"{percents(share, signed, limits)}{THIN}%"
+    return f"{percents(share, limits=limits)}{THIN}%"
 
 
 def in_points(difference: float) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ironbench.model.driven import Driven
+from ironbench.model.driven import Driven, client_cpu_s, driving_cpu_s
 from ironbench.model.observation import Observation
 from ironbench.model.record import Budget, Status
 from ironbench.model.system import Load, System
@@ -172,3 +172,10 @@ def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_fro
         load = Load(rate=1000.0, warmup_s=warmup_s)
         (found,) = warnings(OURS, load, behind, Observation(), None, writes=False)
         assert found.text.endswith(f", 397\u202f526{since} were waiting at the end")
+
+
+def test_threads_that_connect_anew_are_the_clients_and_no_driving_threads() -> None:
+    summary = {"client_cpu_s": {"user": 1.0, "system": 0.5}, "reconnects_cpu_s": 0.6}
+    assert client_cpu_s(summary) == 1.5
+    assert driving_cpu_s(summary) == pytest.approx(0.9)
+    assert driving_cpu_s({"client_cpu_s": summary["client_cpu_s"]}) == 1.5, "of records made before"

@@ -50,7 +50,6 @@ def test_short_times_are_not_rounded_to_whole_minutes(seconds: float, words: str
 
 def test_shares_have_a_true_minus_and_a_space_that_does_not_break() -> None:
     assert in_percent(-0.123) == "\u221212\u202f%"
-    assert in_percent(0.1234, signed=True) == "+12\u202f%"
 
 
 def test_memory_is_counted_in_powers_of_1024_and_says_so() -> None:

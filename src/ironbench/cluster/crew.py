@@ -328,9 +328,8 @@ class _Control:
             elif "worker" in frame:
                 raise_refusal(frame["found"])
                 if data:
-                    found.append(
-                        Part(frame["worker"], self.workers[frame["worker"]], frame["clock"], frame["found"], data)
-                    )
+                    number = frame["worker"]
+                    found.append(Part(number, self.workers[number], frame["clock"], frame["found"], data))
         return found, lost
 
     def _told(self, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:

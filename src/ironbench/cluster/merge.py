@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ironbench.model.driven import Driven
+from ironbench.model.driven import Driven, client_cpu_s, driving_cpu_s
 from ironbench.model.system import Load
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.model.workers import Worker
@@ -51,7 +51,7 @@ def driven(
     summary = {
         **msgspec.json.decode(whole.summary, type=dict[str, Any]),
         **{name: value for name, value in seen.items() if name != "samples"},
-        "client_cpu_here_s": sum(_cpu_s(one) for part, one, _ in summaries if part.said["here"]),
+        "client_cpu_here_s": sum(client_cpu_s(one) for part, one, _ in summaries if part.said["here"]),
     }
     if began_ns:
         summary["started_unix_s"] = began_ns / 1e9 + load.warmup_s
@@ -112,7 +112,7 @@ def _worker(part: Part, summary: Mapping[str, Any], response: Any, start_s: floa
         transactions=summary["transactions"],
         failed=summary["failed"],
         elapsed_s=elapsed_s,
-        threads_cpu_share=_cpu_s(summary) / available_s if available_s else 0.0,
+        threads_cpu_share=driving_cpu_s(summary) / available_s if available_s else 0.0,
         machine_cpu_share=_used(part.stat),
         response_time_p50_s=p50,
         response_time_p99_s=p99,
@@ -127,11 +127,6 @@ def _start_s(part: Part, summary: Mapping[str, Any]) -> float:
     """Of its window, by our clock. Machines that share a kernel share its clock: there the true start is known."""
     offset_ns = 0 if part.clock["same"] else part.clock["offset_ns"]
     return float(summary["started_unix_s"]) - offset_ns / 1e9
-
-
-def _cpu_s(summary: Mapping[str, Any]) -> float:
-    whole = summary["client_cpu_s"]["user"] + summary["client_cpu_s"]["system"]
-    return float(whole - summary.get("reconnects_cpu_s", 0.0))
 
 
 def _used(stat: Mapping[str, str]) -> float | None:

@@ -90,3 +90,14 @@ class Driven:
     def drives_itself(self) -> bool:
         """Driven by the workload, not by the core's loop."""
         return "inside" in self.summary
+
+
+def client_cpu_s(summary: Mapping[str, Any]) -> float:
+    """CPU seconds of the client's threads inside the measured window."""
+    cpu = summary.get("client_cpu_s") or {}
+    return float(cpu.get("user", 0.0)) + float(cpu.get("system", 0.0))
+
+
+def driving_cpu_s(summary: Mapping[str, Any]) -> float:
+    """Of those that drive alone, without those that connect anew."""
+    return client_cpu_s(summary) - float(summary.get("reconnects_cpu_s", 0.0))

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 from ironbench import engines
 from ironbench.errors import InputError, nearest
 from ironbench.machine.tree import Tree
-from ironbench.model.driven import Driven
+from ironbench.model.driven import Driven, client_cpu_s
 from ironbench.model.observation import Counted, Observation, Sample, Series, Source
 from ironbench.model.observer import Samples, Waits
 from ironbench.model.record import Budget
@@ -149,8 +149,7 @@ def observed(
     for one in observers():
         if isinstance(one, WaitObserver):
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
-    client = summary.get("client_cpu_s") or {}
-    threads_cpu_s = client.get("user", 0.0) + client.get("system", 0.0)
+    threads_cpu_s = client_cpu_s(summary)
     inside = driven.inside
     there = driven.elsewhere
     here = there is None or there.ours

@@ -12,7 +12,7 @@ import numpy as np
 from ironbench import engines, units
 from ironbench.engines.administration import DENIED
 from ironbench.machine import quiet
-from ironbench.model.driven import Driven
+from ironbench.model.driven import Driven, driving_cpu_s
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
     FAILED_LIMITS,
@@ -27,7 +27,6 @@ from ironbench.model.record import (
 )
 from ironbench.model.system import Load, System
 from ironbench.observe import late
-from ironbench.record.measures import summary_cpu_s
 from ironbench.stats import steadiness
 from ironbench.words import counted, grouped, in_percent, listed
 
@@ -209,7 +208,7 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
         return []
     if driven.workers:
         return _workers(driven)
-    cores = summary_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0
+    cores = driving_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0
     by_driver = driven.summary.get("io") == "driver"
     busy = cores if by_driver else cores / load.threads
     if busy <= CLIENT_SATURATED:

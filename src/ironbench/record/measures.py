@@ -161,10 +161,3 @@ def _latency(name: str, histogram: Histogram) -> dict[str, float]:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
-
-
-def summary_cpu_s(summary: Mapping[str, Any]) -> float:
-    """CPU seconds of the driving threads inside the measured window, without those of threads that connect anew."""
-    cpu = summary.get("client_cpu_s") or {}
-    whole = float(cpu.get("user", 0.0)) + float(cpu.get("system", 0.0))
-    return whole - float(summary.get("reconnects_cpu_s", 0.0))

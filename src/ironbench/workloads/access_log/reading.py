@@ -78,7 +78,7 @@ class Log:
 
 
 def read(path: str) -> Log:
-    """InputError: it cannot be read, or a line of it cannot be understood."""
+    """InputError: it cannot be read, holds no operation, or too many, or a line of it has no time that is known."""
     try:
         known = Path(path).stat()
     except OSError as error:
@@ -138,10 +138,10 @@ def _log(path: str, lines: Iterable[str], year: int) -> Log:
                 found.append(one)
         elif one:
             others[one] += 1
-        elif key in open_operations:
-            _more(open_operations[key], text, f"{path}, line {number}")
         elif text.startswith(_BEGINNINGS):  # cut off by syslog, or of a form that is not known
             others[UNREADABLE] += 1
+        elif key in open_operations:
+            _more(open_operations[key], text)
         if len(found) > _MOST_OPERATIONS:
             cause = f"holds more than {grouped(_MOST_OPERATIONS)} operations"
             raise InputError(path, cause, "cut a part out of it, for example with head or sed")
@@ -287,14 +287,12 @@ def _operation(connection: int, at_s: float, text: str) -> Logged | str:
     return match[1] if match else ""
 
 
-def _more(one: Logged, text: str, where: str) -> None:
+def _more(one: Logged, text: str) -> None:
     """What a later line says of an operation."""
     if match := _RESULT.match(text):
         one.code = int(match[1])
     elif match := _ATTRIBUTES.match(text):
         one.attributes = tuple(match[1].split())
-    elif text.startswith(("SRCH base", "MOD dn", "ADD dn", "DEL dn", "CMP dn")):
-        raise InputError(where, f"cannot be understood: {text[:60].strip()!r}", _WAY_OUT)
 
 
 def at_once(log: Log) -> list[int]:
