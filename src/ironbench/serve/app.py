@@ -242,7 +242,8 @@ class Pages:
         said = ""
         while True:
             try:
-                await run_in_threadpool(self.queue.tick)
+                if self.queue.folder.is_dir():  # without a queue no thread is woken
+                    await run_in_threadpool(self.queue.tick)
                 said = ""
             except Exception as error:  # a full disk, or what nobody thought of: labs go on, and so does this
                 words = str(error) if isinstance(error, IronbenchError | OSError) else repr(error)

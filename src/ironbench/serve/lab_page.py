@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ from ironbench.serve.so_far import Known, SoFar
 
 _PERIOD_S = 1.0
 _GLANCE_S = 0.2
-"""How often the file of a trial's state is asked whether it has changed; it is written about once a second."""
+"""How often the file of a trial's state is asked whether it has changed,"""
+_QUIET_S = 0.6
+"""and how long it is not, once it has: it is written about once a second (`ironbench.drive.live`)."""
 _ASKED_S = 10.0
 """How long who measures a lab counts as known while its process lives: to ask takes the kernel milliseconds."""
 _HEARTBEAT_S = 15
@@ -94,35 +97,36 @@ class Events:
     async def of(self, name: str) -> AsyncIterator[bytes]:
         """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
         seen: tuple[int, int] | None = None
-        last_sent, last_state = 0.0, b""
+        last_sent, last_told = 0.0, b""
         while True:
-            state = self._state(name)
-            if state is None:
+            told = self._told(name)
+            if told is None:
                 yield _event("over", {})
                 return
             directory = self._shelf.lab(name)
             try:
-                changed, so_far = await run_in_threadpool(self._known.of, directory, False)
+                at_hand = self._known.at_hand(directory)
+                changed, so_far = at_hand or await run_in_threadpool(self._known.of, directory, False)
             except IronbenchError as error:
                 changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(said(error, self._shelf.results))}</p>"})
             if changed != seen:
                 seen = changed
                 yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})
-            sent = _event("state", state)
             now_s = time.monotonic()
-            if sent != last_state or now_s - last_sent > _HEARTBEAT_S:
-                last_state, last_sent = sent, now_s
-                yield sent
+            if told != last_told or now_s - last_sent > _HEARTBEAT_S:
+                last_told, last_sent = told, now_s
+                yield told
             await self._news(name)
 
     async def _news(self, name: str) -> None:
-        """Until there may be some."""
+        """Until there may be some. All pages look at the same moments: waking a processor costs more than to look."""
         until_s, seen = time.monotonic() + _PERIOD_S, self._states[name]
+        await _sleep(_QUIET_S)
         while time.monotonic() < until_s and seen.written_ns == running.written(seen.file):
-            await asyncio.sleep(_GLANCE_S)
+            await _sleep(_GLANCE_S)
 
-    def _state(self, name: str) -> dict[str, Any] | None:
-        """None: the lab is not measured any more."""
+    def _told(self, name: str) -> bytes | None:
+        """The event of its state; None: the lab is not measured any more."""
         now_s = time.monotonic()
         seen = self._states.get(name)
         written_ns = running.written(seen.file) if seen else 0  # before it is read: what is written meanwhile is news
@@ -131,12 +135,12 @@ class Events:
             if known is not None and not known.alive():
                 known = None
             one = running.experiment(self._shelf, name, process=known)
-            state = None if one is None else {"trial": shown(one), "machine": self._gauge.now()}
+            told = None if one is None else _event("state", {"trial": shown(one), "machine": self._gauge.now()})
             file, process = (one.file, one.process) if one else (None, None)
             same = seen is not None and file == seen.file
             asked_s = seen.asked_s if seen is not None and known is not None else now_s
-            seen = self._states[name] = _Seen(now_s, file, written_ns if same else 0, state, process, asked_s)
-        return seen.state
+            seen = self._states[name] = _Seen(now_s, file, written_ns if same else 0, told, process, asked_s)
+        return seen.told
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +151,17 @@ class _Seen:
     file: Path | None
     """Of its trial's state; None: there is none yet."""
     written_ns: int
-    state: dict[str, Any] | None
+    told: bytes | None
+    """The event; None: the lab is over."""
     process: ProcessId | None
     asked_s: float
     """When the kernel was asked whether it holds the lab."""
+
+
+async def _sleep(least_s: float) -> None:
+    """Until the first moment after that time at which all pages look."""
+    now_s = time.monotonic()
+    await asyncio.sleep(math.ceil((now_s + least_s) / _GLANCE_S) * _GLANCE_S - now_s)
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:

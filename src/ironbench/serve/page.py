@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.metadata
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -138,6 +139,24 @@ def _address(name: str) -> str:
     if name == "vega.js":  # the first page does not wait until it is made
         return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
+
+
+def load() -> None:
+    """Loads what pages are made with, half a second that the first page need not wait for. Before there is a second
+    thread: see `ironbench.serve.app` on msgspec."""
+    for name in _MAKERS:
+        importlib.import_module(name)
+
+
+_MAKERS = (
+    "ironbench.analyse.findings",
+    "ironbench.cli.verdict",
+    "ironbench.report.answer",
+    "ironbench.report.charts.narrowing",
+    "ironbench.report.document",
+    "ironbench.report.formats.html",
+    "scipy.special",
+)
 
 
 def prepare() -> None:

@@ -41,6 +41,8 @@ _SUSPECT = 3
 _KEPT = 200
 """Ended entries that stay."""
 _LOG_BYTES = 64 << 10
+SETTLED_NS = 50_000_000
+"""A folder that changed just now may change again within the resolution of its clock."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -112,9 +114,25 @@ class Queue:
         """Why what is due does not begin."""
         self._began: list[Detached] = []
         self._changing = threading.RLock()
+        self._read: tuple[int, list[Entry]] = 0, []
+        """When the folder changed last, and the entries that it has had since."""
 
     def entries(self) -> list[Entry]:
-        """In their order; what cannot be read, or bears another id than its file, is left out: an id names a folder."""
+        """In their order; what cannot be read, or bears another id than its file, is left out: an id names a folder.
+        Files are read when the folder has changed: who waits in a queue with a history takes nothing from a trial."""
+        try:
+            changed_ns = self.folder.stat().st_mtime_ns
+        except OSError:
+            return []
+        known_ns, known = self._read
+        if known_ns == changed_ns:
+            return list(known)
+        found = self._entries()
+        if time.time_ns() - changed_ns > SETTLED_NS:
+            self._read = changed_ns, found
+        return list(found)
+
+    def _entries(self) -> list[Entry]:
         found = []
         with contextlib.suppress(OSError):
             for path in self.folder.glob("*.json"):

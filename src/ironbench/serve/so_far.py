@@ -20,7 +20,7 @@ from ironbench.words import counted, in_percent
 
 CHART = "so-far-narrowing"
 _MOST_COMPARISONS = 4
-_SHARE = 0.005
+_SHARE = 0.003
 """Of a processor, that open pages have labs computed for."""
 _MOST_LABS = 50
 """That are kept in memory."""
@@ -49,6 +49,14 @@ class Known:
         self._next_s: dict[str, float] = {}
         """When a page that is open may have a lab computed again."""
         self._lock = threading.Lock()
+
+    def at_hand(self, directory: LabDirectory) -> tuple[tuple[int, int], SoFar] | None:
+        """What `of` gives a page that is open, where it need not be made now; None: it is to be made. Never waits."""
+        name = directory.path.name
+        known = self._kept.get(name)
+        if known is None or (time.monotonic() >= self._next_s.get(name, 0.0) and known[0] != changes(directory)):
+            return None
+        return known
 
     def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
         """With its state, so that a page knows whether it has it. `at_once`: else it may be of some seconds ago, so

@@ -266,3 +266,17 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
     assert "6 blocks more of" in resumed.text
     assert client.post(f"/lab/{LAB}/resume").status_code == 404
     assert client.post(f"/lab/{LAB}/resume", data={"more": "5"}).status_code == 404
+
+
+def test_files_of_a_queue_are_read_again_only_after_it_has_changed(
+    tmp_path: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(queue, "one")
+    time.sleep(0.06)  # what changed just now may change again within the resolution of the file system's clock
+    before = queue.entries()
+    monkeypatch.setattr(queue, "_entries", lambda: pytest.fail("nothing has changed"))
+    assert queue.entries() == before
+    monkeypatch.undo()
+    with contextlib.closing(Queue(tmp_path)) as other:
+        other.cancel(before[0].id)
+    assert states(queue) == [("one", CANCELLED)]
