@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
 import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import declare, slices
+from ironbench.experiment import declare, freeze, slices
 from ironbench.experiment.size import of_machine
 from ironbench.experiment.turns import stop_all
 from ironbench.machine.fingerprint import fingerprint
@@ -28,7 +30,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.model.system import Device, Layout, Partition
 from ironbench.plan.budget import ASSUMED
-from ironbench.process import processes
+from ironbench.process import processes, register
 from ironbench.process.freezer import Freezer
 from ironbench.record import progress
 from ironbench.report.sections import setup
@@ -180,6 +182,27 @@ def test_systems_side_by_side_have_a_directory_each(lab_file: Path) -> None:
     places = [slices.apart(lab, setup).system.layout.data for setup in lab.setups]
     assert places[0] == lab.setups[0].system.layout.data
     assert len(set(places)) == len(places)
+    assert [setup.system.layout.data for setup in slices.placed(lab)] == places
+
+
+def test_a_resumed_lab_waits_for_what_a_killed_one_left_in_the_directory_of_each_system(
+    lab_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(lab_file.parent))
+    lab = declared(lab_file)
+    gone, namespace = processes.ProcessId(1, "an earlier boot/1"), processes.pid_namespace()
+    with ExitStack() as stack:
+        left = [stack.enter_context(subprocess.Popen(["sleep", "60"])) for _ in lab.setups]
+        for number, (setup, process) in enumerate(zip(slices.placed(lab), left, strict=True)):
+            server, place = processes.identify(process.pid), str(setup.system.layout.data)
+            register.write(register.Entry(f"{number}", "postgres", gone, place, server=server, namespace=namespace))
+        try:
+            freeze.end_orphans(lab)
+            assert [process.poll() for process in left] == [-signal.SIGINT] * 2
+            assert register.entries() == []
+        finally:
+            for process in left:
+                process.kill()
 
 
 def test_the_plan_counts_what_turns_take_and_a_directory_for_each(lab_file: Path) -> None:

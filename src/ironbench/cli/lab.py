@@ -144,7 +144,7 @@ def resume(
 ) -> int:
     """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.cli import verdict
-    from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
+    from ironbench.experiment import declare, freeze, loop, schedule, search, slices, upkeep
     from ironbench.model.lab import SCREEN
     from ironbench.record import labs, progress
 
@@ -162,7 +162,7 @@ def resume(
         freeze.end_orphans(frozen.lab)
         if upkeep.make_up(printer.say, str(directory.path.absolute())):
             return 1
-        declare.refuse_in_use(frozen.lab.setups)
+        declare.refuse_in_use(slices.placed(frozen.lab))
         secrets = freeze.secrets_again(frozen.lab, path, source)
         freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
         differences = freeze.changes(frozen, secrets, directory, source)

@@ -126,7 +126,6 @@ def sized(
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     able = possible(sized.setups)
-    places = able if sized.method.slice_s is None else [slices.apart(sized, setup) for setup in able]
     costs = slices.costing(sized, estimate.cells(able, contents, True, sized.rated, rated_blocks))
     trials = blocks.trials(
         [setup.cell for setup in able],
@@ -141,7 +140,7 @@ def sized(
         sized,
         trials=trials,
         estimate_s=costs.lab_s(0.0, sized.method.blocks),
-        estimate_bytes=estimate.space_bytes(places, contents, len(trials)),
+        estimate_bytes=estimate.space_bytes(slices.placed(sized), contents, len(trials)),
     )
     found = resolution(final.setups, final.method.stages, spread, count, declared.looks)
     crowded_out = bool(draft.rated) and not final.rated

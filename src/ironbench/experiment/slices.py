@@ -51,15 +51,21 @@ def costing(lab: Lab, costs: Cells) -> Cells:
     return replace(costs, turning=(START_UP_S + _CHANGE_S) / slice_s, pilots_s=costs.pilots_s + pilot_s)
 
 
+def placed(lab: Lab) -> Sequence[Setup]:
+    """The setups of all cells that are measured, with the directories that their systems have then."""
+    own = [setup for setup in lab.setups if not setup.skipped]
+    return own if lab.method.slice_s is None else [apart(lab, setup) for setup in own]
+
+
 def apart(lab: Lab, setup: Setup) -> Setup:
     """The setup with directories that no earlier cell of the lab has: of its data, of its emulated devices, and of what
     is kept in memory for it."""
     own = [one for one in lab.setups if not one.skipped]
     place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
-    taken = {directory for one in own[:place] for directory in _directories(one)}
+    taken = {directory for one in own[:place] for directory in directories(one)}
     ending = f"-side-{place + 1}"
     layout = setup.system.layout
-    if layout.data is None or setup.system.dsn is not None or not taken & _directories(setup):
+    if layout.data is None or setup.system.dsn is not None or not taken & directories(setup):
         return setup
 
     def moved(directory: str | None) -> str | None:
@@ -79,7 +85,8 @@ def apart(lab: Lab, setup: Setup) -> Setup:
     return replace(setup, system=replace(setup.system, layout=replace(layout.at(places), devices=running)))
 
 
-def _directories(setup: Setup) -> set[str]:
+def directories(setup: Setup) -> set[str]:
+    """Of its data, and those that lie on emulated devices."""
     layout = setup.system.layout
     return {*layout.emulated, *filter(None, (layout.data,))}
 
