@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from ironbench.experiment.rotations import Rotations, chosen, is_disturbed
 from ironbench.experiment.shared import Shared, together
+from ironbench.experiment.side import Side
 from ironbench.experiment.slices import LENGTHS_S
 from ironbench.machine import quiet
 from ironbench.machine.tree import Tree
@@ -138,6 +140,38 @@ def test_the_pilot_chooses_the_shortest_slice_whose_start_up_costs_less_than_one
     found = Rotations([Recorded(lost_s=one) for one in lost], random.Random(1), fixed=False)  # type: ignore[arg-type]
     assert found.pilot() == length
     assert "length by a pilot" in found.in_words()
+
+
+@dataclass
+class Clients:
+    """Of a system that was thawed before the first of two turns: a hundred, whose transactions all take as long."""
+
+    took_s: float
+    lost_s: float
+    """Of their work, in the first half second after the start-up of a thawed system."""
+    turns: int = 0
+
+    def turn(self, start_up_s: float, slice_s: float) -> tuple[int, int, float]:
+        # They begin together; later they are at all points of their transactions (renewal theory: Cox, 1962, 4.2).
+        ended = [max(0.0, at_s / self.took_s - 0.5) for at_s in (start_up_s, start_up_s + slice_s)]
+        lost_s = self.lost_s if self.turns % 2 == 0 else 0.0
+        self.turns += 1
+        return round(100 * (ended[1] - ended[0] - lost_s / self.took_s)), 0, 0.0
+
+    def forget(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("took_s", [0.0005, 0.02, 0.08])
+@pytest.mark.parametrize("lost_s", [0.0, 0.008, 0.03])
+def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s: float, lost_s: float) -> None:
+    plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
+    unused: Any = None
+    side = Side(plan, unused, unused, unused, unused, "")
+    progress: Any = Clients(took_s, lost_s)
+    side._at_turns.progress = progress
+    assert side.lost_at_start_s() == pytest.approx(lost_s, abs=0.001)
+    assert progress.turns == 2
 
 
 def test_every_chosen_length_is_one_of_those_offered() -> None:

@@ -21,7 +21,7 @@ from ironbench.engines.administration import REQUEST
 from ironbench.errors import IronbenchError
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.shared import Shared
-from ironbench.experiment.slices import EARLY_S, LATE_S, START_UP_S
+from ironbench.experiment.slices import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
 from ironbench.load import Loaded
 from ironbench.machine import copies
 from ironbench.model.driven import Driven
@@ -187,11 +187,12 @@ class Side:
         return [one for one in self.slices if not one.dropped]
 
     def lost_at_start_s(self) -> float:
-        """How much of a slice right after its start-up is lost, against a rate without any start-up; measured in a turn
-        that is forgotten. OverError, FailureError, KeyboardInterrupt."""
+        """How much of a slice right after its start-up is lost, against the rate of clients that are at work already;
+        measured in two turns that are forgotten. OverError, FailureError, KeyboardInterrupt."""
         self.wake()
         done = []
-        for start_up_s, slice_s in ((START_UP_S, EARLY_S), (0.0, LATE_S)):
+        # Clients rest between the two: the later slice would lose their first transactions, had it no start-up.
+        for start_up_s, slice_s in ((START_UP_S, EARLY_S), (AT_WORK_S, LATE_S)):
             turned = self._progress.turn(start_up_s, slice_s)
             if turned is None:
                 raise self._over()

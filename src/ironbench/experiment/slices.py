@@ -24,14 +24,18 @@ USUAL_S = 1.0
 """Length of a slice before a pilot has chosen it."""
 LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
 """Those that a pilot chooses from."""
-EARLY_S, LATE_S = 0.5, 1.0
-"""Of a turn of the pilot: what follows its start-up is held against what follows that."""
+EARLY_S, LATE_S = 0.5, 0.8
+"""Of two turns of the pilot: what follows the start-up of the first is held against what comes later in the second."""
+AT_WORK_S = 0.3
+"""Of the second, before that: clients that began together are at all points of their transactions by then."""
 START_UP_S = 0.1
 """Driven and not measured at the start of each turn: processes were thawed, and their caches hold what others did."""
 PILOT_TURNS = 3
-"""Of each system, in the first block."""
+"""How often the pilot asks each system, in the first block."""
 _CHANGE_S = 0.02
 """About how long it takes to freeze one system and thaw the next."""
+_PILOTED_S = START_UP_S + EARLY_S + AT_WORK_S + LATE_S + _CHANGE_S
+"""What the pilot takes for one system, each time."""
 OWN_BYTES = 256 << 20
 """Of memory, for each server besides its cache and its data: processes, connections, sorts."""
 
@@ -47,7 +51,7 @@ def costing(lab: Lab, costs: Cells) -> Cells:
     if slice_s is None:
         return costs
     own = sum(not setup.skipped for setup in lab.setups)
-    pilot_s = own * PILOT_TURNS * (START_UP_S + EARLY_S + LATE_S + _CHANGE_S) if lab.method.slice_piloted else 0.0
+    pilot_s = own * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
     return replace(costs, turning=(START_UP_S + _CHANGE_S) / slice_s, pilots_s=costs.pilots_s + pilot_s)
 
 
