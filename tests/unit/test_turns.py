@@ -135,6 +135,13 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
             ),
             "two cells need different data in one database",
         ),
+        (
+            tuple(
+                f'{name} = {{ system.dsn = "{SERVER}/shop?options=-c%20work_mem%3D{size}", load.cache = "hot" }}'
+                for name, size in (("a", "4MB"), ("b", "8MB"))
+            ),
+            "rehearses each cell in the database of the others",
+        ),
     ],
 )
 def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials(

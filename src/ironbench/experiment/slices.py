@@ -181,6 +181,8 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
             yield "two cells need different data in one database"
         if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
             yield "two cells do different work in one database, and their checks would not know it apart"
+        if len(of) > 1 and any(setup.cell.load.cache == "hot" for setup in of):
+            yield '`cache = "hot"` rehearses each cell in the database of the others, whose checks would count that'
 
 
 def server_of(setup: Setup) -> str:
