@@ -14,7 +14,7 @@ from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import summarise
 from ironbench.model.plan import SEED_GIVEN
-from ironbench.model.record import Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.comparison import text as comparison
 
@@ -109,6 +109,7 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
         ),
         (record(software={"ironbench": "0.2"}), "ironbench"),
         (record(series="another"), "one after the other"),
+        (record(conditions={SIDE_BY_SIDE: "2026-11-21T01:00:00"}), "by trials against by slices"),
     ],
 )
 def test_what_is_unlike_is_said(other: object, word: str) -> None:

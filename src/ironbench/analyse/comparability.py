@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import clients_asked, loop_words
-from ironbench.analyse.subjects import work_name, works_apart
+from ironbench.analyse.subjects import method, work_name, works_apart
 from ironbench.model.record import SUSPICIOUS, Record, Status, Warning
 from ironbench.words import THIN, counted
 
@@ -39,6 +39,9 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
     loads = a[0].cell.load, b[0].cell.load
     if loads[0].rate != loads[1].rate and not rates_vary:
         rows.append(f"The load differs: {loop_words(loads[0])} against {loop_words(loads[1])}.")
+    methods = method(a[0]), method(b[0])
+    if methods[0] != methods[1]:
+        rows.append(f"The method differs: by {methods[0]} against by {methods[1]}.")
     clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
     if clients[0] != clients[1]:
         rows.append(f"The number of clients differs: {clients[0]} against {clients[1]}.")

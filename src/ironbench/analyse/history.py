@@ -20,7 +20,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.differences import Difference, chosen_settings
 from ironbench.analyse.rate import loop_words
 from ironbench.analyse.reproduce import is_usual
-from ironbench.analyse.subjects import leading, work, work_name
+from ironbench.analyse.subjects import leading, method, work, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import FEWEST_TOLD
@@ -214,10 +214,12 @@ class _Facts:
     def of(self, record: Record) -> Mapping[str, str]:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
-        key = msgspec.json.encode((record.machine, record.server_machine, record.engine, system, client)).decode()
+        how = method(record)  # of what systems write between turns nothing is in a slice
+        key = msgspec.json.encode((record.machine, record.server_machine, record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
-            self._known[key] = {name: value for name, value in flat.items() if self._tells(name, value, record)}
+            known = {name: value for name, value in flat.items() if self._tells(name, value, record)}
+            self._known[key] = {**known, "load.method": how}
         return self._known[key]
 
     def _tells(self, name: str, value: str, record: Record) -> bool:

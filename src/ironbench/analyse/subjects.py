@@ -11,7 +11,7 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
-from ironbench.model.record import FAILED_LIMITS, Record, Status
+from ironbench.model.record import FAILED_LIMITS, SIDE_BY_SIDE, Record, Status
 from ironbench.model.system import PRELIMINARY, Choice
 from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
@@ -48,6 +48,11 @@ def entering(records: Sequence[Record]) -> tuple[Record, ...]:
 def work(record: Record) -> str:
     """Key of the work: workload, options, defines and scripts. Trials with one key may share a chart."""
     return _text(replace(record.choice, options=_of_work(record.choice)))
+
+
+def method(record: Record) -> str:
+    """How it was measured, in the words of a lab file: by `slices` or by `trials`."""
+    return "slices" if SIDE_BY_SIDE in record.conditions else "trials"
 
 
 BY_SLICES = " by slices"
