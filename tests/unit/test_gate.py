@@ -16,9 +16,11 @@ from labfactory import lab, studied, trials
 from ironbench.analyse.gate import Gate, Outcome
 from ironbench.analyse.gate import gate as judged
 from ironbench.cli.gate import CLOSED, gate
-from ironbench.cli.lab import Policy, _policy
+from ironbench.cli.lab import Policy, _adds_blocks, _policy
 from ironbench.errors import InputError
+from ironbench.experiment import schedule
 from ironbench.model.lab import Claim, Method, Stage
+from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
 from ironbench.record.labs import Frozen, LabDirectory
 
@@ -258,6 +260,21 @@ def test_a_gate_that_only_reads_names_what_measures_more(made: Made) -> None:
 def test_an_unknown_policy_of_a_gated_lab_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--undecided"):
         _policy(True, text)
+
+
+def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measured_allows(made: Made) -> None:
+    directory = LabDirectory(Path(made(1.0, spread=0.2)))
+    records = directory.records()
+    (first,) = directory.lab().method.stages
+    plan = replace(directory.lab(), method=Method((first, Stage(2, 36)), 1))
+    assert plan.method.blocks == 48
+    added: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LabDirectory, "lab", lambda _: plan)
+        patch.setattr(schedule, "more", lambda _, blocks: added.append(blocks))
+        # Twelve blocks took two minutes: ten seconds each.
+        assert _adds_blocks(Policy("fail", 100.0), directory, records, 120.0, Printer.silent())
+    assert added == [10]
 
 
 def test_a_policy_without_a_gate_is_refused() -> None:

@@ -301,7 +301,8 @@ def _adds_blocks(
     judged = whole(directory, policy.undecided)
     if judged.outcome is not Outcome.CANNOT_TELL or judged.study.missing:
         return False
-    a_block_s = elapsed_s / directory.lab().method.blocks
+    # Of the blocks that were planned, the looks may have spared some.
+    a_block_s = elapsed_s / len({record.block for record in records if record.purpose == "lab"})
     blocks = int(policy.more_s / a_block_s)
     if blocks < LEAST_BLOCKS:
         needed = units.span(LEAST_BLOCKS * a_block_s)
