@@ -262,10 +262,12 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
     assert "cancelled" in client.post(f"/queue/{entry.id}/cancel").text
     assert client.post(f"/queue/{entry.id}/nothing").status_code == 404
     assert "Nothing has ended yet" in client.post(f"/queue/{entry.id}/remove").text
+    for number in ("5", "1001", "0000061000", "six"):
+        refused = client.post(f"/lab/{LAB}/resume", data={"more": number})
+        assert refused.status_code == 404 and "is no number from 6 to 1000" in refused.text
     resumed = client.post(f"/lab/{LAB}/resume", data={"more": "6"})
     assert "6 blocks more of" in resumed.text
     assert client.post(f"/lab/{LAB}/resume").status_code == 404
-    assert client.post(f"/lab/{LAB}/resume", data={"more": "5"}).status_code == 404
 
 
 def test_files_of_a_queue_are_read_again_only_after_it_has_changed(
