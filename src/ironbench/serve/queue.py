@@ -26,7 +26,7 @@ from ironbench.process import measuring, processes
 from ironbench.process.detached import Detached, status_of
 from ironbench.process.processes import ProcessId
 from ironbench.record import durable
-from ironbench.record.labs import PLAN
+from ironbench.record.labs import PLAN, LabDirectory
 from ironbench.serve.shelf import without_place
 
 WAITING, RUNNING, DONE, FAILED, STOPPED, CANCELLED = "waiting", "running", "done", "failed", "stopped", "cancelled"
@@ -77,6 +77,8 @@ class Entry(msgspec.Struct, frozen=True):
     begun_at: float = 0.0
     ended_at: float = 0.0
     tries: int = 0
+    rounds: int = 0
+    """That had been added to its lab before it began: once there is another, `more` is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,8 @@ class Queue:
         if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
             at = next_at(entry.nightly, self._now())
             self.put(Wish(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
-        entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="")
+        rounds = entry.rounds if entry.tries else self._rounds(entry)
+        entry = replace(entry, state=RUNNING, begun_at=self._now(), tries=entry.tries + 1, why="", rounds=rounds)
         # Noted first: killed between the two, the next server finds an entry without a process, and begins it anew.
         self._keep(entry)
         try:
@@ -328,7 +331,8 @@ class Queue:
     def _started(self, entry: Entry, lock: int) -> ProcessId:
         directory = self.results.absolute() / "labs" / entry.lab
         if (directory / PLAN).is_file():
-            verb = ["resume", str(directory), *(["--more", str(entry.more)] if entry.more and entry.tries == 1 else [])]
+            adds = entry.more and self._rounds(entry) == entry.rounds
+            verb = ["resume", str(directory), *(["--more", str(entry.more)] if adds else [])]
         elif entry.resumes:
             raise FailureError(entry.lab, "the lab is not there any more")
         else:
@@ -355,6 +359,13 @@ class Queue:
             why = {_SUSPECT: "some trials are suspect", _REFUTED: "an expectation was refuted"}.get(status, "")
             return replace(entry, state=DONE, why=why, ended_at=now)
         return replace(entry, state=FAILED, why=_last_error(self.log(entry)) or f"exit code {status}", ended_at=now)
+
+    def _rounds(self, entry: Entry) -> int:
+        """That were added to its lab; nobody asks where it adds none."""
+        with contextlib.suppress(IronbenchError):
+            declared = LabDirectory(self.results / "labs" / entry.lab).declared() if entry.more else ()
+            return sum(one.stage.added for one in declared)
+        return 0
 
     def _last(self) -> float:
         return max((one.order for one in self.entries()), default=0.0)

@@ -15,9 +15,12 @@ from queued import NOON, Clock, Labs, put, states
 from served import LAB, browser, stocked
 
 from ironbench.errors import InputError
+from ironbench.experiment import schedule
 from ironbench.process import measuring
 from ironbench.process.detached import Detached, status_of
-from ironbench.record.labs import PLAN
+from ironbench.process.processes import ProcessId
+from ironbench.record.labs import PLAN, LabDirectory
+from ironbench.serve import queue as serve_queue
 from ironbench.serve.queue import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Queue, next_at
 
 
@@ -142,6 +145,32 @@ def test_a_killed_lab_goes_on_but_not_for_ever(queue: Queue, labs: Labs) -> None
         labs.end(None)
     queue.tick()
     assert states(queue) == [("one", FAILED)] and "killed 3 times" in queue.entries()[0].why
+
+
+def test_blocks_are_added_once_however_often_the_lab_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[str]] = []
+
+    class Killed:
+        """A lab that is gone at once."""
+
+        process = ProcessId(0, "")
+
+        def __init__(self, words: list[str], *_: object) -> None:
+            begun.append(words[words.index("lab") + 1 :])
+
+        def reap(self) -> bool:
+            return True
+
+    monkeypatch.setattr(serve_queue, "Detached", Killed)
+    directory = LabDirectory(stocked(tmp_path) / "labs" / LAB)
+    with contextlib.closing(Queue(tmp_path)) as queue:
+        queue.resume(LAB, 6)
+        queue.tick()
+        queue.tick()
+        schedule.more(directory, 6)
+        queue.tick()
+    resumed = ["resume", str(directory.path.absolute())]
+    assert begun == [[*resumed, "--more", "6"], [*resumed, "--more", "6"], resumed]
 
 
 def test_why_a_lab_failed_is_told_without_where_the_results_lie(queue: Queue, labs: Labs, tmp_path: Path) -> None:
