@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import signal
 import subprocess
 from contextlib import ExitStack
@@ -23,11 +24,11 @@ from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, freeze, slices
 from ironbench.experiment.size import of_machine
-from ironbench.experiment.turns import stop_all
+from ironbench.experiment.turns import cut_off, stop_all
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, SUSPICIOUS, SYSTEMS, Record, Status
 from ironbench.model.system import Device, Layout, Partition
 from ironbench.plan.budget import ASSUMED
 from ironbench.process import processes, register
@@ -327,6 +328,23 @@ def test_a_block_of_which_one_record_is_void_is_measured_again_as_a_whole_and_gi
     assert {one.attempt for tries in progress.by_place(mended).values() for one in tries if one.status.comparable} == {
         2
     }
+
+
+def edges(unfinished_s: float, carried_s: float) -> dict[str, Any]:
+    return {"elapsed_s": 10.0, "unfinished_s": unfinished_s, "carried_s": carried_s}
+
+
+def test_work_of_transactions_that_end_after_their_slice_is_said_to_be_missing() -> None:
+    assert (
+        cut_off(edges(2.0, 2.0), 4)
+        == cut_off(edges(0.3, 0.0), 4)
+        == cut_off(edges(0.0, 1.0), 4)
+        == cut_off({}, 4)
+        == ()
+    )
+    (warning,) = cut_off(edges(2.0, 0.4), 4)
+    assert warning.code == "cut-by-slices" and warning.code not in SUSPICIOUS
+    assert re.search(r"4.% of the clients' time .* too low by as much", warning.text)
 
 
 class Stopped:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -22,7 +23,7 @@ from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment import slices
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.data import place_of
-from ironbench.experiment.rotations import Rotations
+from ironbench.experiment.rotations import MOST_START_UP, Rotations
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.shared import Shared
 from ironbench.experiment.side import OverError, Side
@@ -170,6 +171,7 @@ class Turns:
         assert side.driven is not None
         driven, prepared = side.driven, side.prepared
         if side.kept:
+            prepared = prepared.merge({}, cut_off(driven.summary, side.setup.cell.load.clients))
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
             figures = {**side.figures(), SYSTEMS: float(systems)}
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
@@ -225,6 +227,21 @@ def _written_between(side: Side) -> tuple[Warning, ...]:
         "the last one: a trial would have written some of it while it measured"
     )
     return (Warning("written-between-turns", text),)
+
+
+def cut_off(summary: Mapping[str, Any], clients: int) -> tuple[Warning, ...]:
+    """Of transactions that are long for a slice: all clients begin one at its start-up, and their last ones end beyond.
+    What clients spent inside slices on transactions that ended outside, less what those that ended inside had taken
+    before, is work that no slice has."""
+    inside_s, after_s, before_s = (summary.get(name, 0.0) for name in ("elapsed_s", "unfinished_s", "carried_s"))
+    share = (after_s - before_s) / (clients * inside_s) if inside_s > 0 else 0.0
+    if share <= MOST_START_UP:
+        return ()
+    text = (
+        f"transactions are long for slices: {in_percent(share)} of the clients' time was spent on some that ended "
+        "after their slice, and throughput is too low by as much: measure by trials, or with longer slices"
+    )
+    return (Warning("cut-by-slices", text),)
 
 
 def stop_all(sides: Sequence[Side]) -> None:
