@@ -78,15 +78,18 @@ class Guard:
             return 421, "This server is not reached by that name. Open the address that it printed.", {}
         query = scope["query_string"].decode("latin-1")
         shown = tokens_of(headers.get("cookie", ""), query, headers.get("authorization", ""), door.cookie)
-        found = next((where for where, token in shown if door.fits(token)), "")
+        found = {where for where, token in shown if door.fits(token)}
         if not found:
             return 401, "The token is missing or wrong. Open the address that `ironbench serve` printed.", {}
-        if method not in ("GET", "HEAD") and found != "header":
+        if "header" in found:
+            return None
+        if method not in ("GET", "HEAD"):
             if not door.is_our_page(headers.get("origin", ""), host):
                 return 403, "Only pages of this server may change something.", {}
-            if found != "cookie":
+            if "cookie" not in found:
                 return 401, "Open the address that `ironbench serve` printed first.", {}
-        if found == "address":
+            return None
+        if "address" in found:
             rest = [(name, value) for name, value in parse_qsl(query) if name != "token"]
             # The address bar, the history and a copied link are then without the token.
             target = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")

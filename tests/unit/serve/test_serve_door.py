@@ -38,6 +38,9 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(client: TestClient) -
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
     assert client.get("/archive").status_code == 200
+    # Who opens the printed address in the morning has the cookie already.
+    again = client.get("/archive", params={"token": TOKEN})
+    assert again.status_code == 303 and again.headers["location"] == "/archive"
 
 
 def test_the_address_after_the_token_stays_on_this_server(client: TestClient) -> None:
