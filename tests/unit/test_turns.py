@@ -9,6 +9,7 @@ import subprocess
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import labfactory
@@ -23,13 +24,15 @@ from ironbench.cli.lab import plan as planned
 from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, freeze, slices
+from ironbench.experiment.schedule import Due
 from ironbench.experiment.size import of_machine
-from ironbench.experiment.turns import cut_off, stop_all
+from ironbench.experiment.turns import Turns, cut_off, stop_all
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SUSPICIOUS, SYSTEMS, Record, Status
 from ironbench.model.system import Device, Layout, Partition
+from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
 from ironbench.process import processes, register
 from ironbench.process.freezer import Freezer
@@ -345,6 +348,17 @@ def test_work_of_transactions_that_end_after_their_slice_is_said_to_be_missing()
     (warning,) = cut_off(edges(2.0, 0.4), 4)
     assert warning.code == "cut-by-slices" and warning.code not in SUSPICIOUS
     assert re.search(r"4.% of the clients' time .* too low by as much", warning.text)
+
+
+def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]})
+    told: list[Any] = []
+    live = SimpleNamespace(begin=lambda trial, title: told.append((trial.block, title)))
+    each: Any = SimpleNamespace(lab=plan, live=live, known=NO_NOTES)
+    directory: Any = SimpleNamespace(records=lambda: [])
+    monkeypatch.setattr(Turns, "_measured", lambda *_: told.append("measured"))
+    assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"))) == []
+    assert told == [(plan.trials[0].block, f"block {plan.trials[0].block + 1}, 2 systems in turn"), "measured"]
 
 
 class Stopped:

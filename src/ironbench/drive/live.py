@@ -27,6 +27,8 @@ _PERIOD_S = 0.9
 _MOST_BYTES = 1 << 16
 PREPARING = "prepare"
 """Phase before the clients connect: data restored, engine started, caches filled."""
+IN_TURN = "turns"
+"""Phase of a block by slices, which belongs to several trials at once: their figures come when it is over."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -42,7 +44,7 @@ class State(msgspec.Struct, frozen=True):
     purpose: str
     attempt: int
     phase: str
-    """`prepare`, or as in `Progress.phase`."""
+    """`prepare`, `turns`, or as in `Progress.phase`."""
     elapsed_s: float
     """Since the window began; negative during warm-up."""
     duration_s: float | None
@@ -74,6 +76,13 @@ class Live:
         """A trial is being prepared."""
         self._trial, self._title, self._seconds = trial, title, []
         self._write(PREPARING, 0.0)
+
+    def turned(self, measured_s: float) -> None:
+        """Of a block by slices: so much of each trial is measured. To be called after each rotation."""
+        now_s = time.monotonic()
+        if now_s - self._written_s >= _PERIOD_S:
+            self._written_s = now_s
+            self._write(IN_TURN, measured_s)
 
     def look(self, progress: Progress) -> None:
         """To be called a few times a second, and at the end."""

@@ -73,6 +73,8 @@ class Turns:
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[Side] = []
+        if self.each.live is not None:
+            self.each.live.begin(due.trial, _title(block, len(trials)))
         # All records of the block bear it, those of systems that did not fail, too: so that none is taken for killed.
         notes = self.each.known.merge({SIDE_BY_SIDE: datetime.now(UTC).isoformat(timespec="milliseconds")})
         with ExitStack() as stack:
@@ -118,8 +120,14 @@ class Turns:
         for side in sides:
             side.began_s = began_s
             side.beneath.begin(side.session)
-        with self.each.printer.bar(f"block {due.trial.block + 1}, {counted(len(sides), 'system')} in turn") as show:
-            rotations.measure(count, slice_s, lambda of: show(of / count, f"{of} of {counted(count, 'slice')} each"))
+        with self.each.printer.bar(_title(due.trial.block, len(sides))) as show:
+
+            def kept(of: int) -> None:
+                show(of / count, f"{of} of {counted(count, 'slice')} each")
+                if self.each.live is not None:
+                    self.each.live.turned(of * slice_s)
+
+            rotations.measure(count, slice_s, kept)
         for side in sides:
             side.pay_off()
             doubts = (*rotations.warnings(), *_written_between(side))
@@ -205,6 +213,10 @@ class Turns:
             return driven.failure if driven is not None else "was not driven"
         checks = [check.name for check in driven.checks if not check.passed]
         return str(driven.summary["cause"]) or driven.last_words or f"check failed: {', '.join(checks)}"
+
+
+def _title(block: int, systems: int) -> str:
+    return f"block {block + 1}, {counted(systems, 'system')} in turn"
 
 
 def _in_words(side: Side, rotations: Rotations) -> str:

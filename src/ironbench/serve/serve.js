@@ -63,7 +63,7 @@ if (live) {
     live.querySelector(`[data-line="${name}"]`).innerHTML = `<polyline points="${points}"/>`;
     set(`${name}-range`, known.length ? `0 to ${words(most)}` : "");
   };
-  const phases = { prepare: "data, engine and caches are made ready", connect: "clients connect", ready: "waits for the others", warmup: "warm-up", run: "measured", drain: "ends", done: "over" };
+  const phases = { prepare: "data, engine and caches are made ready", connect: "clients connect", ready: "waits for the others", warmup: "warm-up", run: "measured", turns: "systems take turns; figures come when the block is over", drain: "ends", done: "over" };
   const show = ({ trial, machine }) => {
     if (trial) {
       set("title", trial.title || `${trial.cell}, ${trial.purpose} ${trial.block + 1}`);

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from served import LAB, begun, browser
 
-from ironbench.drive.live import PREPARING, Live, place, read
+from ironbench.drive.live import IN_TURN, PREPARING, Live, place, read
 from ironbench.machine.tree import Tree
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import durable
@@ -46,6 +46,21 @@ def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path)
     assert state.seconds == ((1.0, 400, 1, 0.002, 0.001), (1.0, 0, 2, None, None))
     live.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_by_slices_is_seen_as_a_whole_and_not_as_the_trial_before_it(tmp_path: Path) -> None:
+    live, file = Live(tmp_path, "series"), place(tmp_path, "series")
+    live.begin(TRIAL, "trial 1 of 20")
+    live.look(Progress())  # type: ignore[arg-type]
+    live.begin(TRIAL, "block 2, 3 systems in turn")
+    state = read(file)
+    assert state is not None and (state.phase, state.seconds, state.transactions) == (PREPARING, (), 0)
+    live._written_s = 0.0
+    live.turned(12.0)
+    state = read(file)
+    assert state is not None and (state.title, state.phase) == ("block 2, 3 systems in turn", IN_TURN)
+    assert (state.elapsed_s, state.duration_s, state.seconds) == (12.0, 30.0, ())
+    live.close()
 
 
 def test_at_most_one_state_a_second_is_written(tmp_path: Path) -> None:
