@@ -317,6 +317,7 @@ def test_a_block_whose_lab_was_killed_between_two_of_its_records_is_measured_aga
     assert sorted(missing(plan, half)) == [("log=disk", 2), ("log=memory", 1)]
     whole = [*half, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.OK)]
     assert missing(plan, whole) == []
+    assert (progress.measured(half), progress.measured(whole)) == (0, 2)
     assert [one.attempt for tries in progress.by_place(whole).values() for one in tries] == [2, 2]
 
 

@@ -339,8 +339,9 @@ def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
 
 
 def _goes_on(directory: LabDirectory, records: Sequence[Record]) -> str:
-    done = sum(record.status.comparable and record.purpose == "lab" for record in records)
-    trials = counted(len(directory.lab().trials), "trial")
+    from ironbench.record import progress
+
+    done, trials = progress.measured(records), counted(len(directory.lab().trials), "trial")
     return f"interrupted: {done} of {trials} measured; `ironbench lab resume {directory.path}` goes on"
 
 

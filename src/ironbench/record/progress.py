@@ -103,6 +103,14 @@ def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     return {place: [one for one in tries if one.id not in apart] or tries for place, tries in each.items()}
 
 
+def measured(records: Iterable[Record]) -> int:
+    """How many trials have a record that may be compared, and did not lose its partners."""
+    records = list(records)
+    torn = Torn.of(records)
+    there = _by_place(one for one in records if one.id not in torn.killed | torn.lone)
+    return sum(any(record.status.comparable for record in tries) for tries in there.values())
+
+
 def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     places: dict[Place, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.attempt):

@@ -14,6 +14,7 @@ from ironbench.errors import FailureError
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
+from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
 from ironbench.serve.answers import changes
 from ironbench.words import counted, in_percent
@@ -158,9 +159,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps, charts: dict
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
     """A row for each cell, a mark for each trial: what it came to, and why."""
-    places: dict[tuple[str, int], list[Record]] = {}
-    for record in records:
-        places.setdefault((record.cell.name, record.block), []).append(record)
+    places = progress.by_place(records)
     blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
     cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))
     planned = {(trial.cell.name, trial.block) for trial in lab.trials}
@@ -168,8 +167,8 @@ def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
     for cell in cells:
         marks = [_mark(name, cell, block, places.get((cell, block), []), (cell, block) in planned) for block in blocks]
         rows.append(f'<tr><th scope="row">{escape(cell)}</th><td>{"".join(marks)}</td></tr>')
-    done = sum(any(one.status.comparable for one in found) for found in places.values())
-    head = f"<h2>Blocks and trials</h2><p class=lead>{escape(counted(done, 'trial'))} of {len(planned)} measured. "
+    done = counted(progress.measured(records), "trial")
+    head = f"<h2>Blocks and trials</h2><p class=lead>{escape(done)} of {len(planned)} measured. "
     head += "Choose one to see what it came to.</p>"
     return f'{head}<table class="strip"><tbody>{"".join(rows)}</tbody></table><output class="said"></output>'
 
