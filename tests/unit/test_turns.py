@@ -183,6 +183,17 @@ def test_too_little_memory_for_two_is_said_with_its_figure(lab_file: Path) -> No
     assert "of memory, there are" in found.method.why_trials
 
 
+def test_where_a_system_can_have_no_directory_of_its_own_it_is_measured_by_trials(lab_file: Path) -> None:
+    data = lab_file.parent / "fast" / "pg"
+    system = f'[layout]\ndata = "{data}"\n[system.set]'
+    assert declared(lab_file, system=system).method.why_trials == ""
+    somebodys = data.with_name("pg-side-2")
+    somebodys.mkdir(parents=True)
+    (somebodys / "letters").write_text("dear")
+    why = declared(lab_file, system=system).method.why_trials
+    assert "pg-side-2" in why and "it holds files that are not ironbench's" in why
+
+
 def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
     with pytest.raises(InputError, match="there are no slices in trials"):
         declared(lab_file, "trials", measure='slice = "1s"')

@@ -17,6 +17,7 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup
 from ironbench.plan.budget import Cells
+from ironbench.process import place as own_place
 from ironbench.words import counted
 from ironbench.workloads import Workload
 
@@ -163,6 +164,13 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
     for place in sorted(filter(None, data - emulated)):
         if len(data) < len(setups) and Path(place).is_mount():
             yield f"{place} is a file system of its own, and systems side by side have a directory each"
+    for setup in setups:
+        layout = apart(lab, setup).system.layout
+        if layout.data is not None and layout.data != setup.system.layout.data and layout.data not in layout.emulated:
+            try:
+                own_place.check(layout.data, "data")
+            except InputError as error:
+                yield f"{error.subject}: {error.cause}"
     yield from _short_of(setups, contents)
 
 
