@@ -39,6 +39,7 @@ class Recorded:
     """A side that notes what is done with it."""
 
     session: Named = field(default_factory=Named)
+    cell: str = "one"
     lost_s: float = 0.0
     turns: list[bool] = field(default_factory=list)
     """Of each slice, whether it was dropped."""

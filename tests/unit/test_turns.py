@@ -31,12 +31,13 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SUSPICIOUS, SYSTEMS, Record, Status
-from ironbench.model.system import Device, Layout, Partition
+from ironbench.model.system import Device, Layout, Partition, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
+from ironbench.printer import Printer
 from ironbench.process import processes, register
 from ironbench.process.freezer import Freezer
-from ironbench.record import progress
+from ironbench.record import Store, progress
 from ironbench.report.sections import setup
 from ironbench.stats.slices import autocorrelation, figures
 
@@ -371,6 +372,26 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
     monkeypatch.setattr(Turns, "_measured", lambda *_: told.append("measured"))
     assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"))) == []
     assert told == [(plan.trials[0].block, f"block {plan.trials[0].block + 1}, 2 systems in turn"), "measured"]
+
+
+def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_others_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]})
+    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
+    directory: Any = SimpleNamespace(records=lambda: [])
+
+    def started(turns: Turns, stack: ExitStack, trial: Trial, *_: object) -> Any:
+        if trial.cell.name == "log=memory":
+            raise FailureError("server", "its log lies nowhere")
+        return SimpleNamespace(cell=trial.cell.name, stop=lambda: None)
+
+    monkeypatch.setattr(Turns, "_side", started)
+    records = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))
+    assert {one.cell.name: (one.status, one.cause) for one in records} == {
+        "log=memory": (Status.FAILED, "server: its log lies nowhere"),
+        "log=disk": (Status.FAILED, f"{progress.NOT_WHOLE}: log=memory: server: its log lies nowhere"),
+    }
 
 
 class Stopped:

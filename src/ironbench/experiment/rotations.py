@@ -14,7 +14,7 @@ from random import Random
 from statistics import median
 
 from ironbench import units
-from ironbench.experiment.side import Side, order
+from ironbench.experiment.side import Side, of_one, order
 from ironbench.experiment.slices import LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
@@ -43,20 +43,24 @@ class Rotations:
     """Worth of work that a turn loses after the start-up that is not measured, by the pilot; of the worst system."""
 
     def warm_up(self) -> None:
+        """OverError, OfOneError, KeyboardInterrupt."""
         for side in self._order():
-            side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
+            with of_one(side.cell):
+                side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
 
     def pilot(self) -> float:
-        """Length of slices: the shortest at whose start little enough is lost. OverError, KeyboardInterrupt."""
+        """Length of slices: the shortest at whose start little enough is lost. OverError, OfOneError,
+        KeyboardInterrupt."""
         lost_s = {id(side): [] for side in self.sides}  # type: dict[int, list[float]]
         for _ in range(PILOT_TURNS):
             for side in self._order():
-                lost_s[id(side)].append(side.lost_at_start_s())
+                with of_one(side.cell):
+                    lost_s[id(side)].append(side.lost_at_start_s())
         self.start_up_s = max(0.0, *(median(each) for each in lost_s.values()))
         return chosen(self.start_up_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
-        """So many rotations that are kept. OverError, FailureError, KeyboardInterrupt."""
+        """So many rotations that are kept. OverError, OfOneError, KeyboardInterrupt."""
         # What ironbench has started is below it; a server that ran already is seen here or not.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.session.processes())}
         in_sight = all(side.session.processes() for side in self.sides)
@@ -100,7 +104,8 @@ class Rotations:
 
     def _turn(self, side: Side, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
         before = disturbance.read(own)
-        side.turn(START_UP_S, slice_s)
+        with of_one(side.cell):
+            side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
         # A server out of sight would count as another program; so would threads of the kernel that write what a system
         # left, where they are not told apart: then the slices of the system that writes most would be dropped.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
@@ -18,7 +19,7 @@ from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
 from ironbench.drive.trial import Surroundings, drive, unpacked
 from ironbench.engines.administration import REQUEST
-from ironbench.errors import IronbenchError
+from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.shared import Shared
 from ironbench.experiment.slices import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
@@ -63,6 +64,25 @@ class OverError(Exception):
     def __init__(self, side: Side) -> None:
         super().__init__(side)
         self.side = side
+
+
+class OfOneError(Exception):
+    """What failed concerns one system of the block: `cell`."""
+
+    def __init__(self, cell: str, error: IronbenchError) -> None:
+        super().__init__(cell, error)
+        self.cell, self.error = cell, error
+
+
+@contextmanager
+def of_one(cell: str) -> Iterator[None]:
+    """Inside, one system is acted upon, and what fails is its own. OfOneError, UnwrittenError."""
+    try:
+        yield
+    except UnwrittenError:
+        raise
+    except IronbenchError as error:
+        raise OfOneError(cell, error) from error
 
 
 class AtTurns:
@@ -125,10 +145,15 @@ class Side:
     _requested_before: int = 0
     """Checkpoints, when its last turn began."""
 
+    @property
+    def cell(self) -> str:
+        """Name of its cell."""
+        return self.setup.cell.name
+
     def connect(self) -> None:
         """Its clients are connected and rest, and it is frozen. OverError: they are not. KeyboardInterrupt."""
         self.beneath.wake()
-        self._thread = threading.Thread(target=self._drive, name=f"drive {self.setup.cell.name}", daemon=True)
+        self._thread = threading.Thread(target=self._drive, name=f"drive {self.cell}", daemon=True)
         self._thread.start()
         while not self._at_turns.begun.wait(0.05):
             if not self._thread.is_alive():

@@ -26,7 +26,7 @@ from ironbench.experiment.data import place_of
 from ironbench.experiment.rotations import MOST_START_UP, Rotations
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.shared import Shared
-from ironbench.experiment.side import OverError, Side
+from ironbench.experiment.side import OfOneError, OverError, Side, of_one
 from ironbench.experiment.slices import START_UP_S
 from ironbench.experiment.trial import EngineEach, failed, most_clients
 from ironbench.load import restore
@@ -82,7 +82,10 @@ class Turns:
                 self._measured(stack, due, trials, sides, notes)
                 return [self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides)]
             except OverError as error:
-                return self._broken(trials, sides, notes, self._cause(error.side), error.side)
+                return self._broken(trials, sides, notes, self._cause(error.side), error.side.cell, error.side)
+            except OfOneError as error:
+                self.each.printer.error(error.error)
+                return self._broken(trials, sides, notes, str(error.error), error.cell)
             except UnwrittenError:
                 raise
             except IronbenchError as error:
@@ -107,11 +110,13 @@ class Turns:
             notes = notes.merge(*quiet.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
         chance = random.Random(f"{lab.method.seed}/{due.trial.block}/turns")
         for trial in chance.sample(list(trials), len(trials)):
-            sides.append(self._side(stack, trial, notes, sides))
+            with of_one(trial.cell.name):
+                sides.append(self._side(stack, trial, notes, sides))
         _share(sides)
         for side in sides:
-            side.connect()
-        sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.setup.cell.name))
+            with of_one(side.cell):
+                side.connect()
+        sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
         rotations = Rotations(sides, chance, lab.method.order == "fixed")
         rotations.warm_up()
         slice_s = self._slice_s(rotations)
@@ -129,12 +134,14 @@ class Turns:
 
             rotations.measure(count, slice_s, kept)
         for side in sides:
-            side.pay_off()
+            with of_one(side.cell):
+                side.pay_off()
             doubts = (*rotations.warnings(), *_written_between(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
         for finish in (Side.finish, Side.settle):
             for side in sides:
-                finish(side)
+                with of_one(side.cell):
+                    finish(side)
 
     def _slice_s(self, rotations: Rotations) -> float:
         """As long as in the blocks before; in the first one by a pilot, unless the lab names a length."""
@@ -171,7 +178,7 @@ class Turns:
         return Plan(lab.series, setup.system, setup.choice, (trial,), 0, observe=False, tags=lab.tags)
 
     def _paired(self, trials: Sequence[Trial], sides: Sequence[Side]) -> Sequence[tuple[Trial, Side]]:
-        by_cell = {side.setup.cell.name: side for side in sides}
+        by_cell = {side.cell: side for side in sides}
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
     def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
@@ -193,17 +200,24 @@ class Turns:
         return record
 
     def _broken(
-        self, trials: Sequence[Trial], sides: Sequence[Side], notes: TrialNotes, cause: str, blamed: Side | None = None
+        self,
+        trials: Sequence[Trial],
+        sides: Sequence[Side],
+        notes: TrialNotes,
+        cause: str,
+        blamed: str = "",
+        over: Side | None = None,
     ) -> Sequence[Record]:
-        """A block in which one system failed has no record that could be compared: it is measured again as a whole."""
+        """A block in which one system failed has no record that could be compared: it is measured again as a whole.
+        `blamed`: its cell, where that is known; `over`: the system, where its drive is over and has a record."""
         stop_all(sides)
-        by_cell = {side.setup.cell.name: side for side in sides}
         records = []
         for trial in trials:
-            if blamed is not None and blamed.driven is not None and by_cell.get(trial.cell.name) is blamed:
-                records.append(self._kept_of(trial, blamed, len(sides)))
+            if over is not None and over.driven is not None and trial.cell.name == blamed:
+                records.append(self._kept_of(trial, over, len(sides)))
                 continue
-            why = cause if blamed is None else f"{progress.NOT_WHOLE}: {blamed.setup.cell.name}: {cause}"
+            own = trial.cell.name == blamed or not blamed
+            why = cause if own else f"{progress.NOT_WHOLE}: {blamed}: {cause}"
             records.append(failed(self._plan(trial), trial, self.each.store, why, notes))
         return records
 
