@@ -265,7 +265,8 @@ def cut_off(summary: Mapping[str, Any], clients: int) -> tuple[Warning, ...]:
         return ()
     text = (
         f"transactions are long for slices: {in_percent(share)} of the clients' time was spent on some that ended "
-        "after their slice, and throughput is too low by as much: measure by trials, or with longer slices"
+        "after their slice: throughput is too low by as much, and response times lack the longest ones; measure by "
+        "trials, or with longer slices"
     )
     return (Warning("cut-by-slices", text),)
 
