@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,15 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.experiment.rotations import Rotations, chosen, is_disturbed
 from ironbench.experiment.shared import Shared, together
-from ironbench.experiment.side import Side
+from ironbench.experiment.side import AtTurns, Side
 from ironbench.experiment.slices import LENGTHS_S
 from ironbench.machine import quiet
 from ironbench.machine.tree import Tree
 from ironbench.model.record import SUSPICIOUS
+from ironbench.model.system import Load
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
+from ironbench.workloads.base import ScriptSource
+
+_core = pytest.importorskip("ironbench._core", reason="the core is not built")
 
 
 @dataclass
@@ -173,6 +180,21 @@ def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s
     side._at_turns.progress = progress
     assert side.lost_at_start_s() == pytest.approx(lost_s, abs=0.001)
     assert progress.turns == 2
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_system_that_rehearses_is_stopped_at_once(early: bool) -> None:
+    at_turns, progress = AtTurns(), _core.Progress()
+    load = Load(1, duration_s=600.0)
+    plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((ScriptSource("one", "SELECT 1;"),)), load, ())
+    with ThreadPoolExecutor(1) as pool:
+        if early:
+            at_turns.stop()
+        rehearsed = pool.submit(at_turns.rehearse, plan, load, progress, "now")
+        while not early and progress.phase != "run":
+            time.sleep(0.01)
+        at_turns.stop()
+        assert rehearsed.result(timeout=10).summary["cut_short"]
 
 
 def test_every_chosen_length_is_one_of_those_offered() -> None:

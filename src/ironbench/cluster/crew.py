@@ -45,7 +45,6 @@ class Crew:
     """Made for an experiment; starts nothing before the first trial that has workers."""
 
     printer: Printer
-    rehearses: bool = True
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _control: _Control | None = None
     _reached: set[tuple[int, str]] = field(default_factory=set)
@@ -105,6 +104,9 @@ class Crew:
         if not found:
             return Driven(started, alive=True, failure=lost or "no worker has a result")
         return merge.driven(found, load, seen, window.began_ns, lost, started)
+
+    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        return self.drive(plan, load, progress, started)
 
     def copiers(self, load: Load) -> Copiers | None:
         """None: this machine copies the rows of large data alone."""

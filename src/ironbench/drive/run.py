@@ -181,11 +181,12 @@ LOOKS_PER_S = 5
 class Crew(Protocol):
     """Whoever drives a trial in place of this process's main loop, such as workers on other machines."""
 
-    rehearses: bool
-    """Whether it drives rehearsals, too; otherwise this process does."""
-
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
         """One trial by its compiled plan. Ctrl-C ends it and keeps its result."""
+        ...
+
+    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """The same of a rehearsal, of which nothing is kept."""
         ...
 
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 _WORDS_PATIENCE_S = 1.0
 Show = Callable[[float, str], None]
+Drives = Callable[[bytes, Load, "Progress", str], Driven]
+"""`Crew.drive`, or `Crew.rehearse`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,8 @@ class _Drive:
             looks = [Lines(printer.say, plan.progress_s).look] if plan.progress_s else []
             looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
-            window = partial(
-                self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, self._crew
-            )
+            crew = None if self._crew is None else self._crew.drive
+            window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, crew)
             result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
@@ -218,7 +219,7 @@ class _Drive:
     def _rehearse(self) -> Driven:
         rehearsal = preparing.rehearsal(self._trial)
         seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
-        crew = self._crew if self._crew is not None and self._crew.rehearses else None
+        crew = None if self._crew is None else self._crew.rehearse
         return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, crew=crew)
 
     def _window(
@@ -228,7 +229,7 @@ class _Drive:
         show: Show,
         looks: Looks = (),
         follow: Follow = lambda phase, elapsed_s: None,
-        crew: Crew | None = None,
+        crew: Drives | None = None,
     ) -> Driven:
         """What is measured: the core's drive loop, or the workload's own work."""
         plan, session, workload = self._plan, self._session, self._workload
@@ -246,7 +247,7 @@ class _Drive:
         if crew is not None:
             progress = _progress()
             with Watched(progress, load, show, looks, follow):
-                return crew.drive(compiled, load, progress, self._begun.at)
+                return crew(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None

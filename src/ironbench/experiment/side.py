@@ -89,27 +89,41 @@ class AtTurns:
     """Drives a trial by turns, as `drive` wants it of whoever is not this process's main loop."""
 
     def __init__(self) -> None:
-        self.rehearses = False
         self.begun = threading.Event()
         self.progress: Progress | None = None
+        self.rehearsal: Progress | None = None
         self.stopping = False
         """Somebody wants it to end, perhaps before it begins."""
         self.requests = False
         """Whether checkpoints are requested during trials: then they are in turns, by the system's own time."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        from ironbench import _core
-
         # What is sampled by the clock would be sampled in the turns of others, too; what is requested, `Side` requests.
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
         whole["observers"] = []
         progress.by_turns()
         self.progress = progress
+        self.begun.set()
+        return self._driven(msgspec.json.encode(whole), progress, started)
+
+    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """Before the first turn, in one piece."""
+        self.rehearsal = progress
+        return self._driven(plan, progress, started)
+
+    def stop(self) -> None:
+        """Ends what it drives, and what it would drive next. From another thread."""
+        self.stopping = True
+        for one in filter(None, (self.rehearsal, self.progress)):
+            one.stop()
+
+    def _driven(self, plan: bytes, progress: Progress, started: str) -> Driven:
+        from ironbench import _core
+
         if self.stopping:
             progress.stop()
-        self.begun.set()
-        return unpacked(_core.drive(msgspec.json.encode(whole), progress), started)
+        return unpacked(_core.drive(plan, progress), started)
 
 
 @dataclass(slots=True)
@@ -172,6 +186,8 @@ class Side:
             around = replace(around, checking=self.beneath.devices.at_once)
         try:
             self.driven = drive(self.plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
+        except KeyboardInterrupt:
+            return  # its rehearsal was stopped, by whoever waits for it here
         finally:
             if self.shared is not None:
                 self.shared.give_up()  # once all have ended, it has no effect
@@ -333,11 +349,9 @@ class Side:
         """Ends its drive at once, whatever it does; what it measured is kept. May be called twice."""
         if self.freezer is not None:
             self.freezer.thaw()
-        self._at_turns.stopping = True
+        self._at_turns.stop()
         if self.shared is not None:
             self.shared.give_up()
-        if self._at_turns.progress is not None:
-            self._at_turns.progress.stop()
         if self._thread is not None:
             self._join()
 
