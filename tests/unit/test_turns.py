@@ -164,6 +164,14 @@ def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials
         ({"load": 'warmup = "auto"'}, "a pilot of trials"),
         ({"workload": "brokerage"}, "not made of short transactions"),
         ({"engine": "sqlite"}, "no server that could be frozen"),
+        ({"measure": 'metric = "engine_cpu_s"'}, "engine_cpu_s comes from observers"),
+        (
+            {
+                "workload": "tpcb-like",
+                "measure": '[expect]\nclaims = ["large over small (wal_bytes_per_transaction): at most 0.9"]',
+            },
+            "wal_bytes_per_transaction comes from observers",
+        ),
         ({"load": '[commands]\nprepare = "true"'}, "commands change the machine"),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench import engines, units, workloads
+from ironbench import catalogue, engines, units, workloads
 from ironbench.devices import arrange
 from ironbench.engines import ideal
 from ironbench.errors import InputError
@@ -143,6 +143,21 @@ def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str
     return work or own_jobs or workload.units(options) is not None
 
 
+_IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
+"""Beginnings of sources of what records of slices have besides the figures of their workload; observers, which sample
+by the clock, are none of them."""
+
+
+def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
+    """What the answer needs and records of slices have not."""
+    cells = {setup.cell.name for setup in setups}
+    asked = [lab.method.metric, *(claim.metric for claim in lab.claims if not cells.isdisjoint(claim.cells))]
+    for metric in asked:
+        known = catalogue.metric(metric)
+        if not (known.workloads or known.source.startswith(_IN_TURNS)):
+            yield f"{metric} comes from observers ({known.source}), which sample by the clock and not in turns"
+
+
 def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
     """What keeps these systems from standing side by side."""
     if lab.design == SCREEN:
@@ -158,6 +173,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
         named = [place for layout in layouts if (place := getattr(layout, role)) is not None]
         if len(set(named)) < len(named):
             yield f"two systems would have their {role} in one directory, {named[0]}"
+    yield from _against_metrics(lab, setups)
     yield from _against_servers(setups)
     data = {setup.system.layout.data for setup in setups}
     emulated = {directory for setup in setups for directory in setup.system.layout.emulated}
