@@ -89,7 +89,8 @@ impl Start<'_> {
     /// A transaction failed at `now`: ends the trial where the plan says so.
     #[cold]
     pub fn failed(&self, tally: &Tally, now: u64) {
-        let first = self.plan.on_error == OnError::Stop && now < self.origin + FIRST_ERRORS_NS;
+        let began = || self.control.turns.first_ns().unwrap_or(self.origin);
+        let first = self.plan.on_error == OnError::Stop && now < began() + FIRST_ERRORS_NS;
         if let (true, Some(words)) = (first, &tally.lasting) {
             self.abort.fail(words);
         }

@@ -6,11 +6,14 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::measure::clock::{self, MILLISECOND, NEVER};
+use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::tally::Counts;
 
 /// How often a thread that rests looks whether the trial is over.
 const LOOK: Duration = Duration::from_nanos(50 * MILLISECOND);
+
+/// How long transactions under way may take to end after their slice: a system that answers no more has no other end.
+pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
 
 /// One turn. Its slice, which is measured, lies between two instants of the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,9 @@ struct State {
     turn: Option<Turn>,
     resting: usize,
     turned: Turned,
+    /// When the first turn began,
+    first_ns: Option<u64>,
+    /// and its slice, on CLOCK_REALTIME.
     first_unix_ns: Option<u64>,
     /// Number of the last turn that is not to be measured.
     forgotten: u64,
@@ -82,11 +88,13 @@ impl Turns {
         self.rested(poll)?;
         {
             let mut state = self.state();
-            let from = clock::now() + start_up_ns;
+            let now = clock::now();
+            let from = now + start_up_ns;
             let number = 1 + state.turn.map_or(0, |turn| turn.number);
             state.turn = Some(Turn { number, from, until: from + slice_ns });
             state.resting = 0;
             state.turned = Turned::default();
+            state.first_ns.get_or_insert(now);
             state.first_unix_ns.get_or_insert(clock::unix_now() + start_up_ns);
         }
         self.changed.notify_all();
@@ -146,6 +154,11 @@ impl Turns {
                 }
             }
         }
+    }
+
+    /// When the first turn began, and with it the work.
+    pub(super) fn first_ns(&self) -> Option<u64> {
+        self.state().first_ns
     }
 
     /// When the first slice began, on CLOCK_REALTIME.

@@ -7,7 +7,8 @@ use super::client::{Client, State};
 use crate::drive::crew::{Ended, STOP_PATIENCE_NS};
 use crate::drive::pace::Pace;
 use crate::drive::transaction::Transaction;
-use crate::measure::clock::{self, MILLISECOND, NEVER};
+use crate::drive::turns::REST_PATIENCE_NS;
+use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::wire::transport::Transport;
 
 /// How often a thread with nothing else to do looks whether it should stop.
@@ -24,6 +25,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         if !resting && self.recorder.is_resting() {
             self.cut();
+        }
+        if self.busy > 0 && now >= self.rests_at.saturating_add(REST_PATIENCE_NS) {
+            let patience_s = REST_PATIENCE_NS / SECOND;
+            self.start.abort.abort(format!("a transaction had not ended {patience_s} s after its slice"));
         }
         if self.start.must_end() {
             self.recorder.close(now);

@@ -1,0 +1,41 @@
+//! Trials by turns on the null engine: how those end that would not, or should at once.
+
+use std::time::{Duration, Instant};
+
+use super::{FAILING, plan, script};
+use crate::drive::plan::{Engine, OnError, Plan, Stop};
+use crate::drive::summary::Summary;
+use crate::drive::{Control, drive};
+use crate::measure::clock::{MILLISECOND, SECOND};
+
+#[test]
+fn a_turn_whose_transactions_do_not_end_ends_the_trial_and_says_why() {
+    let plan = Plan { engine: Engine::Null { service_ns: 3_600 * SECOND }, ..plan(2, 1, Stop::DurationS(1.0)) };
+    let summary = of_one_turn(&plan, Duration::ZERO);
+    assert!(summary.aborted && summary.cause.contains("after its slice"), "{}", summary.cause);
+    assert_eq!(summary.server_commits_uncertain, 2);
+}
+
+#[test]
+fn an_error_at_the_start_of_the_first_turn_ends_the_trial_however_long_others_had_theirs_before() {
+    let scripts = vec![script("bad", FAILING, 1)];
+    let plan = Plan { scripts, on_error: OnError::Stop, ..plan(2, 1, Stop::DurationS(1.0)) };
+    let summary = of_one_turn(&plan, Duration::from_millis(1_200));
+    assert!(summary.aborted && summary.stopped_on_error, "{}", summary.cause);
+}
+
+/// A turn of 50 ms, so long after the clients have connected; whoever is at work after 5 s is stopped.
+fn of_one_turn(plan: &Plan, after: Duration) -> Summary {
+    let control = Control::new();
+    control.turns.ask();
+    std::thread::scope(|scope| {
+        let driven = scope.spawn(|| drive(plan, None, &control, &mut || true).unwrap());
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut patient = || Instant::now() < until;
+        control.turns.rested(&mut patient);
+        std::thread::sleep(after);
+        control.turns.open(0, 50 * MILLISECOND, &mut patient);
+        control.stop();
+        driven.join().unwrap().summary
+    })
+}
