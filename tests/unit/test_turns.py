@@ -125,6 +125,13 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
     assert "the others idle on the same server, which is not frozen" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file: Path) -> None:
+    cells = (
+        f'{name} = {{ system.dsn = "{SERVER}/{name}", system.server = "ssh://bench@db" }}' for name in ("shop", "store")
+    )
+    assert "its server's machine is watched" in given_lab(lab_file, "tpcb-like", *cells).method.why_trials
+
+
 @pytest.mark.parametrize(
     ("levels", "why"),
     [

@@ -117,6 +117,8 @@ def _against(setup: Setup) -> Iterator[str]:
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
     if system.control:
         yield "its server's machine is changed for each trial"
+    elif system.server:
+        yield "its server's machine is watched, by the clock and not in turns"
     if system.commands:
         yield "commands change the machine between its systems"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
