@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from factories import record
 
 from ironbench.engines.postgres import dsn
 from ironbench.errors import FailureError, InputError
+from ironbench.experiment.build import without_password
 from ironbench.model import secrets
+from ironbench.model.commands import Commands
 from ironbench.model.record import Status, Warning
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.record import Store
 from ironbench.record.evidence import Evidence
-from ironbench.record.redact import redacted, redacted_toml
+from ironbench.record.redact import redacted, redacted_sql, redacted_toml
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +100,36 @@ def test_a_record_keeps_no_password_that_a_server_repeated(tmp_path: Path) -> No
     kept = Store(tmp_path).keep(one, Evidence())
     assert kept.cause == "FATAL: ••• is wrong"
     assert not any(b"hunter2!" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "PGPASSWORD=S3cr3t psql -h db1",
+        "export MYSQL_PWD='a S3cr3t'; mariadb shop",
+        'LDAP_ENTRY_PASSWORD="a S3cr3t" ./load',
+        "SSHPASS=S3cr3t sshpass -e ssh db1",
+        "curl -H x API_TOKEN=S3cr3t",
+        "psql -c \"ALTER ROLE app PASSWORD 'S3cr3t'\"",
+    ],
+)
+def test_a_command_that_holds_a_password_is_refused_and_nothing_of_it_is_shown(command: str) -> None:
+    with pytest.raises(InputError, match="holds a password"):
+        without_password(Commands(command))
+    assert "cr3t" not in redacted_sql(command)
+    kept = redacted_toml(f"prepare = {json.dumps(command)}\n")
+    assert "cr3t" not in kept or "ALTER" in command
+    assert tomllib.loads(kept).keys() == {"prepare"} and redacted_toml(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "PGPASSWORD=$PW psql",
+        'PGPASSWORD="$(cat secret)" psql',
+        "PGPASSWORD=`cat secret` psql",
+        "cd $OLDPWD; BYPASS=1 ./x",
+    ],
+)
+def test_a_command_that_gets_its_password_from_elsewhere_is_taken(command: str) -> None:
+    assert without_password(Commands(command)) == Commands(command)

@@ -28,7 +28,7 @@ from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 from ironbench.process import place
-from ironbench.record.redact import redacted
+from ironbench.record.redact import redacted_sql
 from ironbench.workloads import Workload
 
 
@@ -209,7 +209,7 @@ class Builder:
 def without_password(found: Commands) -> Commands:
     """The commands, which records and reports show. InputError: one holds a password."""
     for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
-        if redacted(hidden(text)) != text:
+        if redacted_sql(hidden(text)) != text:
             hint = "let it read the password from a file, or from a variable of the environment"
             raise InputError(written(f"commands.{name}"), "holds a password, and records show commands", hint)
     return found

@@ -18,7 +18,7 @@ from ironbench.model.session import Restarted, Session
 from ironbench.model.system import Load, Setup, System
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.process import processes
-from ironbench.record.redact import redacted
+from ironbench.record.redact import redacted, redacted_sql
 from ironbench.remote import address, change, link, tree
 from ironbench.remote.change import Pin, Rights
 from ironbench.remote.tree import RemoteTree
@@ -35,7 +35,7 @@ def validated(system: System) -> System:
     if system.control and system.server is None:
         cause = f"changes the server's machine, and {written('system.server')} names none"
         raise InputError(written("system.control"), cause, f"name it: {written('system.server', 'ssh://user@host')}")
-    if redacted(hidden(system.restart)) != system.restart:
+    if redacted_sql(hidden(system.restart)) != system.restart:
         cause = "holds a password, and records show it"
         raise InputError(written("system.restart"), cause, "let a script there read it from a file")
     return system

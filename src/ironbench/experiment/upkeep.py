@@ -28,7 +28,7 @@ from ironbench.printer import Printer
 from ironbench.process import command, processes, undo
 from ironbench.process.command import Ended
 from ironbench.process.undo import Note
-from ironbench.record.redact import redacted
+from ironbench.record.redact import redacted, redacted_sql
 from ironbench.words import clean
 
 NOT_UNDONE = "not-undone"
@@ -166,11 +166,11 @@ class Upkeep:
 
 def without_passwords(text: str) -> str:
     """Of what a command wrote."""
-    return "".join(redacted(line) for line in hidden(text).splitlines(keepends=True))
+    return redacted_sql(hidden(text))
 
 
 def _shown(text: str) -> str:
-    return shortened(clean(redacted(text)), _LONGEST)
+    return shortened(clean(redacted_sql(text)), _LONGEST)
 
 
 @contextmanager

@@ -9,6 +9,11 @@ from ironbench.model.secrets import HIDDEN as HIDDEN
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
 _URL = re.compile(r"(\w+://[^\s:/@]*):[^\s@]*@")
 _PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"\b([A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PWD|(?:_|SSH)PASS))="
+    rf"(?!\\?[\"']?(?:[$`]|{HIDDEN}))(?:\\\"(?:[^\"\\]|\\[^\"])*\\\"|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"'\\]+)"
+)
+"""A variable of the environment, `PGPASSWORD=…`, whose value a command does not get from elsewhere."""
 _LIST = re.compile(r"\b(driver|(file)?dsn)\s*=.*;|;.*\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
 """A connection string that is a list of KEYWORD=value;…"""
 _LISTED = re.compile(
@@ -39,11 +44,12 @@ def redacted(value: str, name: str = "") -> str:
         return HIDDEN
     if _LIST.search(value):
         value = _LISTED.sub(rf"\1{HIDDEN}", value)
+    value = _ASSIGNED.sub(rf"\1={HIDDEN}", value)
     return _PAIR.sub(rf"\1={HIDDEN}", _URL.sub(rf"\1:{HIDDEN}@", value))
 
 
 def redacted_sql(text: str) -> str:
-    """The script without passwords; what is left is as much SQL as it was."""
+    """A script, or a command of a shell, without passwords; what is left is as much SQL as it was."""
     return "".join(redacted(line) for line in _SQL.sub(rf"\1\2'{HIDDEN}'", text).splitlines(keepends=True))
 
 
