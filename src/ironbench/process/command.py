@@ -51,6 +51,7 @@ def run(
     """
     began = time.monotonic()
     with scratch.folder() as own, (own / "output").open("wb") as output:
+        shell = None
         try:
             with processes.interrupt_held():
                 shell = subprocess.Popen(
@@ -63,8 +64,12 @@ def run(
                     start_new_session=True,  # no terminal to ask on, and the terminal's Ctrl-C is for us to pass on
                 )
                 begun(processes.identify(shell.pid))
-        except OSError as error:
-            return Ended(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
+        except BaseException as error:
+            if shell is not None:
+                _end(shell)  # an interrupt that came meanwhile, or `begun`: nobody would wait for it
+            elif isinstance(error, OSError):
+                return Ended(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
+            raise
         stopped = _stopped(shell, own / "output", began + limit_s, limit_s)
         took_s, words = time.monotonic() - began, without_passwords(_read(own / "output"))
     if stopped:

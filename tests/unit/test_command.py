@@ -1,0 +1,42 @@
+"""A user's command never goes on without us, whatever comes between its start and our waiting for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ironbench.errors import FailureError
+from ironbench.process import command
+from ironbench.process.processes import ProcessId
+
+
+def test_a_command_whose_start_cannot_be_noted_is_ended(tmp_path: Path) -> None:
+    shells: list[ProcessId | None] = []
+
+    def begun(shell: ProcessId | None) -> None:
+        shells.append(shell)
+        raise FailureError("note", "no space left on device")
+
+    with pytest.raises(FailureError, match="no space"):
+        command.run("sleep 60", str(tmp_path), {}, 60.0, begun)
+    assert shells[0] is not None and not shells[0].alive()
+
+
+def test_a_command_is_ended_by_an_interrupt_that_comes_while_it_starts(tmp_path: Path) -> None:
+    shells: list[ProcessId | None] = []
+
+    def begun(shell: ProcessId | None) -> None:
+        shells.append(shell)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        command.run("sleep 60", str(tmp_path), {}, 60.0, begun)
+    assert shells[0] is not None and not shells[0].alive()
+
+
+def test_a_command_in_a_directory_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
+    ended = command.run("true", str(tmp_path / "gone"), {}, 60.0)
+    assert ended.status is None and "cannot be run in" in ended.cause
