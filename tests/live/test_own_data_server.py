@@ -166,6 +166,23 @@ def test_a_copy_has_the_settings_of_its_template_and_says_which_the_role_may_not
         boss.query("alter role maker in database shop reset all")
 
 
+def test_a_copy_is_made_whatever_its_template_lets_sessions_do(user: User, server: RawServer, boss: Connection) -> None:
+    there = databases(boss)
+    boss.query("alter database shop set default_transaction_read_only = on; alter database shop is_template true")
+    boss.query("grant plain to maker; alter role maker in database shop set role = 'plain'")
+    (user.home / "ask.sql").write_text("select 1;\n")
+    check = "select current_user = 'plain' and current_setting('transaction_read_only') = 'on'"
+    try:
+        words = ("run", "script", "ask.sql", "--dsn", address(server, "maker"), "--template", "shop", "--check", check)
+        told = user(*words, "--repeats", "2", *SHORT)
+        assert told.code in (0, 3), told.stderr
+        assert all(record["checks"][0]["passed"] for record in user.records())
+        assert databases(boss) == there
+    finally:
+        boss.query("alter database shop reset all; alter database shop is_template false")
+        boss.query("alter role maker in database shop reset all; revoke plain from maker")
+
+
 def test_a_name_that_is_not_found_without_its_schema_is_answered_by_the_schemas_that_there_are(
     user: User, server: RawServer, boss: Connection
 ) -> None:

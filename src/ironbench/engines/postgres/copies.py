@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 from ironbench.engines.data_import import Copy, DatabaseCopies
@@ -82,13 +83,18 @@ class PostgresCopies(DatabaseCopies):
 
     def new(self, key: str, template: str = "") -> Copy:
         name = new_name()
-        if not template:
-            self._create(f"create database {name} template template0")
-            how = "empty"
-        else:
-            how = self._copied(template, name) + self._with_settings(template, name)
-        size = int(self._session.query(f"select pg_database_size('{name}')")[0][0] or 0)
-        self._note(name, {"of": key})
+        try:
+            if not template:
+                self._create(f"create database {name} template template0")
+                how = "empty"
+            else:
+                how = self._copied(template, name) + self._with_settings(template, name)
+            size = int(self._session.query(f"select pg_database_size('{name}')")[0][0] or 0)
+            self._note(name, {"of": key})
+        except BaseException:
+            with suppress(IronbenchError):
+                self.drop(name)
+            raise
         return Copy(name, size, f"{how}, {stored(size)}")
 
     def complete(self, copy: Copy, key: str) -> Copy:
@@ -147,10 +153,7 @@ class PostgresCopies(DatabaseCopies):
         lacking = []
         for setting, value in self._session.query(f"{_SETTINGS} d.datname = {_text(template)} order by s.setrole"):
             try:
-                # From the session, which reads lists as they are kept (`search_path`).
-                self._session.query(f"select set_config({_text(setting or '')}, {_text(value or '')}, false)")
-                self._session.query(f'alter database {name} set "{setting}" from current')
-                self._session.query(f'reset "{setting}"')
+                self._session.query(_altered(name, setting or "", value or ""))
             except FailureError as error:
                 if error.sqlstate not in (DENIED, *_FIXED):
                     raise
@@ -180,6 +183,16 @@ class PostgresCopies(DatabaseCopies):
 
     def _note(self, name: str, note: dict[str, str]) -> None:
         self._session.query(f"comment on database {name} is {_text('made by ironbench: ' + json.dumps(note))}")
+
+
+def _altered(name: str, setting: str, value: str) -> str:
+    """Sent together, statements are one transaction, and the setting ends with it: `default_transaction_read_only`
+    would keep us from all that follows. From the session, which reads lists as they are kept (`search_path`); but for
+    a role, which would have to own the database."""
+    if setting == "role":
+        return f"alter database {name} set role to {_text(value)}"
+    held = f"select set_config({_text(setting)}, {_text(value)}, true)"
+    return f'{held}; alter database {name} set "{setting}" from current'
 
 
 def _text(value: str) -> str:
