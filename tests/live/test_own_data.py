@@ -199,6 +199,8 @@ def test_a_dump_that_needs_an_extension_that_is_not_there_is_refused_by_its_name
         "  alter role postgres PASSWORD 'x';",
         "\\! ls",
         "a; \\c shop",
+        "select 1; drop database shop;",
+        "select 'drop database shop' \\gexec",
     ],
 )
 @pytest.mark.parametrize("option", ["--dump", "--setup"])

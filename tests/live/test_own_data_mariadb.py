@@ -109,6 +109,21 @@ def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_s
     assert databases(server) == there and server.query("select a from d.precious") == [("42",)]
 
 
+@pytest.mark.parametrize("text", ["  use d;\ndrop table precious;\n", "select 1; /* all */ drop database d;\n"])
+def test_sql_that_reaches_another_database_is_refused_wherever_it_stands(
+    user: User, server: RawMysql, text: str
+) -> None:
+    there = databases(server)
+    (user.home / "far.sql").write_text(text)
+    words = ("run", "script", "one.sql", "--dsn", dsn(server), "--dump")
+    told = user(*words, "shop.sql", "--setup", "far.sql", *SHORT)
+    assert told.code == 2 and "reaches beyond the database" in told.stderr, told.stderr
+    (user.home / "far.sql").write_text(DUMP + text)
+    told = user(*words, "far.sql", *SHORT)
+    assert told.code == 2 and "reaches beyond the database" in told.stderr, told.stderr
+    assert databases(server) == there and server.query("select a from d.precious") == [("42",)]
+
+
 def test_a_copy_has_everything_that_the_first_has(user: User, server: RawMysql) -> None:
     engine = engines.get("mariadb")
     system, secrets = engine.validated(System("mariadb", "t", dsn=dsn(server).replace("maker", f"maker:{PASSWORD}")), 1)

@@ -38,8 +38,8 @@ _OUTSIDE = re.compile(
     r"(?:/\*!\d+\s*)?(?:USE\b|(?:CREATE|DROP|ALTER)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA|USER)\b|SOURCE\b|GRANT\b|SET\s+GLOBAL\b)",
     re.IGNORECASE,
 )
-
-
+_BEFORE = re.compile(r"(?:\s+|--(?=\s)[^\n]*|#[^\n]*|/\*(?!M?!).*?\*/)*", re.DOTALL)
+"""Of a statement, what the server reads over."""
 _MAKES = re.compile(r"\s*(?:/\*!\d+\s+)?CREATE\b", re.IGNORECASE)
 
 
@@ -82,20 +82,19 @@ class MariadbDataImport(DataImport):
             head = file.read(_HEAD_BYTES)
         if b"\0" in head or head.startswith(b"\x1f\x8b") or not head.strip():
             raise InputError(subject, "is not SQL", "name what mariadb-dump has written, unpacked")
-        self.examined_setup(dump)
+        with dump.open(
+            errors="replace", newline="\n"
+        ) as lines:  # a large one is read fast; statements when they are sent
+            for number, line in enumerate(lines, 1):
+                _refuse_outside(dump, number, line, 0)
         server = _SERVER.search(head.decode(errors="replace"))
         kind = f"SQL dump of version {server[1]}" if server else "SQL dump"
         return Dump(kind, "ironbench", int(dump.stat().st_size * _GROWTH))
 
     def examined_setup(self, file: Path) -> None:
         with file.open(errors="replace", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                if _OUTSIDE.match(line):
-                    raise InputError(
-                        str(file),
-                        f"line {number}, {shortened(line.strip(), 80)!r}, reaches beyond the database of the trials",
-                        "make the dump without --databases, or leave it out",
-                    )
+            for number, sql in statements(lines):
+                _refuse_outside(file, number, sql, _begins(sql))
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         _run(session, dump, show)
@@ -119,6 +118,21 @@ class MariadbDataImport(DataImport):
         return int(size[0][0] or 0)
 
 
+def _begins(sql: str) -> int:
+    return found.end() if (found := _BEFORE.match(sql)) else 0
+
+
+def _refuse_outside(file: Path, number: int, sql: str, begins: int) -> None:
+    """InputError: a statement, or a line of a dump, is about another database than that of the trials."""
+    if _OUTSIDE.match(sql, begins):
+        raise InputError(
+            str(file),
+            f"line {number}, {shortened(' '.join(sql[begins:].split()), 80)!r}, reaches beyond the database of the "
+            "trials",
+            "make the dump without --databases, or leave it out",
+        )
+
+
 def _run(session: Session, file: Path, show: Show) -> None:
     """FailureError with line, statement and reason."""
     if not isinstance(session, MariadbSession):
@@ -135,6 +149,7 @@ def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
     # A newline ends a line, and nothing else: rows hold other separators of Unicode. Bytes that are no UTF-8 survive.
     with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         for number, sql in statements(lines):
+            _refuse_outside(file, number, sql, _begins(sql))
             try:
                 connection.query(DEFINER.sub("", sql, count=1) if _MAKES.match(sql) else sql)
             except UnicodeEncodeError:

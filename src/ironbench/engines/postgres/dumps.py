@@ -21,10 +21,10 @@ _GROWTH = {"custom": 6.0, "directory": 6.0, "tar": 1.5, "plain": 1.5}
 plain ones to 1.3 to 1.6 times (rows with their heads, and indexes)."""
 _CHUNK_BYTES = 1 << 24
 _OUTSIDE = re.compile(
-    rb"(?:^[ \t]*|;[ \t]*)\\(?:!|(?:c|connect|i|ir|include|include_relative|copy|cd|o|out|w|write|g|gx|gexec|setenv)\b)"
+    rb"(?:^|;)[ \t]*(?:\\(?:!|(?:c|connect|i|ir|include|include_relative|copy|cd|o|out|w|write|g|gx|gexec|setenv)\b)"
     rb"[^\n]{0,80}"
-    rb"|^[ \t]*(?:CREATE|DROP|ALTER)[ \t]+(?:DATABASE|TABLESPACE|ROLE|USER[ \t](?!MAPPING)|SUBSCRIPTION|SYSTEM)"
-    rb"[^\t\n]{0,80}",
+    rb"|(?:CREATE|DROP|ALTER)[ \t]+(?:DATABASE|TABLESPACE|ROLE|USER[ \t](?!MAPPING)|SUBSCRIPTION|SYSTEM)[^\t\n]{0,80})"
+    rb"|(?<!\\)\\gexec\b",
     re.MULTILINE | re.IGNORECASE,
 )
 """Lines of SQL or of psql that reach beyond the one database and the one file."""
@@ -154,7 +154,7 @@ def _outside(path: Path) -> list[tuple[int, str]]:
             for found in _OUTSIDE.finditer(text):
                 if found.start():  # the very first character is of the chunk before
                     number = lines + text.count(b"\n", 0, found.start())
-                    return [(number, found[0].decode(errors="replace").strip())]
+                    return [(number, found[0].decode(errors="replace").strip("; \t\n"))]
             kept = text[-_LINE_BYTES:]
             kept = kept[max(kept.rfind(b"\n"), 0) :]
             lines += text.count(b"\n", 0, len(text) - len(kept))
