@@ -54,6 +54,17 @@ def test_more_workers_than_clients_are_refused() -> None:
         parts.require(Load(clients=2, workers=3))
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.1.1", "::1", "/run/postgresql"])
+def test_an_address_that_is_another_server_on_another_machine_is_refused(host: str) -> None:
+    known = dict(parts.server({"kind": "postgres", "connection": {"host": host, "port": 5432, "password": "geheim"}}))
+    parts.require_common(known, [])
+    with pytest.raises(InputError, match="db2 is another") as caught:
+        parts.require_common(known, ["db2"])
+    assert "name a server all reach" in caught.value.hint
+    parts.require_common(known | {"host": "192.0.2.7"}, ["db2"])
+    assert "geheim" not in str(known) and parts.server(NULL) == ()
+
+
 def test_a_clock_is_known_to_within_half_of_the_quickest_round_trip() -> None:
     """20 ms there and 20 ms back with queues on both ways, a clock that is 5 s ahead: as of issue 23."""
     dice, ahead_ns = random.Random(1), 5_000_000_000

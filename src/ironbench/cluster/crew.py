@@ -47,7 +47,7 @@ class Crew:
     printer: Printer
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _control: _Control | None = None
-    _reached: set[tuple[int, str]] = field(default_factory=set)
+    _reached: set[tuple[int, str, parts.Server]] = field(default_factory=set)
 
     def __enter__(self) -> Crew:
         return self
@@ -61,21 +61,20 @@ class Crew:
 
     def reach(self, load: Load, target: dict[str, Any]) -> None:
         """InputError: a worker has no way to the server."""
-        server = target.get("connection")
-        if not load.workers or server is None or (load.workers, load.cluster) in self._reached:
+        known = parts.server(target)
+        if load.workers and known and (load.workers, load.cluster, known) not in self._reached:
+            self._require_reached(self._ready(load), load, known)
+
+    def _require_reached(self, control: _Control, load: Load, known: parts.Server) -> None:
+        if not known or (load.workers, load.cluster, known) in self._reached:
             return
-        control = self._ready(load)
-        away = [one for one in control.workers if not one["here"]]
-        if away and (str(server.get("host") or "/").startswith("/")):
-            cause = f"the server listens in a directory here, and {away[0]['host']} is another machine"
-            raise InputError(written("load.cluster"), cause, f"name a server all reach with {written('system.dsn')}")
-        known = {name: server.get(name) for name in ("host", "port", "socket")}
-        for number, why in enumerate(control.asked({"ask": "reach", "server": known})["reach"]):
+        parts.require_common(dict(known), away := [one["host"] for one in control.workers if not one["here"]])
+        for number, why in enumerate(control.asked({"ask": "reach", "server": dict(known)})["reach"]):
             if why:
                 cause = f"worker {number + 1} on {control.workers[number]['host']} does not reach the server: {why}"
                 way_out = f"name it in {written('system.dsn')} by an address that every machine reaches"
                 raise InputError(written("system.dsn") if away else written("load.workers"), cause, way_out)
-        self._reached.add((load.workers, load.cluster))
+        self._reached.add((load.workers, load.cluster, known))
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
         """One trial by all workers; observers sample here. What a worker refuses is raised."""
@@ -83,7 +82,7 @@ class Crew:
 
         control = self._ready(load)
         whole = msgspec.json.decode(plan, type=dict[str, Any])
-        self.reach(load, whole["engine"])
+        self._require_reached(control, load, parts.server(whole["engine"]))
         connection = whole["engine"].get("connection")
         sampler = _core.Sampler(msgspec.json.encode(whole["observers"]), msgspec.json.encode(connection))
         window = _Window(sampler, load)
@@ -115,8 +114,8 @@ class Crew:
     def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
         """Copies all pieces of a load plan that are not done; `lost`: why it could not be ended. Raises what a worker
         refused."""
-        self.reach(load, plan["engine"])
         control = self._ready(load)
+        self._require_reached(control, load, parts.server(plan["engine"]))
         try:
             found = control.copied(plan, show)
         except BaseException:
@@ -131,6 +130,7 @@ class Crew:
         """Ends what was started. May be called twice."""
         self._open.close()
         self._control = None
+        self._reached.clear()
 
     def _ready(self, load: Load) -> _Control:
         """As many workers as the load asks for. InputError, FailureError."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -20,6 +22,36 @@ def require(load: Load) -> None:
     if load.workers > load.clients:
         cause = f"{load.workers} workers have {load.clients} clients between them"
         raise InputError(written("load.workers"), cause, f"give at least as many {written('load.clients')}")
+
+
+Server = tuple[tuple[str, str | int | None], ...]
+"""Where one is: `host`, `port` and `socket`, each with its value; empty where there is none to be reached."""
+
+
+def server(target: Mapping[str, Any]) -> Server:
+    """Of the engine of a drive plan."""
+    known = target.get("connection")
+    return () if known is None else tuple((name, known.get(name)) for name in ("host", "port", "socket"))
+
+
+def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
+    """InputError: from other machines the address leads to another server, or to none. `away`: their names."""
+    path, host = known.get("socket"), str(known.get("host") or "/")
+    if not away or not (path or host.startswith("/") or _is_loopback(host)):
+        return
+    way_out = f"name a server all reach with {written('system.dsn')}"
+    if _is_loopback(host) and not path:
+        cause = f"{host} is each machine itself, and {away[0]} is another one"
+        raise InputError(written("system.dsn"), cause, f"{way_out}, by the address of its machine")
+    cause = f"the server listens in a directory here, and {away[0]} is another machine"
+    raise InputError(written("load.cluster"), cause, way_out)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def clients(count: int, workers: int) -> list[int]:
