@@ -8,6 +8,7 @@ import pytest
 from factories import Shelf, example
 from labfactory import lab, trials
 
+from ironbench.analyse.inside import uses
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.drive.commands import commands
@@ -49,9 +50,21 @@ def test_trials_of_a_cell_are_pooled(study) -> None:
     first, other = study.inside
     assert first.name == "index=with" and first.trials == 3
     assert first.statements[0].calls == 3000 and first.statements[0].time_s == 6.0
-    assert other.per_second(other.statements[0].calls) == pytest.approx(3000 / other.elapsed_s)
+    assert other.counted.per_second(other.statements[0].calls) == pytest.approx(3000 / other.counted.elapsed_s)
     assert first.tables[0].index_scans == 3000
     assert (first.tables[0].dead_rows, first.tables[0].bytes) == (5.0, 2e6), "a state is not added up"
+
+
+def test_a_trial_of_which_statements_or_tables_are_not_known_is_in_no_rate_of_theirs() -> None:
+    records = example()[:4]
+    unread, unseen = (told(2.0, FAST, **{name: ()}) for name in ("statements", "tables"))
+    known = [unread, unread, unseen, told(2.0, FAST)]
+    shelf = Shelf(records, insides={one.id: inside for one, inside in zip(records, known, strict=True)})
+    (use,) = uses([("all", records)], shelf)
+    assert use.counted.elapsed_s == sum(one.elapsed_s for one in records[2:]) and use.statements[0].calls == 2000
+    assert use.used.elapsed_s == sum(one.elapsed_s for one in (*records[:2], records[3]))
+    assert use.used.per_second(use.tables[0].index_scans) == pytest.approx(3000 / use.used.elapsed_s)
+    assert use.used.transactions == sum(one.metrics["transactions"] for one in (*records[:2], records[3]))
 
 
 def test_plans_that_differ_are_named_with_what_differs(study) -> None:

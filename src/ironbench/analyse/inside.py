@@ -18,12 +18,28 @@ _LAST = frozenset({"dead_rows", "bytes"})
 
 
 @dataclass(frozen=True, slots=True)
+class Over:
+    """Of the trials that amounts are of: what is not seen in one of them is in no sum, and so is its time."""
+
+    elapsed_s: float
+    transactions: float
+
+    def per_transaction(self, amount: float) -> float:
+        return amount / self.transactions if self.transactions else 0.0
+
+    def per_second(self, amount: float) -> float:
+        return amount / self.elapsed_s if self.elapsed_s else 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """Of one system or cell, all its trials together."""
 
     name: str
-    elapsed_s: float
-    transactions: float
+    counted: Over
+    """What statements are of,"""
+    used: Over
+    """and tables and indexes."""
     statements: tuple[Statement, ...]
     """The dearest first."""
     statements_s: float
@@ -39,12 +55,6 @@ class Use:
     trials: int
     missing: tuple[Missing, ...]
     doubts: tuple[str, ...]
-
-    def per_transaction(self, amount: float) -> float:
-        return amount / self.transactions if self.transactions else 0.0
-
-    def per_second(self, amount: float) -> float:
-        return amount / self.elapsed_s if self.elapsed_s else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +98,12 @@ def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
 
 def _use(name: str, told: Sequence[tuple[Record, Inside]]) -> Use:
     insides = [inside for _, inside in told]
-    counted = [(record, inside) for record, inside in told if inside.statements] or told
     steps = [[plan.steps for plan in inside.plans] for inside in insides]
     statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
     return Use(
         name,
-        elapsed_s=sum(record.elapsed_s for record, _ in counted),
-        transactions=sum(record.metrics.get("transactions", 0.0) for record, _ in counted),
+        counted=_over(record for record, inside in told if inside.statements),
+        used=_over(record for record, inside in told if inside.tables or inside.indexes),
         statements=tuple(sorted(statements, key=lambda one: -one.time_s)),
         statements_s=sum(inside.statements_s for inside in insides),
         tables=_pooled((one for inside in insides for one in inside.tables), lambda one: one.name),
@@ -107,6 +116,11 @@ def _use(name: str, told: Sequence[tuple[Record, Inside]]) -> Use:
         missing=tuple(dict.fromkeys(one for inside in insides for one in inside.missing)),
         doubts=tuple(dict.fromkeys(text for inside in insides for text in inside.doubts)),
     )
+
+
+def _over(records: Iterable[Record]) -> Over:
+    known = list(records)
+    return Over(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
 
 
 def _executed(every: Sequence[Executed]) -> tuple[Executed, ...]:

@@ -68,24 +68,26 @@ def _placed(title: str, study: Study) -> str:
 
 def by_statement(subjects: Sequence[Use]) -> list[Chart]:
     """Server time per transaction: a bar per system or cell, a part per statement."""
-    known = [one for one in subjects if one.statements and one.transactions]
+    known = [one for one in subjects if one.statements and one.counted.transactions]
     if not known:
         return []
     totals: dict[str, float] = {}
     for one in known:
         for statement in one.statements:
-            totals[statement.text] = totals.get(statement.text, 0.0) + one.per_transaction(statement.time_s)
+            totals[statement.text] = totals.get(statement.text, 0.0) + one.counted.per_transaction(statement.time_s)
     drawn = sorted(totals, key=lambda text: -totals[text])[:_DRAWN]
     labels = _labels(drawn)
-    suffix, factor = scale("s", [one.per_transaction(one.statements_s) for one in known])
+    suffix, factor = scale("s", [one.counted.per_transaction(one.statements_s) for one in known])
     colours = dict(zip(labels.values(), _COLOURS, strict=False))
     bars = []
     for one in known:
-        spent = {labels[own.text]: one.per_transaction(own.time_s) for own in one.statements if own.text in labels}
-        rest = max(0.0, one.per_transaction(one.statements_s) - sum(spent.values()))
+        spent = {
+            labels[own.text]: one.counted.per_transaction(own.time_s) for own in one.statements if own.text in labels
+        }
+        rest = max(0.0, one.counted.per_transaction(one.statements_s) - sum(spent.values()))
         parts = spent | ({_REST: rest} if rest > 0.005 * sum(spent.values()) else {})
         words = {part: quantity(time_s, "s") for part, time_s in parts.items()}
-        total = quantity(one.per_transaction(one.statements_s), "s")
+        total = quantity(one.counted.per_transaction(one.statements_s), "s")
         bars.append(Bar(one.name, {part: time_s / factor for part, time_s in parts.items()}, words, total))
     if any(_REST in bar.parts for bar in bars):
         colours[_REST] = "@p4"
@@ -136,7 +138,7 @@ def _statement(use: Use, one: Statement) -> tuple[str, ...]:
     return (
         _cut(one.text),
         in_percent(one.time_s / use.statements_s) if use.statements_s else "",
-        quantity(use.per_second(one.calls), "1/s"),
+        quantity(use.counted.per_second(one.calls), "1/s"),
         quantity(one.time_s / one.calls, "s"),
         io,
         number(one.rows / one.calls),
@@ -280,7 +282,7 @@ def _table(use: Use, one: Used) -> tuple[str, ...]:
 
 
 def _index(use: Use, one: Index) -> tuple[str, ...]:
-    read = quantity(use.per_second(one.read_bytes), "bytes/s") if one.read_bytes else ""
+    read = quantity(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else ""
     hits = _hits(one.hit_bytes, one.read_bytes)
     return (
         *(one.name, one.table, _time(use, one.time_s)),
@@ -290,11 +292,11 @@ def _index(use: Use, one: Index) -> tuple[str, ...]:
 
 def _time(use: Use, time_s: float | None) -> str:
     """Of the server, per transaction."""
-    return "" if time_s is None else f"{quantity(use.per_transaction(time_s), 's')} per transaction"
+    return "" if time_s is None else f"{quantity(use.used.per_transaction(time_s), 's')} per transaction"
 
 
 def _rate(use: Use, amount: float) -> str:
-    return quantity(use.per_second(amount), "1/s") if amount else ""
+    return quantity(use.used.per_second(amount), "1/s") if amount else ""
 
 
 def _hits(hit: float, read: float) -> str:
