@@ -31,7 +31,7 @@ NOT_HERE = (
     "install the server's contrib modules (Debian: part of postgresql-NN); the server that comes with ironbench has "
     "none: --set bin=/usr/lib/postgresql/NN/bin starts one that has"
 )
-PRELOAD = f"shared_preload_libraries = '{EXTENSION}', and restart the server; then CREATE EXTENSION {EXTENSION}"
+PRELOAD = f"add {EXTENSION} to shared_preload_libraries, and restart the server; then CREATE EXTENSION {EXTENSION}"
 
 
 def lacking(known: State, readable: bool = True) -> Missing | None:

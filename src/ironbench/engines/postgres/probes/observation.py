@@ -11,14 +11,15 @@ from ironbench.model.session import Row
 
 _STATE = f"""
     select {LOADED}, exists (select from pg_extension where extname = '{STATEMENTS}'),
-           exists (select from pg_available_extensions where name = '{STATEMENTS}')
+           exists (select from pg_available_extensions where name = '{STATEMENTS}'),
+           (select setting from pg_settings where name = 'shared_preload_libraries')
 """
 
 
 @probe("observation", "statements", _STATE)
 def statements(rows: Sequence[Row], server: Server) -> Readings:
     """Whether the server counts what each statement costs (pg_stat_statements)."""
-    loaded, made, there = (value == "t" for value in rows[0])
+    loaded, made, there = (value == "t" for value in rows[0][:3])
     if loaded and made:
         return ok("counted")
     if not there:
@@ -37,9 +38,17 @@ def statements(rows: Sequence[Row], server: Server) -> Readings:
     return note(
         f"{STATEMENTS} is not loaded",
         "Which statement takes the time is not known.",
-        f"add it to shared_preload_libraries ({changed('shared_preload_libraries', STATEMENTS, restart=True)}); "
-        f"then {make}",
+        f"{_preloaded(rows[0][3])}; then {make}",
     )
+
+
+def _preloaded(libraries: str | None) -> str:
+    """How the library is loaded, and those that are loaded now stay. None: the role may not see these."""
+    if libraries is None:
+        return "add it to shared_preload_libraries, after what is there, and restart the server"
+    names = [name.strip().strip('"') for name in libraries.split(",") if name.strip()]
+    # Each in quotes of its own: PostgreSQL takes 'a, b' for one library of that name.
+    return changed("shared_preload_libraries", "', '".join([*names, STATEMENTS]), restart=True)
 
 
 @probe("observation", "I/O times", "show track_io_timing")

@@ -1,0 +1,28 @@
+"""Remedies of `doctor --dsn` do no harm to whoever follows them to the letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench.engines.examination import Server
+from ironbench.engines.postgres.probes.observation import statements
+from ironbench.model.diagnosis import Reading
+
+SERVER = Server("PostgreSQL", "15.8", 150008, "shop", "bench")
+
+
+@pytest.mark.parametrize(
+    ("libraries", "remedy"),
+    [
+        ("", "ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'; and restart the server"),
+        (
+            'timescaledb, "of ours"',
+            "ALTER SYSTEM SET shared_preload_libraries = 'timescaledb', 'of ours', 'pg_stat_statements'; and restart",
+        ),
+        (None, "add it to shared_preload_libraries, after what is there, and restart the server"),
+    ],
+)
+def test_a_library_is_loaded_beside_those_that_are_loaded_now(libraries: str | None, remedy: str) -> None:
+    reading = statements([("f", "f", "t", libraries)], SERVER)
+    assert isinstance(reading, Reading)
+    assert reading.remedy.startswith(remedy) and reading.remedy.endswith("then CREATE EXTENSION pg_stat_statements")
