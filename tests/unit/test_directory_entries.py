@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from ironbench import _core
+from ironbench import _core, workloads
 from ironbench.errors import InputError
 from ironbench.workloads.directory import entries, template
 
@@ -46,3 +46,13 @@ def test_a_line_of_a_template_that_is_none_is_named() -> None:
     with pytest.raises(InputError, match="mine:2") as caught:
         _core.template_entries("uid: <number>\ncn: <nonsense>\n", "mine", "", 1, 0)
     assert caught.value.hint == "see docs/guide/directory.md"
+
+
+@pytest.mark.parametrize("given", [{"id": "[1-101]"}, {"id": "[0:50]"}, {"share": "80", "id2": "[90-110]"}])
+def test_people_that_are_not_there_are_not_looked_for(given: dict[str, str]) -> None:
+    workload = workloads.get("directory")
+    with pytest.raises(InputError, match="goes beyond the numbers of the people, 1 to 100"):
+        workload.validated({"entries": "100", **given})
+    for own in ({"filter": "(roomNumber={id})"}, {"ldif": "own.ldif"}):
+        workload.validated({"entries": "100", **given, **own})
+    workload.validated({"entries": "200", "id": "[1-101]", "id2": "[90-110]", "share": "80"} | {"job": "login"})

@@ -62,22 +62,32 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
 
 def _chosen(options: Mapping[str, str]) -> str:
     """Which person: `:id` of one of two populations."""
-    first = _drawn("id", options["id"] or f"[1-{options['entries']}]", "id")
+    first = _drawn(options, "id")
     if int(options["share"]) == 100:
         return first
-    second = _drawn("id", options["id2"] or f"[1-{options['entries']}]", "id2")
+    second = _drawn(options, "id2")
     return f"\\set who random(1, 100)\n\\if :who <= {options['share']}\n{first}\\else\n{second}\\endif\n"
 
 
-def _drawn(variable: str, pattern: str, option: str) -> str:
+def _drawn(options: Mapping[str, str], option: str) -> str:
+    """InputError: it is no range, or goes beyond the people that there are: nobody is found faster than somebody."""
+    entries = int(options["entries"])
+    pattern = options[option] or f"[1-{entries}]"
+    subject = written("workload.with", f"{option}={pattern}")
     found = _PATTERN.fullmatch(pattern)
     if found is None or int(found[1]) > int(found[3]):
-        raise InputError(
-            written("workload.with", f"{option}={pattern}"),
-            "is no range of numbers",
-            "write [1-10000] for numbers at random, [1:10000] for one after the other",
-        )
-    return _set(variable, int(found[1]), int(found[3]), found[2] == ":")
+        hint = "write [1-10000] for numbers at random, [1:10000] for one after the other"
+        raise InputError(subject, "is no range of numbers", hint)
+    if not (_chooses_itself(options) or 1 <= int(found[1]) <= int(found[3]) <= entries):
+        cause = f"goes beyond the numbers of the people, 1 to {entries}"
+        raise InputError(subject, cause, f"stay within, or ask for more {written('workload.with', 'entries=N')}")
+    return _set("id", int(found[1]), int(found[3]), found[2] == ":")
+
+
+def _chooses_itself(options: Mapping[str, str]) -> bool:
+    """Whether what `{id}` means is the user's to know: in entries or filters of their own."""
+    searches = options["job"] in ("search", "multi-search", "mixed")
+    return bool(options["ldif"] or (searches and (options["filter"] or options["filters"])))
 
 
 def _set(variable: str, least: int, most: int, in_turn: bool) -> str:
