@@ -55,7 +55,23 @@ def test_what_spoils_the_difference_is_said(end: tuple[object, ...], words: str)
 def test_before_version_14_a_reset_is_seen_by_counters_that_went_back() -> None:
     nothing = (statements.INFO, None, None, 0.5, *[None] * 7)
     found = counted(snapshot(0.0, nothing, row("1", 100, 50.0)), snapshot(10.0, nothing, row("1", 20, 8.0)))
-    assert "was reset" in found.doubts[0]
+    assert "was reset" in found.doubts[0] and found.by_id["1"]["calls"] == 20
+
+
+def test_after_a_reset_statements_count_from_then_on() -> None:
+    first = snapshot(0.0, info(), row("1", 1000, 50.0), row("2", 10, 5.0))
+    found = counted(first, snapshot(10.0, info(reset=2.0), row("1", 60, 8.0), row("2", 30, 9.0)))
+    assert {id: one["calls"] for id, one in found.by_id.items()} == {"1": 60, "2": 30}
+    assert "count from then on" in found.doubts[0]
+
+
+def test_after_a_reset_tables_count_from_then_on_and_keep_their_size() -> None:
+    before = [0, 0, 900, 10, 0, 0, 0, 40, 9e6, 1e6, 0, 0, 16384]
+    now = [0, 0, 300, 15, 0, 0, 0, 90, 8e6, 0, 0, 0, 24576]
+    taken = [snapshot(0.0, ("t", *before)), snapshot(10.0, ("t", *now))]
+    (table,) = relations.tables({"pg_relations.tables": taken}, WINDOW_S)
+    assert (table.index_scans, table.inserted, table.hit_bytes, table.read_bytes) == (300, 15, 8e6, 0)
+    assert (table.dead_before, table.dead_rows, table.bytes_before, table.bytes) == (40, 90, 16384, 24576)
 
 
 def test_without_a_reading_at_both_ends_nothing_is_counted() -> None:

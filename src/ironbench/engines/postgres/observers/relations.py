@@ -7,7 +7,7 @@ only where there are few tables: each costs a look at its files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ironbench.engines.ends import Ends, counters, fields
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
@@ -25,6 +25,9 @@ _SIZED = 300
 _MOST = 3000
 """Tables or indexes beyond which nothing is read: an answer would take a good part of a second."""
 _SHOWN = 40
+
+_STATES = (7, 12)
+"""Places of dead rows and of the size among the numbers of a table."""
 
 _TABLE = """
     select s.relid::regclass, seq_scan, seq_tup_read, idx_scan, n_tup_ins, n_tup_upd, n_tup_del, n_tup_hot_upd,
@@ -80,7 +83,7 @@ class PgRelations:
 def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Table, ...]:
     """Those that were used, the most read and changed ones first."""
     tables = []
-    for (name,), before, now in _grown(samples.get(_TABLES, ()), window_s, 1, 13):
+    for (name,), before, now in _grown(samples.get(_TABLES, ()), window_s, 1, 13, _STATES):
         grown = [b - a for a, b in zip(before, now, strict=True)]
         scans, scanned, by_index, inserted, updated, deleted, hot, _, hit, read, vacuums, analyzes, size = grown
         if scans + by_index + inserted + updated + deleted + vacuums + hit + read <= 0:
@@ -120,9 +123,10 @@ def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[V
 
 
 def _grown(
-    samples: Sequence[Sample], window_s: float, keys: int, width: int
+    samples: Sequence[Sample], window_s: float, keys: int, width: int, states: Collection[int] = ()
 ) -> list[tuple[tuple[str, ...], list[float], list[float]]]:
-    """Names and the counters at both ends; of counters that were reset in between, as if they had begun at zero."""
+    """Names and the counters at both ends; of counters that were reset in between, as if they had begun at zero.
+    `states`: places of those that no reset touches, and that may fall."""
     ends = Ends.of(samples, window_s)
     if ends is None:
         return []
@@ -130,7 +134,9 @@ def _grown(
     rows = []
     for names, now in counters(ends.last, keys, width).items():
         then = before.get(names, zero)
-        rows.append((names, then if now[0] >= then[0] else zero, now))
+        if any(b < a for place, (a, b) in enumerate(zip(then, now, strict=True)) if place not in states):
+            then = [value if place in states else 0.0 for place, value in enumerate(then)]
+        rows.append((names, then, now))
     return rows
 
 

@@ -26,6 +26,8 @@ COLUMNS = (
     *("calls", "time_ms", "rows", "hit", "read", "written", "temp", "log", "io_ms"),
     "page",
 )
+_RESET = 1
+"""Place of the time of the last reset in the row of `INFO`."""
 _STATE = f"""
     select exists (select from pg_settings where name = '{EXTENSION}.max'),
            (select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -116,7 +118,10 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> Counted
     fell = False
     for id, now in after.items():
         then = before.get(id, {})
-        fell = fell or now["calls"] < then.get("calls", 0.0)
+        began_anew = now["calls"] < then.get("calls", 0.0)
+        fell = fell or began_anew
+        if began_anew or last[_RESET] != first[_RESET]:
+            then = {}
         change = {name: now[name] - then.get(name, 0.0) for name in COLUMNS if name != "page"}
         if change["calls"] > 0:
             grown[id] = {**change, "page": now["page"]}
