@@ -124,3 +124,16 @@ def test_what_breaks_a_limit_by_far_is_not_exceeded_further() -> None:
 def test_a_range_of_one_needs_no_search(low: int) -> None:
     answer, _ = sought(Search("clients", low, low), SYSTEMS["rising"], 0.02, 1)
     assert answer.point == low
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_and_then(seed: int) -> None:
+    """A lag of replicas is zero most of the time: logarithms of that must not drown those of seconds."""
+    dice, search = random.Random(seed), Search("clients", 1, 64, (Limit("replication_lag_s", 1.0),))
+    trials: list[Observed] = []
+    while isinstance(step := next_step(search, trials), Probe):
+        idle = dice.choice([0.0, 0.0, dice.uniform(0.01, 0.3)])
+        lag_s = 5.0 * dice.uniform(0.9, 1.1) if step.point > 40 else idle
+        trials.append(Observed(step.point, 1000 * min(step.point, 16) * dice.uniform(0.98, 1.02), (lag_s,)))
+    assert step.point is not None and step.point < 24
+    assert step.alike[1] <= 40, step.sentence

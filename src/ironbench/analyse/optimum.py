@@ -26,6 +26,9 @@ _FAR_OVER = 1.5
 _COLLAPSED = 0.5
 """Two rungs in a row below this share of the best are enough, too."""
 _LEAST = 1e-12
+_LOW = 0.1
+"""Share of its limit below which a value is as good as at it: logarithms of values near zero lie further apart than all
+that matters, and a lag of nothing now and then would leave every point undecided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,7 @@ class _Seen:
 
 def _excess(limit: Limit, value: float) -> float:
     """Logarithm of how far a value is beyond its limit; below 0 it keeps it."""
-    return math.log(max(value, _LEAST) / limit.most)
+    return math.log(max(value / limit.most, _LOW))
 
 
 def rungs(search: Search) -> list[int]:
