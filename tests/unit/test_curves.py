@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from factories import Shelf, record
 from hypothesis import assume, given
@@ -122,8 +123,8 @@ def test_a_file_that_is_no_curve_is_refused_by_its_line(tmp_path: Path, text: st
     assert words in str(caught.value)
 
 
-def ramped(of: str, done: Callable[[float], float], step_s: float = 1.0) -> Course:
-    curve = Curve(of, f"{of} ramp", ((0.0, 0.0), (60.0, 600.0)))
+def ramped(of: str, done: Callable[[float], float], step_s: float = 1.0, most: float = 600.0) -> Course:
+    curve = Curve(of, f"{of} ramp", ((0.0, 0.0), (60.0, most)))
     times = [place * step_s for place in range(int(60 / step_s))]
     lines = (Line("throughput", "", tuple(times), tuple(done(curve.mean(t, t + step_s)) for t in times)),)
     trial = record(throughput=100.0)
@@ -139,6 +140,15 @@ def test_the_knee_of_a_ramp_of_the_rate_is_where_work_stays_behind() -> None:
     assert ramped("rate", lambda asked: asked).knee is None
     # One point alone, at a checkpoint, is no knee.
     assert ramped("rate", lambda asked: asked * (0.5 if 200 < asked < 210 else 1.0)).knee is None
+
+
+@pytest.mark.parametrize("most", [100.0, 600.0, 5000.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_noise_of_random_arrivals_is_no_knee_and_hides_none(seed: int, most: float) -> None:
+    dice = np.random.default_rng(seed)
+    assert ramped("rate", lambda asked: float(dice.poisson(asked)), most=most).knee is None
+    knee = ramped("rate", lambda asked: min(float(dice.poisson(asked)), most / 2), most=most).knee
+    assert knee is not None and 0.4 * most <= knee <= 0.65 * most
 
 
 def test_the_knee_of_a_ramp_of_clients_is_where_more_of_them_bring_no_more() -> None:

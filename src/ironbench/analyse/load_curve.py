@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ KEPT = 0.95
 """Share of the rate asked for that still counts as finished in time, and of the highest throughput as reached."""
 _EARLY = 0.85
 """Share of the ramp within which that is reached, where it is a knee."""
+_CHANCE = 4.0
+"""Standard deviations that a shortfall exceeds: every point of a ramp is another chance to take noise for a knee."""
 _IN_A_ROW = 3
 """Points that must fall behind one after another: one alone may be a checkpoint."""
 
@@ -61,12 +64,16 @@ def course(record: Record, timeline: Timeline) -> Course | None:
 
 
 def _rate_knee(moments: Sequence[Moment]) -> float | None:
-    """The rate at the first of several points in a row that finished less than was asked for."""
-    behind = 0
-    for place, moment in enumerate(moments):
-        behind = behind + 1 if moment.done < KEPT * moment.asked else 0
-        if behind == _IN_A_ROW:
-            return moments[place - _IN_A_ROW + 1].asked
+    """The rate at the first of several points in a row that finished less than was asked for, by more than chance: at
+    random instants as many begin in a while as a Poisson count says, whose variance is its mean."""
+    step_s = moments[1].t_s - moments[0].t_s
+    behind: list[Moment] = []
+    for moment in moments:
+        behind = [*behind, moment] if moment.done < KEPT * moment.asked else []
+        asked = step_s * sum(one.asked for one in behind)
+        lacking = asked - step_s * sum(one.done for one in behind)
+        if len(behind) >= _IN_A_ROW and lacking > _CHANCE * math.sqrt(asked):
+            return behind[0].asked
     return None
 
 
