@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from factories import record
 
+from ironbench import workloads
 from ironbench.engines.postgres import dsn
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment.build import without_password
@@ -133,3 +134,14 @@ def test_a_command_that_holds_a_password_is_refused_and_nothing_of_it_is_shown(c
 )
 def test_a_command_that_gets_its_password_from_elsewhere_is_taken(command: str) -> None:
     assert without_password(Commands(command)) == Commands(command)
+
+
+def test_the_password_of_entries_of_ones_own_is_hidden_and_that_of_made_ones_is_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LDAP_ENTRY_PASSWORD", "hunter2!")
+    assert workloads.get("directory").variables({})["password"] == "hunter2!"
+    assert hidden("bind uid=a?hunter2!") == "bind uid=a?•••"
+    monkeypatch.delenv("LDAP_ENTRY_PASSWORD")
+    assert workloads.get("directory").variables({})["password"] == "password"
+    assert hidden("a password") == "a password"

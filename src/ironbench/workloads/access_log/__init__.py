@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -20,8 +19,7 @@ from ironbench.words import counted, listed
 from ironbench.workloads.access_log import reading
 from ironbench.workloads.access_log.reading import Logged
 from ironbench.workloads.base import Dataset, Option, Workload, checked
-from ironbench.workloads.directory import counts, entries
-from ironbench.workloads.directory.template import PASSWORD
+from ironbench.workloads.directory import counts, entries, entry_password
 
 _SAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]")
 _LETTERS = "[a-z]{20}"
@@ -84,7 +82,7 @@ class AccessLog(Workload):
                 options["log"], "was changed since these trials were planned", "set it back, or begin anew"
             )
         made = _replay(options)
-        password = _escaped(os.environ.get("LDAP_ENTRY_PASSWORD", "") or PASSWORD)
+        password = _escaped(entry_password())
         operations = [text.replace("\n", password) for text in made.operations]
         return {"kind": "replay", "operations": operations, "clients": made.clients}
 

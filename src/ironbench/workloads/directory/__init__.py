@@ -9,6 +9,7 @@ from typing import Any
 
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.record import Check
+from ironbench.model.secrets import Secrets
 from ironbench.model.session import Directory as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
@@ -17,6 +18,12 @@ from ironbench.workloads.directory import counts, entries, jobs
 from ironbench.workloads.directory.template import PASSWORD
 
 READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
+
+
+def entry_password() -> str:
+    """That entries are bound with. One of the user's is hidden wherever something repeats it."""
+    given = Secrets(os.environ.get("LDAP_ENTRY_PASSWORD", ""))
+    return given.password or PASSWORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +71,7 @@ class Directory(Workload):
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """The password of entries of one's own comes from the environment: it must not reach a record."""
-        password = os.environ.get("LDAP_ENTRY_PASSWORD", "") or PASSWORD
-        return {"turn": "0", "added": "0", "deleted": "0", "password": password}
+        return {"turn": "0", "added": "0", "deleted": "0", "password": entry_password()}
 
     def reconnect(self, options: Mapping[str, str]) -> int:
         return int(options["reconnect"])
