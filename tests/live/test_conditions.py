@@ -16,6 +16,7 @@ from ironbench.drive import before, caches
 from ironbench.drive.before import Chill
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import FailureError, InputError
+from ironbench.load import tables
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
@@ -188,9 +189,16 @@ def test_warming_fills_postgres_own_cache_through_every_index(place: Path) -> No
         session.query("create index on odd (c) where c > 3")
         session.query("create index on odd using hash (a)")
         session.query('create table "Strange \'name" (x int primary key)')
+        session.query("create table papers as select array[n] words from generate_series(1, 1000) n")
+        session.query("create index on papers using gin (words)")
+        seen = "select heap_blks_read + heap_blks_hit from pg_statio_user_tables where relname = 'papers'"
         session.restart()
+        [(unread,)] = session.query(seen)
         said = caches.warm(session, bench.plan.system, ())
         assert "indexes read in their order" in said
+        session.query("select pg_stat_force_next_flush()")
+        assert int(session.query(seen)[0][0] or 0) > int(unread or 0), "it has no index that can be read in its order"
+        assert tables.size(session, ()) > tables.size(session, ("pgbench_accounts", "pgbench_branches"))
         before = engines.get(session.engine).administration.hits(session)
         session.query("set enable_seqscan = off; select count(*) from odd where lower(b) = 'x'")
         session.query("select sum(abalance) from pgbench_accounts where aid between 500 and 90000")

@@ -53,6 +53,27 @@ def test_setup_files_make_data_and_their_failure_names_the_statement(user: User,
     assert len(user.records()) == 1
 
 
+@pytest.mark.parametrize(
+    ("engine", "quote", "way"),
+    [
+        ("sqlite", '"', "files read"),
+        ("duckdb", '"', "every column of 3 tables read"),
+        pytest.param("mariadb", "`", "3 indexes read in their order", marks=MARIADB),
+    ],
+)
+def test_warm_caches_hold_all_tables_of_the_user_whatever_their_names(
+    user: User, engine: str, quote: str, way: str
+) -> None:
+    name = f"{quote}order{quote}"
+    (user.home / "order.sql").write_text(
+        f"create table {name} (id integer primary key, item integer);\ncreate index item on {name} (item);\n"
+    )
+    words = ("run", "script", "one.sql", "--engine", engine, "--setup", "schema.sql", "--setup", "rows.sql")
+    told = user(*words, "--setup", "order.sql", "--cache", "warm", *SHORT)
+    assert told.code in (0, 3), told.stderr
+    assert way in user.records()[0]["conditions"]["cache"]
+
+
 def test_an_sqlite_file_is_copied_and_stays_as_it_is(user: User, shop: Path) -> None:
     before = shop.read_bytes()
     shop.chmod(0o400)

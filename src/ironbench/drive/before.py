@@ -99,8 +99,7 @@ def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> Sta
         return State("")
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     names = dataset.tables if dataset is not None else ()
-    size = tables.size(session, names) if names else 0
-    return caches.prepared(session, plan.system, load, names, size, rehearse)
+    return caches.prepared(session, plan.system, load, names, tables.size(session, names), rehearse)
 
 
 def after(ready: Ready, session: Session) -> TrialNotes:

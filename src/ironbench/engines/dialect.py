@@ -59,6 +59,10 @@ class Dialect:
         """Bytes of the tables with their indexes, or of the whole database where the engine counts no others."""
         raise NotImplementedError
 
+    def database_size(self) -> str:
+        """Bytes of everything in the session's database; empty where nobody asks for it."""
+        return ""
+
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
         """Statistics for the planner, and nothing left over that the first trial would have to pay for.
 

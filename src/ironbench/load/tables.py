@@ -41,8 +41,13 @@ def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None
 
 
 def size(session: Session, tables: Sequence[str]) -> int:
-    """Bytes of the tables with their indexes, or of everything where the engine counts no others."""
-    return int(session.query(_dialect(session).size(tables))[0][0] or 0)
+    """Bytes of the tables with their indexes, or of everything where the engine counts no others.
+
+    No tables: of all that there is, such as data of the user's; 0 where that is not known.
+    """
+    dialect = _dialect(session)
+    sql = dialect.size(tables) if tables else dialect.database_size()
+    return int(session.query(sql)[0][0] or 0) if sql else 0
 
 
 def true(session: Session, sql: str) -> bool:

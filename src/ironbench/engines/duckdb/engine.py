@@ -26,6 +26,11 @@ from ironbench.words import counted
 
 _BOX = re.compile(r"[╭┌]─+ ?([A-Z][A-Za-z ]+?) ?─")
 _TABLE = re.compile(r"│ Table: ([\w.]+)")
+_ALL = """
+    select format('"{}"."{}"', replace(schema_name, '"', '""'), replace(table_name, '"', '""'))
+      from duckdb_tables() where database_name = current_database() and not internal and not temporary
+     order by schema_name, table_name
+"""
 
 
 class DuckdbDialect(Dialect):
@@ -37,6 +42,9 @@ class DuckdbDialect(Dialect):
 
     def size(self, tables: Sequence[str]) -> str:
         """Of the file, with everything in it."""
+        return self.database_size()
+
+    def database_size(self) -> str:
         return "select used_blocks * block_size from pragma_database_size()"
 
     def explain(self, *, measured: bool) -> str:
@@ -57,6 +65,8 @@ class DuckdbDialect(Dialect):
 
 class DuckdbAdministration(Administration):
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
+        if not tables:
+            tables = tuple(row[0] or "" for row in session.query(_ALL))
         for table in tables:
             # The largest or smallest value would be answered from statistics, without reading.
             session.query(f"select bit_xor(hash(columns(*))) from {table}")

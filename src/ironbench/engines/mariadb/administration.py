@@ -10,6 +10,7 @@ from ironbench.engines.administration import DATABASES, REQUEST, Administration,
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.mariadb import copies, facts, given
+from ironbench.engines.mariadb.copies import quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT, TABLES
 from ironbench.engines.mariadb.inside import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
@@ -124,7 +125,7 @@ class MariadbAdministration(Administration):
         which = f"and table_name in ({listed(tables)})" if tables else ""
         done = 0
         for table, index in session.query(_INDEXES.format(which=which)):
-            session.query(f"select count(*) from {table} force index (`{index}`)")
+            session.query(f"select count(*) from {quoted(table or '')} force index ({quoted(index or '')})")
             done += 1
         return f"{done} indexes read in their order"
 

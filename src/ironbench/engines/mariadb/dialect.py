@@ -75,6 +75,12 @@ class MariadbDialect(Dialect):
             f"where table_schema = database() and table_name in ({listed(tables)})"
         )
 
+    def database_size(self) -> str:
+        return (
+            "select coalesce(sum(data_length + index_length), 0) from information_schema.tables "
+            "where table_schema = database()"
+        )
+
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
         return [f"analyze table {table}" for table in tables]
 

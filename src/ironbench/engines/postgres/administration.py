@@ -32,10 +32,10 @@ _INDEXES = """
               from generate_series(1, i.indnkeyatts) k),
            coalesce(pg_get_expr(i.indpred, i.indrelid), 'true')
       from pg_class c
-      left join pg_index i on i.indrelid = c.oid and i.indisvalid
-      left join pg_class x on x.oid = i.indexrelid
+      left join (pg_index i join pg_class x on x.oid = i.indexrelid
+                        and x.relam = (select oid from pg_am where amname = 'btree'))
+        on i.indrelid = c.oid and i.indisvalid
      where c.relkind = 'r' and {which}
-       and (i.indexrelid is null or x.relam = (select oid from pg_am where amname = 'btree'))
      order by c.oid, i.indisprimary desc, i.indexrelid
 """
 _IN_INDEX_ORDER = (

@@ -40,6 +40,9 @@ class PostgresDialect(Dialect):
     def size(self, tables: Sequence[str]) -> str:
         return "select " + " + ".join(f"pg_total_relation_size('{table}')" for table in tables)
 
+    def database_size(self) -> str:
+        return "select pg_database_size(current_database())"
+
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
         # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
         return [f"vacuum (freeze, analyze) {table}" for table in tables]

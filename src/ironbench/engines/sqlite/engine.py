@@ -35,6 +35,9 @@ class SqliteDialect(Dialect):
 
     def size(self, tables: Sequence[str]) -> str:
         """Of the file, with everything in it."""
+        return self.database_size()
+
+    def database_size(self) -> str:
         return "select page_count * page_size from pragma_page_count(), pragma_page_size()"
 
     def checkpoint(self) -> str:
