@@ -183,6 +183,24 @@ def test_a_setup_file_of_duckdb_does_not_reach_beyond_the_database(user: User, w
     assert not (user.home / "out.csv").exists() and not user.records()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create table copied (i int); /* ; */ Attach '{home}/far.sqlite' as far;\n",
+        "-- attach nothing\nvacuum main into '{home}/far.sqlite';\n",
+    ],
+)
+def test_a_setup_file_of_sqlite_does_not_reach_beyond_the_database(user: User, shop: Path, sql: str) -> None:
+    (user.home / "far.sql").write_text(sql.format(home=user.home))
+    words = ("run", "script", "one.sql", "--engine", "sqlite", "--dump", "shop.sqlite", "--setup", "far.sql")
+    told = user(*words, *SHORT)
+    assert told.code == 1 and "reaches beyond the database" in told.stderr, told.stderr
+    assert not (user.home / "far.sqlite").exists() and not user.records()
+    (user.home / "far.sql").write_text("-- attach it; vacuum\ninsert into item values (1001, '; attach 2');\nvacuum;\n")
+    told = user(*words, *SHORT)
+    assert told.code in (0, 3), told.stderr
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
 def test_whatever_kills_it_the_file_stays_and_nothing_of_ours_is_left(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -19,6 +20,11 @@ _MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
 _LARGEST_SETUP = 1 << 28
 """Bytes of SQL, which are in memory as a whole."""
+_NO_WORDS = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
+)
+"""Literals, names in quotes and comments: https://www.sqlite.org/lang_keywords.html, lang_comment.html"""
+_OTHER_FILE = re.compile(r"(?:\A|;)\s*(attach\b|vacuum\b[^;]*\binto\b)", re.IGNORECASE)
 
 
 class SqliteDataImport(DataImport):
@@ -54,7 +60,11 @@ class SqliteDataImport(DataImport):
             )
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
+        """Files that SQL reads or writes beside the database would be outside of the data's content key."""
         text = text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
+        if (word := _other_file(text)) is not None:
+            cause = f"it reaches beyond the database: {word} opens another file"
+            raise FailureError(str(file), cause, "bring such data into one file of SQLite, and name it as the dump")
         session.query("pragma synchronous = off")  # of this connection: the file is synced as a whole afterwards
         try:
             session.query(text)
@@ -67,3 +77,11 @@ class SqliteDataImport(DataImport):
         return int(
             session.query("select page_count * page_size from pragma_page_count(), pragma_page_size()")[0][0] or 0
         )
+
+
+def _other_file(text: str) -> str | None:
+    """The statement that names a file besides the session's own; None: there is none."""
+    if re.search(r"attach|vacuum", text, re.IGNORECASE) is None:
+        return None
+    found = _OTHER_FILE.search(_NO_WORDS.sub(lambda matched: " " if matched[0][0] in "-/" else "''", text))
+    return None if found is None else "ATTACH" if found[1][0] in "aA" else "VACUUM INTO"
