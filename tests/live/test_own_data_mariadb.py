@@ -109,7 +109,15 @@ def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_s
     assert databases(server) == there and server.query("select a from d.precious") == [("42",)]
 
 
-@pytest.mark.parametrize("text", ["  use d;\ndrop table precious;\n", "select 1; /* all */ drop database d;\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "  use d;\ndrop table precious;\n",
+        "select 1; /* all */ drop database d;\n",
+        "select 1;  drop table if exists `d`.`precious`;\n",
+        "select 1;\ncreate trigger far after insert on sale for each row\n  delete from d.precious;\n",
+    ],
+)
 def test_sql_that_reaches_another_database_is_refused_wherever_it_stands(
     user: User, server: RawMysql, text: str
 ) -> None:

@@ -41,6 +41,28 @@ _OUTSIDE = re.compile(
 _BEFORE = re.compile(r"(?:\s+|--(?=\s)[^\n]*|#[^\n]*|/\*(?!M?!).*?\*/)*", re.DOTALL)
 """Of a statement, what the server reads over."""
 _MAKES = re.compile(r"\s*(?:/\*!\d+\s+)?CREATE\b", re.IGNORECASE)
+_NAME = r"(?:`[^`]+`|[\w$]+)"
+_CHANGES = re.compile(
+    rf"""\b(?:
+        (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+)*(?:INTO\s+)?
+      | (?<!KEY\ )UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*
+      | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*FROM\s+
+      | TRUNCATE\s+(?:TABLE\s+)?
+      | RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?
+      | (?:CREATE|ALTER|DROP)\s[^;(]*?\b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
+        (?:IF\s+(?:NOT\s+)?EXISTS\s+)?
+      | (?:CREATE|DROP)\s[^;(]*?\bINDEX\s[^;(]*?\bON\s+
+      | CALL\s+
+      | REFERENCES\s+
+    ){_NAME}\s*\.\s*{_NAME}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs."""
+_NO_WORDS = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--(?=\s)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/|/\*M?!\d*|\*/""", re.DOTALL
+)
+"""What is no part of a statement's words; the marks of comments that the server runs, but not what is in them."""
+_ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 
 
 def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -94,7 +116,7 @@ class MariadbDataImport(DataImport):
     def examined_setup(self, file: Path) -> None:
         with file.open(errors="replace", newline="\n") as lines:
             for number, sql in statements(lines):
-                _refuse_outside(file, number, sql, _begins(sql))
+                _refuse_within(file, number, sql, _begins(sql))
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         _run(session, dump, show)
@@ -125,12 +147,24 @@ def _begins(sql: str) -> int:
 def _refuse_outside(file: Path, number: int, sql: str, begins: int) -> None:
     """InputError: a statement, or a line of a dump, is about another database than that of the trials."""
     if _OUTSIDE.match(sql, begins):
-        raise InputError(
-            str(file),
-            f"line {number}, {shortened(' '.join(sql[begins:].split()), 80)!r}, reaches beyond the database of the "
-            "trials",
-            "make the dump without --databases, or leave it out",
-        )
+        begun, hint = sql[begins:], "make the dump without --databases, or leave it out"
+    elif named := _CHANGES.match(sql, begins):
+        begun, hint = named[0], "name tables and the like without their database"
+    else:
+        return
+    line = shortened(" ".join(begun.split()), 80)
+    cause = f"line {number}, {line!r}, reaches beyond the database of the trials"
+    raise InputError(str(file), cause, hint)
+
+
+def _refuse_within(file: Path, number: int, sql: str, begins: int) -> None:
+    """InputError: what a whole statement does, or makes others do later, changes another database."""
+    _refuse_outside(file, number, sql, begins)
+    if _ROWS.match(sql, begins):
+        return  # much, and nothing but rows
+    words = " ".join(_NO_WORDS.sub(lambda found: "''" if found[0][0] in "'\"" else " ", sql).split())
+    if named := _CHANGES.search(words):
+        _refuse_outside(file, number, named[0], 0)
 
 
 def _run(session: Session, file: Path, show: Show) -> None:
@@ -149,7 +183,7 @@ def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
     # A newline ends a line, and nothing else: rows hold other separators of Unicode. Bytes that are no UTF-8 survive.
     with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         for number, sql in statements(lines):
-            _refuse_outside(file, number, sql, _begins(sql))
+            _refuse_within(file, number, sql, _begins(sql))
             try:
                 connection.query(DEFINER.sub("", sql, count=1) if _MAKES.match(sql) else sql)
             except UnicodeEncodeError:

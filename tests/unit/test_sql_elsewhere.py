@@ -1,0 +1,70 @@
+"""SQL of the user's that changes what is named with another database, or makes a trigger that would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ironbench.engines import get
+from ironbench.errors import InputError
+
+TRIGGER = """DELIMITER ;;
+/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER `noted`
+AFTER INSERT ON `sale` FOR EACH ROW BEGIN
+  update shop.item set sold = 1;
+END */;;
+"""
+VIEW = """/*!50001 CREATE ALGORITHM=UNDEFINED */
+/*!50013 DEFINER=`root`@`localhost` SQL SECURITY DEFINER */
+/*!50001 VIEW `names` AS select `item`.`name` AS `name` from `item` */;
+"""
+PROCEDURE = """delimiter //
+create procedure sell() begin -- update shop.item
+  update item set item.sold = 1.5; insert into sale set sale.item = 'insert into shop.item';
+  insert into sale values (1) on duplicate   key
+  update sale.item = 2; select item.name from item for update;
+end//
+"""
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "drop table if exists `shop`.`item`;",
+        "create table if not exists shop.item (id int);",
+        "create or replace view shop.names as select 1",
+        "create index sold on shop.item (sold)",
+        "create table sale (item int references shop.item (id))",
+        "alter table shop.item add sold int",
+        "rename table shop.item to item",
+        "truncate shop.item",
+        "/* all */ insert ignore into `my shop` . `item` values (1)",
+        "replace shop.item values (1)",
+        "update low_priority shop.item set sold = 1",
+        "delete from `shop`.item;",
+        "call shop.sell()",
+        TRIGGER,
+    ],
+)
+def test_what_changes_another_database_is_refused(sql: str, tmp_path: Path) -> None:
+    (file := tmp_path / "setup.sql").write_text(f"select 1;\n{sql}\n")
+    with pytest.raises(InputError, match="reaches beyond the database of the trials"):
+        get("mariadb").data_import.examined_setup(file)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into sale values ('update shop.item', 1.5) on duplicate key update sale.item = 1",
+        "create trigger noted before update on item for each row set new.sold = old.sold",
+        "create function sold() returns text return replace(item.name, 1, 2)",
+        "create table copied as select item.name from item",
+        "update item, sale set item.sold = 1",
+        VIEW,
+        PROCEDURE,
+    ],
+)
+def test_columns_that_are_named_with_their_table_are_none_of_another_database(sql: str, tmp_path: Path) -> None:
+    (file := tmp_path / "setup.sql").write_text(f"select 1;\n{sql}\n")
+    get("mariadb").data_import.examined_setup(file)
