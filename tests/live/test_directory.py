@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -367,7 +366,8 @@ def commands_of_the_guide() -> list[str]:
 
 @pytest.mark.parametrize("line", commands_of_the_guide())
 def test_the_commands_of_the_guide_run(place: Path, line: str) -> None:
-    words = [re.sub(r"^entries=\d+$", "entries=200", word) for word in shlex.split(line)[1:]]
+    fewer = {"entries=100000": "entries=200", "id=[1-1000]": "id=[1-100]", "id2=[1001-100000]": "id2=[101-200]"}
+    words = [fewer.get(word, word) for word in shlex.split(line)[1:]]
     words = ["1,2" if before == "--clients" else word for before, word in zip(["", *words], words, strict=False)]
     done = launch.run([*words, "--data", str(place / "d"), "--duration", "0.4s", "--warmup", "0"], cwd=place)
     assert done.returncode in (0, 3), done.stdout + done.stderr

@@ -187,12 +187,13 @@ _FREE = """
 select current_setting('max_connections')::int
     - case when rolsuper then 0 else current_setting('superuser_reserved_connections')::int
         + coalesce(current_setting('reserved_connections', true), '0')::int end
-    - (select count(*) from pg_stat_activity where usesysid is not null),
+    - (select count(*) from pg_stat_activity where usesysid is not null and datid is not null),
     current_setting('max_connections')
 from pg_roles where rolname = current_user
 """
-"""Every role sees that there is a session of another one, and whose; what kind it is, only some (PostgreSQL 18
-documentation, 27.2.3). What helps a session, such as a parallel worker, counts as one, too: `_connect` tries then."""
+"""Every role sees that there is a session of another one, whose and where; what kind it is, only some (PostgreSQL 18
+documentation, 27.2.3). The launcher of logical replication is in no database, nor are most WAL senders, which have
+places of their own. What helps a session, such as a parallel worker, counts as one, too: `_connect` tries then."""
 TOO_MANY = ("53300", "53400")
 """too_many_connections and configuration_limit_exceeded: what server and poolers answer when they are full."""
 
