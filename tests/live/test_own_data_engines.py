@@ -66,7 +66,7 @@ def test_warm_caches_hold_all_tables_of_the_user_whatever_their_names(
 ) -> None:
     name = f"{quote}order{quote}"
     (user.home / "order.sql").write_text(
-        f"create table {name} (id integer primary key, item integer);\ncreate index item on {name} (item);\n"
+        f"create table {name} (id integer primary key, item integer);\ncreate index sold on {name} (item);\n"
     )
     words = ("run", "script", "one.sql", "--engine", engine, "--setup", "schema.sql", "--setup", "rows.sql")
     told = user(*words, "--setup", "order.sql", "--cache", "warm", *SHORT)
