@@ -40,6 +40,8 @@ __all__ = [
     "script_cautions",
     "split_weight",
     "storage_pass",
+    "student_t_above",
+    "student_t_quantile",
     "template_entries",
     "wide_sums",
     "write_hlog",
@@ -396,6 +398,12 @@ def storage_pass(plan: bytes, progress: StorageProgress) -> StoragePass:
 
     `plan`: JSON by `crates/ironbench-storage/src/plan.rs`. FailureError: an I/O failed.
     """
+
+def student_t_above(t: float, freedom: float) -> float:
+    """P(T ≥ t); NaN unless the freedom is above 0."""
+
+def student_t_quantile(p: float, freedom: float) -> float:
+    """t with P(T ≤ t) = p; NaN unless 0 < p < 1 and the freedom is above 0."""
 
 def wide_sums(wide: bytes) -> tuple[int, int, int]:
     """Rows, sum of their content and sum of their keys of the table that JSON describes (`workloads/wide.py`)."""

@@ -6,8 +6,9 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import special
 
 from ironbench.stats.intervals import half_width, t_above, t_quantile, t_two_sided
 from ironbench.stats.power import likely_spread, noncentral_t_below, power, power_of_equivalence
@@ -45,6 +46,31 @@ def test_a_tiny_p_value_keeps_its_digits() -> None:
 @given(st.floats(1e-9, 1 - 1e-9), st.integers(1, 500))
 def test_a_quantile_undoes_its_tail(share: float, freedom: int) -> None:
     assert t_above(-t_quantile(share, freedom), freedom) == pytest.approx(share, rel=1e-9, abs=1e-12)
+
+
+SHARES = st.one_of(
+    st.floats(-15, -0.3).map(lambda power: 10**power),
+    st.floats(-12, -0.3).map(lambda power: 1 - 10**power),
+    st.floats(0.01, 0.99),
+)
+FREEDOMS = st.one_of(
+    st.floats(math.log10(0.5), 6).map(lambda power: 10**power), st.floats(0.5, 40), st.integers(1, 1000).map(float)
+)
+
+
+@given(SHARES, FREEDOMS)
+@example(1e-15, 0.5)
+@example(1 - 1e-12, 0.5)
+@example(1e-15, 1e6)
+@example(1e-15, 999.9)
+@example(1e-15, 1000.0)
+@example(0.25, 3.0)
+@example(0.5 + 1e-9, 2.5)
+def test_students_t_is_that_of_scipy(share: float, freedom: float) -> None:
+    t = float(special.stdtrit(freedom, share))
+    # Next to the median scipy (1.17) is off by up to 1e-16, which is much of a small t.
+    assert t_quantile(share, freedom) == pytest.approx(t, rel=1e-9, abs=1e-15)
+    assert t_above(-t, freedom) == pytest.approx(float(special.stdtr(freedom, t)), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 2.0, math.nan])

@@ -1,4 +1,4 @@
-"""The mathematics behind verdicts: functions of numbers, on numpy and scipy, that know nothing of records.
+"""The mathematics behind verdicts: functions of numbers, on numpy, scipy and the core, that know nothing of records.
 
 scipy is imported inside functions: it takes longer to load than most verbs take to run.
 """

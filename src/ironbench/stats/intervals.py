@@ -6,26 +6,24 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from ironbench import _core
+
 Z95 = 1.959963984540054
 """97.5 % quantile of the normal distribution."""
 
 
 def t_quantile(p: float, freedom: float) -> float:
     """t with P(T ≤ t) = p. ValueError unless 0 < p < 1 and freedom > 0."""
-    from scipy import special
-
     if not 0 < p < 1:
         raise ValueError("a quantile needs a share between 0 and 1")
     if not freedom > 0:
         raise ValueError("degrees of freedom must be above 0")
-    return float(special.stdtrit(freedom, p))
+    return _core.student_t_quantile(p, freedom)
 
 
 def t_above(t: float, freedom: float) -> float:
     """P(T ≥ t): the p value of a one-sided t test, accurate for tiny values too."""
-    from scipy import special
-
-    return float(special.stdtr(freedom, -t))
+    return _core.student_t_above(t, freedom)
 
 
 def t_two_sided(t: float, freedom: float) -> float:

@@ -1,0 +1,16 @@
+//! Distributions for Python.
+
+use ironbench_stats::student;
+use pyo3::prelude::*;
+
+/// P(T ≥ t) of Student's t.
+#[pyfunction]
+pub fn student_t_above(t: f64, freedom: f64) -> f64 {
+    student::above(t, freedom)
+}
+
+/// t with P(T ≤ t) = p of Student's t; NaN unless 0 < p < 1 and the freedom is above 0.
+#[pyfunction]
+pub fn student_t_quantile(p: f64, freedom: f64) -> f64 {
+    student::quantile(p, freedom)
+}
