@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import factories
 import pytest
+
+from ironbench.record import Store
 
 SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
 
@@ -111,15 +114,36 @@ def test_scipy_is_imported_inside_functions() -> None:
         assert "scipy" not in roots, f"{path} makes every verb wait for scipy"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["compare", "--help"], ["report", "--help"], ["run", "nothing"]])
-def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str]) -> None:
-    code = (
+def modules_loaded(words: list[str], code: int) -> set[str]:
+    """All that a process of its own has imported when it ends with `code`."""
+    program = (
         "import atexit, sys; from ironbench.start import main; "
         f"sys.argv[1:] = {words}; atexit.register(lambda: print(*sys.modules)); main()"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ironbench.start" in found.stdout
-    assert not {"numpy", "scipy", "duckdb"} & set(found.stdout.split())
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--help"], 0), (["compare", "--help"], 0), (["report", "--help"], 0), (["run", "nothing"], 2)]
+)
+def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str], code: int) -> None:
+    found = modules_loaded(words, code)
+    assert "ironbench.start" in found
+    assert not {"numpy", "scipy", "duckdb"} & found
+
+
+@pytest.mark.parametrize("words", [["compare"], ["lead"], ["list", "records"], ["device", "show", "hdd-7200"]])
+def test_no_verb_waits_for_numpy_or_scipy_without_need(words: list[str], tmp_path: Path) -> None:
+    """Comparisons have intervals by Student's t; the modules of reports stay out of them."""
+    for one in factories.example():
+        Store(tmp_path).keep(one, factories.evidence())
+    sides = [factories.DISK.label, factories.MEMORY.label] if words[0] in ("compare", "lead") else []
+    results = ["--results", str(tmp_path)] if words[0] != "device" else []
+    found = modules_loaded([*words, *sides, *results], 0)
+    assert "ironbench.printer" in found
+    assert not {"numpy", "scipy", "duckdb", "ironbench.analyse.study", "ironbench.report.document"} & found
 
 
 def test_only_the_printer_prints() -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from ironbench import engines
 from ironbench.catalogue import base_name, part_of
-from ironbench.engines.base import Engine
 from ironbench.machine import quiet
 from ironbench.model.observer import (
     CLIENT,
@@ -33,6 +33,9 @@ from ironbench.model.observer import (
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import wilson
 from ironbench.words import counted, in_percent, roughly_times, some
+
+if TYPE_CHECKING:
+    from ironbench.engines.base import Engine
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     "the server's CPU": (CPU, RUN_QUEUE),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ironbench.model.record import Record
-from ironbench.stats.scalability import ENOUGH_DISTINCT, Band, Estimate, Fit, fitted
 from ironbench.words import grouped, in_percent
+
+if TYPE_CHECKING:
+    from ironbench.stats.scalability import Band, Estimate, Fit
 
 MOST_CURVES = 8
 """Systems of one report that get a curve: a fit takes a quarter of a second, and a chart holds no more."""
@@ -33,6 +36,8 @@ class Scaling:
 
 def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
     """Of closed-loop trials that may be compared; None with fewer than 4 numbers of clients."""
+    from ironbench.stats.scalability import fitted
+
     points = [
         (float(trial.cell.load.clients), trial.metrics["throughput"])
         for trial in trials
@@ -106,6 +111,8 @@ def _coherency(fit: Fit) -> str:
 
 
 def _cautions(fit: Fit) -> list[str]:
+    from ironbench.stats.scalability import ENOUGH_DISTINCT
+
     sentences = []
     distinct = len(fit.residuals)
     if distinct < ENOUGH_DISTINCT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +14,14 @@ from ironbench.cli import device_mount
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
 from ironbench.devices import models as known_models
-from ironbench.devices import replay as replays
-from ironbench.devices import trace as traces
 from ironbench.devices.device_probe import Seen, seen
 from ironbench.printer import Printer
 from ironbench.report.numbers import quantity, times
 from ironbench.report.plain import Column, fitted
 from ironbench.words import counted, grouped
+
+if TYPE_CHECKING:
+    from ironbench.devices.replay import Prediction
 
 app = typer.Typer(
     name="device",
@@ -200,6 +201,9 @@ def _replayed(
     emulated: bool = False,
 ) -> int:
     """Prints a prediction. InputError: the trace or the expression cannot be used."""
+    from ironbench.devices import replay as replays
+    from ironbench.devices import trace as traces
+
     core = known_models.for_core(known_models.models(files))
     size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
@@ -213,7 +217,7 @@ def _replayed(
     return 0
 
 
-def _prediction(prediction: replays.Prediction) -> dict[str, Any]:
+def _prediction(prediction: Prediction) -> dict[str, Any]:
     plain = {name: getattr(prediction, name) for name in prediction.__slots__ if name not in ("latencies",)}
     latencies = [
         {
@@ -232,7 +236,7 @@ def _quantiles(histogram: Any) -> dict[str, float]:
     return {"mean_s": histogram.mean_s, "p50_s": p50, "p99_s": p99, "p999_s": p999, "max_s": histogram.max_s}
 
 
-def _prediction_page(prediction: replays.Prediction, width: int | None) -> str:
+def _prediction_page(prediction: Prediction, width: int | None) -> str:
     held = "the work and its think times held" if prediction.closed else "the arrivals held"
     lines = [
         f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "

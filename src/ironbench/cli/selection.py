@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, nearest
-from ironbench.model.lab import Factor
 from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     # Studies import numpy, a tenth of a second that names of records need not wait for.
     from ironbench.analyse.archive import Archive
     from ironbench.analyse.study import Effect, Study
+    from ironbench.model.lab import Factor
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:

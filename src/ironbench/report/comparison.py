@@ -87,9 +87,7 @@ def _presented_comparison(
 def _walk(explained: Section | None) -> list[str]:
     if explained is None or not explained.shows_something:
         return []
-    from ironbench.report.formats.text import section
-
-    return [*section(explained), plain.folded(explained.lead)]
+    return [*plain.section(explained), plain.folded(explained.lead)]
 
 
 def _paired(effects: Sequence[Effect]) -> str:

@@ -11,7 +11,6 @@ from ironbench.model.finding import FEWEST_TOLD, Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, number, percent
 from ironbench.words import THIN, in_points
-from ironbench.workloads.storage import profiles
 
 if TYPE_CHECKING:
     from ironbench.analyse.queries import Against
@@ -38,8 +37,14 @@ def metric_words(metric: str) -> str:
     kind, _, value = part.partition("=")
     if kind == "stream" and f"a {kind}" in words:
         return words.replace(f"a {kind}", f"{kind} {value}")
-    test = profiles.known(value) if kind == "profile" else None
-    return f"{words} of {f'{test.title} {test.direction}' if test else value}" if part else words
+    return f"{words} of {_test_words(value) if kind == 'profile' else value}" if part else words
+
+
+def _test_words(profile: str) -> str:
+    from ironbench.workloads.storage import profiles
+
+    test = profiles.known(profile)
+    return f"{test.title} {test.direction}" if test else profile
 
 
 def better(metric: str) -> str:

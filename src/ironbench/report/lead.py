@@ -17,7 +17,6 @@ from ironbench.report import elements, plain
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
-from ironbench.report.formats import png as picture
 from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
 from ironbench.report.section import Section
 from ironbench.report.sections.curves import with_failed
@@ -113,6 +112,8 @@ def page(leads: Leads) -> bytes:
 
 def png(leads: Leads) -> bytes:
     """The charts with their sentences, drawn without a browser."""
+    from ironbench.report.formats import png as picture
+
     shown = [*_drawn(charts.peaks(leads)), *_drawn(charts.by_clients(leads))]
     return picture.charts_png(
         _title(leads),

@@ -8,10 +8,11 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.report.charts.base import Table
-from ironbench.report.section import Answer
+from ironbench.report.charts.base import Depth, Table
+from ironbench.report.section import Answer, Section
 from ironbench.words import clean as clean
 from ironbench.words import clean_lines as clean_lines
+from ironbench.words import counted
 
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
 """Characters before the first combining one, and spaces and dashes of typography: each takes one column."""
@@ -35,6 +36,29 @@ def answer(content: Answer, width: int = 100) -> str:
         lines += [folded(point.doubt, width, "    ", "    ")] if point.doubt else []
     lines += [folded(text, width) for text in (content.limit, *content.doubts) if text]
     return "\n".join(lines)
+
+
+def section(part: Section, brief: bool = False) -> list[str]:
+    """Charts as their tables. `brief`: without charts that a table says as well."""
+    tables = part.tables_at(Depth.EVERYWHERE)
+    blocks = []
+    for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
+        title = chart.title if part.self_titled else f"{part.title}: {chart.title}"
+        blocks.append(f"{clean(title)}\n{table(chart.table)}")
+    blocks += [f"{part.bars.title}\n{bars(part.bars.rows)}"] if part.bars else []
+    blocks += [folded(text) for text in part.sentences]
+    for name, content in tables:
+        title = clean(f"{part.title}: {name}" if name else part.title)
+        blocks.append(_counted(content) if content.counted else f"{title}\n{_rows(content)}")
+    return blocks
+
+
+def _rows(content: Table) -> str:
+    return facts(Table((), (content.head, *content.rows))) if content.words else table(content)
+
+
+def _counted(content: Table) -> str:
+    return f"That is not all: the HTML and JSON reports name {counted(len(content.rows), 'fact')} more."
 
 
 def folded(text: str, width: int = 100, first: str = "", rest: str = "") -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
-from ironbench.analyse.compare import Comparison
-from ironbench.analyse.study import Part, Study
-from ironbench.report import maintenance, storage, tpch
-from ironbench.report.charts.base import Table
-from ironbench.report.section import Section
+from ironbench.workloads.base import LEADING
+
+if TYPE_CHECKING:
+    from ironbench.analyse.compare import Comparison
+    from ironbench.analyse.study import Part, Study
+    from ironbench.report.charts.base import Table
+    from ironbench.report.section import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +32,25 @@ class Presentation:
     """Ids of sections that do not apply to the workload."""
 
 
-_MAINTENANCE = Presentation(
-    maintenance.headline, maintenance.card, maintenance.table, maintenance.sections, maintenance.HIDES
-)
-_KNOWN = {
-    **dict.fromkeys(maintenance.WORKLOADS, _MAINTENANCE),
-    tpch.WORKLOAD: Presentation(tpch.headline, tpch.card, tpch.table, tpch.sections, tpch.HIDES),
-    storage.WORKLOAD: Presentation(
-        storage.headline,
-        storage.card,
-        storage.table,
-        storage.sections,
-        frozenset({"curves", "law", "latency", "scripts", "over-time"}),
-    ),
-}
+@cache
+def _known() -> dict[str, Presentation]:
+    """Workload → presentation; a comparison by throughput waits for none of their modules."""
+    from ironbench.report import maintenance, storage, tpch
+
+    of_maintenance = Presentation(
+        maintenance.headline, maintenance.card, maintenance.table, maintenance.sections, maintenance.HIDES
+    )
+    return {
+        **dict.fromkeys(maintenance.WORKLOADS, of_maintenance),
+        tpch.WORKLOAD: Presentation(tpch.headline, tpch.card, tpch.table, tpch.sections, tpch.HIDES),
+        storage.WORKLOAD: Presentation(
+            storage.headline,
+            storage.card,
+            storage.table,
+            storage.sections,
+            frozenset({"curves", "law", "latency", "scripts", "over-time"}),
+        ),
+    }
 
 
 def of_study(study: Study) -> Presentation | None:
@@ -50,9 +59,13 @@ def of_study(study: Study) -> Presentation | None:
 
 
 def of_part(part: Part) -> Presentation | None:
-    return _KNOWN.get(part.subject.records[0].choice.workload)
+    return _known().get(part.subject.records[0].choice.workload)
 
 
 def comparison_tables(comparison: Comparison) -> list[tuple[str, Table]]:
     """Tables in place of the peaks of A and B; empty where there is none."""
+    if comparison.leading == LEADING:
+        return []
+    from ironbench.report import storage
+
     return storage.compared(comparison)

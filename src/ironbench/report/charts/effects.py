@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ironbench.analyse.factors import Contrast
-from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key
 from ironbench.report.findings import better, effect_table, has_interval, interval, metric_words, verdict
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
+
+if TYPE_CHECKING:
+    from ironbench.analyse.factors import Contrast
+    from ironbench.analyse.study import Effect, Study
 
 # Colour and mark of each conclusion: in grey the mark and the word of each row distinguish them.
 LOOKS = {

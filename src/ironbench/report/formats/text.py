@@ -17,12 +17,11 @@ from ironbench.model.sample import IN_TABLES, lacking, late, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import document, plain
-from ironbench.report.charts.base import Depth, Table
+from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import Command, Report, report
 from ironbench.report.numbers import measured, quantity, span, unit_of
-from ironbench.report.plain import bullets
-from ironbench.report.section import Section
+from ironbench.report.plain import bullets, section
 from ironbench.words import counted
 
 _OF_A_RATE = ("throughput", "response_time_p50_s", "response_time_p99_s")
@@ -57,29 +56,6 @@ def _report(content: Report) -> str:
     blocks += [block for part in content.sections for block in section(part)]
     blocks += [_commands(content.commands), bullets("Notes", content.notes)]
     return "\n\n".join(block for block in blocks if block)
-
-
-def section(part: Section, brief: bool = False) -> list[str]:
-    """Charts as their tables. `brief`: without charts that a table says as well."""
-    tables = part.tables_at(Depth.EVERYWHERE)
-    blocks = []
-    for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
-        title = chart.title if part.self_titled else f"{part.title}: {chart.title}"
-        blocks.append(f"{plain.clean(title)}\n{plain.table(chart.table)}")
-    blocks += [f"{part.bars.title}\n{plain.bars(part.bars.rows)}"] if part.bars else []
-    blocks += [plain.folded(text) for text in part.sentences]
-    for name, table in tables:
-        title = plain.clean(f"{part.title}: {name}" if name else part.title)
-        blocks.append(_counted(table) if table.counted else f"{title}\n{_table(table)}")
-    return blocks
-
-
-def _table(table: Table) -> str:
-    return plain.facts(Table((), (table.head, *table.rows))) if table.words else plain.table(table)
-
-
-def _counted(table: Table) -> str:
-    return f"That is not all: the HTML and JSON reports name {counted(len(table.rows), 'fact')} more."
 
 
 def _commands(commands: Sequence[Command]) -> str:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from typing import TYPE_CHECKING
 
-from ironbench.analyse.study import Study
 from ironbench.report import presentation
-from ironbench.report.section import Section
+
+if TYPE_CHECKING:
+    from ironbench.analyse.study import Study
+    from ironbench.report.section import Section
 
 
 def sections(study: Study) -> list[Section]:

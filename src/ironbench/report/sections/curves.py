@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ironbench import units
 from ironbench.analyse.curve import Point
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -18,6 +17,9 @@ from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
 from ironbench.report.section import Bars, Section, with_rows
 from ironbench.words import counted, grouped
+
+if TYPE_CHECKING:
+    from ironbench.analyse.study import Part, Study
 
 PLACE = 500
 

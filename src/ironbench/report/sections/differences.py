@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ironbench.analyse.balance import Entry
 from ironbench.analyse.differences import Difference, telling
-from ironbench.analyse.study import Measured, Part, Study
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import metric_tables
 from ironbench.report.numbers import NOT_KNOWN, number, quantity
 from ironbench.report.section import Section, by_value, with_rows
+
+if TYPE_CHECKING:
+    from ironbench.analyse.balance import Entry
+    from ironbench.analyse.study import Measured, Part, Study
 
 PLACE = 2200
 

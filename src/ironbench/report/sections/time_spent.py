@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ironbench.analyse.shares import Step, Waterfall
-from ironbench.analyse.study import Study
 from ironbench.model.observer import PARTS
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
 from ironbench.report.numbers import between, quantity, scale
 from ironbench.report.section import Section, with_rows
+
+if TYPE_CHECKING:
+    from ironbench.analyse.study import Study
 
 PLACE = 1600
 _LEAD = (
