@@ -50,7 +50,9 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
         raise InputError(written("limits.server_cpus"), f"CPU {missing[0]} is not on that machine", f"there: {online}")
     _require_programs(there, ("taskset", "timeout", "grep", "sed"))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
-    return _rights(there, allowed, ("taskset",), "may not choose the CPUs of the server's processes")
+    # taskset starts any program: who may run it by sudo is root.
+    way = f"name the server's own user in {written('system.server')}, or let sudo do it, which makes that user root"
+    return _rights(there, allowed, ("taskset",), "may not choose the CPUs of the server's processes", way)
 
 
 def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
@@ -155,8 +157,9 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
         raise InputError(written("system.control"), cause, "install it there (util-linux and coreutils hold these)")
 
 
-def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str) -> Rights:
-    """`allowed`: a shell's test; where it fails, sudo may run the command for us. InputError: neither."""
+def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
+    """`allowed`: a shell's test; where it fails, sudo may run the command for us. InputError: neither; its hint is the
+    `way` out and the line for sudo."""
     words = " ".join(map(quoted, command))
     answer = there.run(
         f"{{ {allowed}; }} 2>/dev/null && echo directly && exit; sudo -n -l {words} >/dev/null 2>&1 && echo by sudo "
@@ -169,8 +172,9 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str) -> 
         return Rights("sudo -n ")
     user, path = said if len(said) == 2 else ("that user", command[0])
     rule = " ".join((path, *command[1:]))
-    hint = f"name root or another user in {written('system.server')}, or let sudo do it: {user} ALL=(root) NOPASSWD: "
-    raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint + rule)
+    way = way or f"name root in {written('system.server')}, or let sudo do it"
+    hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"
+    raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint)
 
 
 def _numbers(cpus: str) -> set[int]:
