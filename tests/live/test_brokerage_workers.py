@@ -1,4 +1,4 @@
-"""Several processes of load on one brokerage, by the command: one record, and a lost one leaves no half trade."""
+"""Several workers on one brokerage, by the command: one record, and a lost one leaves no half trade."""
 
 from __future__ import annotations
 

@@ -71,6 +71,16 @@ def test_slow_transactions_and_no_steady_state_make_a_trial_suspect() -> None:
     assert {figures.MIX_MISSED, figures.RESPONSE_LIMIT, figures.NO_STEADY_STATE} <= SUSPICIOUS
 
 
+def test_a_trial_whose_market_gave_something_up_is_suspect_and_says_how_much() -> None:
+    trial = driven()
+    trial.summary["figures"] = {"market_given_up": 0.0}
+    assert warned(trial) == []
+    trial.summary["figures"]["market_given_up"] = 3.0
+    (warning,) = figures.assessed(trial, ())[1]
+    assert warning.code == "market-gave-up" and warning.code in SUSPICIOUS
+    assert "gave up 3 results or feeds after 20 tries" in warning.text
+
+
 def test_a_trial_without_a_window_has_no_figures() -> None:
     assert figures.assessed(driven(seconds=0.0), ()) == ({}, ())
     assert figures.assessed(Driven("", True), ()) == ({}, ())

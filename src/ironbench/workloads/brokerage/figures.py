@@ -9,7 +9,7 @@ from typing import Any
 from ironbench import units
 from ironbench.model.driven import Driven
 from ironbench.model.record import Warning
-from ironbench.words import grouped, in_percent
+from ironbench.words import counted, grouped, in_percent
 
 SCORE = "trade_results_per_s"
 MIX = {
@@ -45,6 +45,7 @@ LIMITS_S = {
 MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
+GIVEN_UP = "market-gave-up"
 P90 = "response_time_p90_s"
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
@@ -71,7 +72,7 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
     lag = driven.histograms.get(LAG)
     if lag is not None and lag.count:
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
-    return values, (*_mix(counts), *_slow(slowest), *_unsteady(seen))
+    return values, (*_mix(counts), *_slow(slowest), *_unsteady(seen), *_given_up(summary))
 
 
 def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
@@ -108,3 +109,10 @@ def _slow(slowest: Mapping[str, float]) -> list[Warning]:
 def _unsteady(seen: Sequence[Warning]) -> list[Warning]:
     texts = [warning.text for warning in seen if warning.code == "not-steady"]
     return [Warning(NO_STEADY_STATE, f"without a steady state, since {texts[0]}")] if texts else []
+
+
+def _given_up(summary: Mapping[str, Any]) -> list[Warning]:
+    """Of the whole trial, warm-up included (`crates/…/roles/market.rs`)."""
+    count = int(summary.get("figures", {}).get("market_given_up", 0))
+    text = f"the market gave up {counted(count, 'result or feed', 'results or feeds')} after 20 tries each"
+    return [Warning(GIVEN_UP, f"{text}: their trades stay under way")] if count else []
