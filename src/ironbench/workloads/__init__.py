@@ -1,4 +1,7 @@
-"""Named work. Each package in here with a `WORKLOAD` is found by scanning, so adding one touches one folder."""
+"""Named work. Each package in here with a `WORKLOAD` is found by scanning, so adding one touches one folder.
+
+One whose result is no throughput also needs a `Presentation` (`report/presentation.py`) and metrics in the catalogue.
+"""
 
 from __future__ import annotations
 
