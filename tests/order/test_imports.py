@@ -1,4 +1,4 @@
-"""The data goes one way: a stage imports the words everybody shares and the stages before it, nothing else."""
+"""The data goes one way: a room imports the rooms that all share and those before it, nothing else."""
 
 import ast
 import subprocess
@@ -18,7 +18,7 @@ SHARED = {"model", "errors", "paths", "catalogue", "printer", "words", "units", 
 """Seen by all: values, errors, paths, shipped data, the mouth, how counts and units are written, the range of
 every quantity, the core."""
 
-STAGES = [
+ROOMS = [
     "stats",
     "plan",
     "machine",
@@ -86,13 +86,13 @@ def allowed(room: str) -> set[str]:
         return {"catalogue", "errors", "units", "ranges"}
     if room in SHARED:
         return SHARED
-    assert room in STAGES, f"{room} is not a known room"
-    return SHARED | set(STAGES[: STAGES.index(room) + 1])
+    assert room in ROOMS, f"{room} is not a known room"
+    return SHARED | set(ROOMS[: ROOMS.index(room) + 1])
 
 
-def test_a_stage_imports_only_what_comes_before_it() -> None:
+def test_a_room_imports_only_what_comes_before_it() -> None:
     rooms = {path: path.relative_to(SOURCE).parts[0] for path in FILES}
-    assert set(STAGES) <= set(rooms.values())
+    assert set(ROOMS) <= set(rooms.values())
     reached = {path: rooms_imported(path) - allowed(room) for path, room in rooms.items() if room not in EVERYTHING}
     assert not {path: rooms for path, rooms in reached.items() if rooms}, "they reach forward"
 

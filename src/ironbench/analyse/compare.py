@@ -103,12 +103,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A subject's peak compared with the reference's, the first subject that has one."""
+    """A subject's peak compared with the baseline's, the first subject that has one."""
 
     name: str
     reference: str
     ratio: float | None
-    """Median throughput over that of the reference."""
+    """Median throughput over that of the baseline."""
     low: float | None
     high: float | None
     """The ratio's range when every repeat may stand for its side."""

@@ -272,7 +272,7 @@ def _of_times(cells: Sequence[Measured]) -> tuple[str, ...]:
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
-    """Findings of cell `b` over cell `a`, the lab's metric first: `a` is the reference, also where the lab declared it
+    """Findings of cell `b` over cell `a`, the lab's metric first: `a` is the baseline, also where the lab declared it
     the other way round.
 
     A pair that the lab did not declare was chosen after the numbers were seen: its findings carry no verdict.

@@ -127,7 +127,7 @@ def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
-    """Records of one work parted into the systems compared, each with a name of its own. The first is the reference:
+    """Records of one work parted into the systems compared, each with a name of its own. The first is the baseline:
     systems keep the order in which they were named."""
     groups = [
         tuple(sorted(group, key=lambda record: (record.started_at, record.id)))

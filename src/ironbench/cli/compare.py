@@ -22,7 +22,7 @@ def compare(
     a: Annotated[
         str,
         typer.Argument(
-            help="The reference: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
+            help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
         ),
     ],
     b: Annotated[str, typer.Argument(help="What to compare with A.")],

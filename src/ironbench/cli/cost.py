@@ -86,7 +86,7 @@ def compared(
 
 
 def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:
-    """Systems whose records were named come first, in that order: the first named is the reference."""
+    """Systems whose records were named come first, in that order: the first named is the baseline."""
     place = {label: number for number, label in enumerate(labels)}
     return replace(declared, offers=tuple(sorted(declared.offers, key=lambda one: place.get(one.records, len(place)))))
 

@@ -16,7 +16,7 @@ def explain(
     a: Annotated[
         str,
         typer.Argument(
-            help="The reference: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
+            help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
         ),
     ],
     b: Annotated[str, typer.Argument(help="What is held against it.")],

@@ -24,7 +24,7 @@ def gate(
     base: Annotated[
         str,
         typer.Argument(
-            help="The reference: a cell or level of the lab in --results, or DIR/NAME. A lab's directory "
+            help="The baseline: a cell or level of the lab in --results, or DIR/NAME. A lab's directory "
             "alone: every comparison that it declares."
         ),
     ],

@@ -1,1 +1,1 @@
-"""Frozen, typed values that the stages hand to each other. Pure: nothing here reads or writes anything."""
+"""Frozen, typed values that rooms hand to each other. Pure: nothing here reads or writes anything."""

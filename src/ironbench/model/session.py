@@ -1,4 +1,4 @@
-"""What must be alive between the stages: a running engine, seen through a small protocol."""
+"""What must be alive while rooms work with it: a running engine, seen through a small protocol."""
 
 from __future__ import annotations
 
