@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,21 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+@pytest.mark.parametrize(
+    ("extra", "place"),
+    [
+        ("cluster", "docs/guide/many-machines.md"),
+        ("cluster", "src/ironbench/cluster/crew.py"),
+        ("odbc", "docs/guide/odbc.md"),
+        ("odbc", "src/ironbench/engines/odbc/process.py"),
+    ],
+)
+def test_pages_and_hints_ask_for_the_versions_that_the_project_declares(extra: str, place: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (wanted,) = project["optional-dependencies"][extra]
+    assert f"pip install '{wanted}'" in (ROOT / place).read_text()
 
 
 def test_make_targets_that_pages_name_exist() -> None:

@@ -285,7 +285,8 @@ def test_the_commands_of_the_page_run(user: User, shop: Callable[[str], str]) ->
     for words in commands:
         if "mariadb" in words and LACKING:
             continue
-        told = user(*[dsn if word.startswith("postgresql://") else word for word in words])
+        words = [dsn if word.startswith("postgresql://") else word for word in words]
+        told = user(*words, *(("--duration", "2s", "--warmup", "0s") if words[0] == "run" else ()))
         assert told.code in (0, 3), told.stderr
     own = [one for one in user.records() if one["system"]["dsn"] is None]
     assert inside(user, own[0])["statements"], "on a server of its own ironbench makes the extension"

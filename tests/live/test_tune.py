@@ -48,7 +48,7 @@ def ran(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "settings.toml").write_text(example)
-    plan, tune, resume, help_ = commands()
+    plan, tune, resume, report = commands()
     planned = ran(plan, tmp_path)
     assert planned.returncode == 0, planned.stderr
     assert "16 runs" in planned.stdout and "the screen sees an effect of" in planned.stdout
@@ -61,7 +61,10 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     again = ran(resume, tmp_path)
     assert again.returncode in (0, SUSPECT) and "measured already; nothing ran" in again.stderr, again.stderr
     assert "The screen" in again.stdout
-    assert ran(help_, tmp_path).returncode == 0
     (directory,) = (tmp_path / "ironbench-results" / "labs").iterdir()
-    report = ran(["report", str(directory), "-o", "tune.html"], tmp_path)
-    assert report.returncode == 0 and "effects in the screen" in (tmp_path / "tune.html").read_text()
+    assert f"/labs/{directory.name}" in done.stderr, "the first lines name the directory"
+    example_of_it = re.sub(r"settings-\d{8}T\d{6}-[0-9a-f]{4}", directory.name, shlex.join(report))
+    assert directory.name in example_of_it
+    paged = ran(shlex.split(example_of_it), tmp_path)
+    assert paged.returncode == 0, paged.stderr
+    assert "effects in the screen" in (tmp_path / "tune.html").read_text()

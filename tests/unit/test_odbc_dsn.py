@@ -151,4 +151,4 @@ def test_without_pyodbc_the_refusal_says_how_to_get_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError) as caught:
         ENGINE.behind("odbc:Driver=X;Server=other")
-    assert "pip install 'ironbench[odbc]'" in caught.value.hint and "apt install unixodbc" in caught.value.hint
+    assert "pip install 'pyodbc>=" in caught.value.hint and "apt install unixodbc" in caught.value.hint

@@ -37,7 +37,7 @@ _START_S = 120.0
 _STOP_S = 2.0
 _SILENT_S = 7.0
 """The control process says at least this often how a trial stands: else it, or Ray, hangs."""
-_HINT = "install it: uv pip install 'ironbench[cluster]'"
+_HINT = "pip install 'ray>=2.60,<3'"
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ _ROWS_INSERTED = 200
 
 def package_folder() -> str:
     """Of pyodbc, which needs the system's libodbc when it is imported. InputError."""
-    hint = "pip install 'ironbench[odbc]'; it needs the system's unixODBC, too (apt install unixodbc)"
+    hint = "pip install 'pyodbc>=5.5,<6'; it needs the system's unixODBC, too (apt install unixodbc)"
     return child.package_folder("pyodbc", "odbc", hint)
 
 
