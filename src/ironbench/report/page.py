@@ -11,7 +11,7 @@ from ironbench.model.record import SCHEMA
 from ironbench.report import elements, plain
 from ironbench.report.as_json import encoded
 from ironbench.report.charts.base import Chart
-from ironbench.report.formats import csv, md, png, text
+from ironbench.report.formats import csv, md, png
 from ironbench.report.section import Answer, Section
 
 
@@ -43,7 +43,7 @@ def as_text(page: Page) -> bytes:
         plain.answer(page.answer),
         plain.bullets("Before you use these numbers", page.cautions),
     ]
-    blocks += [block for part in page.shown for block in text.section(part)]
+    blocks += [block for part in page.shown for block in plain.section(part)]
     blocks.append(plain.bullets("Notes", page.notes))
     return ("\n\n".join(block for block in blocks if block) + "\n").encode()
 

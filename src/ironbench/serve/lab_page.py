@@ -105,8 +105,10 @@ class Events:
                 return
             directory = self._shelf.lab(name)
             try:
-                at_hand = self._known.at_hand(directory)
-                changed, so_far = at_hand or await run_in_threadpool(self._known.of, directory, False)
+                known = self._known.at_hand(directory)
+                if known is None:
+                    known = await run_in_threadpool(self._known.of, directory, False)
+                changed, so_far = known
             except IronbenchError as error:
                 changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(said(error, self._shelf.results))}</p>"})
             if changed != seen:
