@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
+from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import hidden
 
 T = TypeVar("T")
@@ -26,8 +27,8 @@ class IronbenchError(Exception):
     """The server's own number of the error, where it has one besides the code."""
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
-        # A server may repeat in its answer what it was sent.
-        subject, cause, hint = hidden(subject), hidden(cause), hidden(hint)
+        # A server may repeat in its answer what it was sent, and a message quotes files that hold passwords.
+        subject, cause, hint = (redacted_sql(hidden(text)) for text in (subject, cause, hint))
         super().__init__(subject, cause, hint)
         self.subject = subject
         self.cause = cause

@@ -10,8 +10,8 @@ import launch
 import pytest
 
 from ironbench.model.record import Record
+from ironbench.model.redact import redacted_sql
 from ironbench.record import Store
-from ironbench.record.redact import redacted_sql
 
 pytestmark = pytest.mark.live
 
@@ -106,6 +106,10 @@ def test_a_damaged_text_is_left_out_and_the_report_made(place: Path) -> None:
         "ALTER ROLE r PASSWORD 'it''S3cr3t'",
         "DO 'ALTER ROLE r PASSWORD ''S3cr3t'''",
         "ALTER ROLE r PASSWORD $x$S3cr3t$x$",
+        "ALTER ROLE r PASSWORD 'S3cr3t and was cut",
+        "ALTER ROLE r PASSWORD $$S3cr3t and was cut",
+        "SET PASSWORD FOR u = PASSWORD('S3cr3t')",
+        "CREATE USER u IDENTIFIED VIA x USING PASSWORD('S3cr3t')",
         "SELECT dblink('host=h password=S3cr3t')",
         "SELECT dblink('postgresql://u:S3cr3t@h/d')",
     ],

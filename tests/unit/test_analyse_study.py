@@ -18,8 +18,8 @@ from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.record import Budget, Record, Status
+from ironbench.model.redact import HIDDEN, redacted
 from ironbench.model.system import Choice, Load, System
-from ironbench.record.redact import HIDDEN, redacted
 from ironbench.report import comparison, trial
 from ironbench.report.document import peaks
 from ironbench.report.headline import headline

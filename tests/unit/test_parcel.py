@@ -20,12 +20,12 @@ from ironbench.cli.record import _imported as imported
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
+from ironbench.model.redact import redacted, redacted_toml
 from ironbench.record import Evidence, Store
 from ironbench.record.export import export
 from ironbench.record.importer import arrive
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.parcel import Reader
-from ironbench.record.redact import redacted, redacted_toml
 
 SECRET = "hunter2"
 MACHINE = msgspec.json.decode(msgspec.json.encode(fingerprint()))

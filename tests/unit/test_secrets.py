@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from factories import record
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.engines.postgres import dsn
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment.build import without_password
 from ironbench.model import secrets
 from ironbench.model.commands import Commands
 from ironbench.model.record import Status, Warning
+from ironbench.model.redact import redacted, redacted_sql, redacted_toml
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.record import Store
 from ironbench.record.evidence import Evidence
-from ironbench.record.redact import redacted, redacted_sql, redacted_toml
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +86,31 @@ def test_what_a_server_says_is_searched_for_the_password_first() -> None:
     Secrets("hunter2!")
     error = FailureError("server", "no such role: hunter2!", "is hunter2! right?")
     assert str(error) == "server: no such role: •••" and error.hint == "is ••• right?"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CREATE ROLE bench LOGIN PASSWORD 'hunter3!';",
+        "CREATE ROLE \"bench\" LOGIN PASSWORD 'hunter3!';",
+        f"CREATE ROLE bench LOGIN CONNECTION LIMIT 5 PASSWORD '{'hunter3!' * 20}';",
+    ],
+)
+def test_a_refused_file_is_quoted_without_its_password(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "setup.sql"
+    file.write_text(f"select 1;\n{line}\n")
+    for engine in ("postgres", "mariadb"):
+        if engine == "mariadb":
+            file.write_text(line.replace("ROLE", "USER").replace("PASSWORD", "IDENTIFIED BY"))
+        with pytest.raises(InputError, match="reaches beyond") as refused:
+            engines.get(engine).data_import.examined_setup(file)
+        assert "hunter" not in str(refused.value) and "CREATE" in str(refused.value)
+
+
+def test_an_error_repeats_no_password_of_the_statement_that_it_is_about() -> None:
+    sql = "CREATE USER MAPPING FOR bench SERVER s OPTIONS (user 'x', password 'hunter3!')"
+    error = FailureError("setup.sql", f'role "bench" does not exist (in: {sql};)')
+    assert "hunter" not in str(error) and "SERVER s" in str(error)
 
 
 def test_a_password_of_few_letters_does_not_take_messages_apart() -> None:

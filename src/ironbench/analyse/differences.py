@@ -9,8 +9,8 @@ from typing import Any
 from ironbench.analyse.archive import Archive
 from ironbench.model.plan import SEED_GIVEN
 from ironbench.model.record import Record
+from ironbench.model.redact import redacted
 from ironbench.model.system import Load, System
-from ironbench.record.redact import redacted
 
 NOT_SET = "not set"
 SEED = "load.seed"

@@ -15,9 +15,9 @@ from ironbench.errors import InputError, IronbenchError
 from ironbench.model.commands import LIMIT_S, Commands
 from ironbench.model.plan import CRASH
 from ironbench.model.record import Record
+from ironbench.model.redact import redacted
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.process import place
-from ironbench.record.redact import redacted
 from ironbench.units import exact
 
 

@@ -86,8 +86,8 @@ def unforeseen(error: Exception) -> IronbenchError:
     from contextlib import suppress
     from itertools import pairwise
 
+    from ironbench.model.redact import redacted
     from ironbench.model.secrets import HIDDEN, hidden
-    from ironbench.record.redact import redacted
 
     def clean_of_secrets(text: str) -> str:
         for piece in addresses:

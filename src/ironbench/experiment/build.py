@@ -22,13 +22,13 @@ from ironbench.load import own
 from ironbench.machine import space
 from ironbench.model.commands import Commands
 from ironbench.model.lab import SCREEN
+from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.model.system import Cell, Choice, Load, Setup, System
 from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 from ironbench.process import place
-from ironbench.record.redact import redacted_sql
 from ironbench.workloads import Workload
 
 

@@ -17,6 +17,7 @@ from ironbench.experiment import size
 from ironbench.experiment.build import Builder
 from ironbench.model.lab import SCREEN, Confirmation, Lab, Stage
 from ironbench.model.record import Record
+from ironbench.model.redact import redacted_toml
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import blocks, budget, design, labfile
@@ -25,7 +26,6 @@ from ironbench.plan.budget import Spread
 from ironbench.plan.labfile import Declared
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
-from ironbench.record.redact import redacted_toml
 from ironbench.words import counted
 
 

@@ -17,6 +17,7 @@ from ironbench.experiment import declare, server_control, server_watch, slices
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
 from ironbench.model.record import Warning
+from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
@@ -24,7 +25,6 @@ from ironbench.process import register
 from ironbench.record import Store
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.make import software
-from ironbench.record.redact import redacted, redacted_toml
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:

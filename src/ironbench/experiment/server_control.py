@@ -13,12 +13,12 @@ from ironbench.machine.fingerprint import virtualisation
 from ironbench.model.commands import CONTROL, CommandRun
 from ironbench.model.driven import Driven
 from ironbench.model.record import Check
+from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.model.session import Restarted, Session
 from ironbench.model.system import Load, Setup, System
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.process import processes
-from ironbench.record.redact import redacted, redacted_sql
 from ironbench.remote import address, change, link, tree
 from ironbench.remote.change import Pin, Rights
 from ironbench.remote.tree import RemoteTree

@@ -19,6 +19,7 @@ from ironbench.model.commands import CommandRun, Commands, asked, variables
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Warning
+from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.secrets import hidden
 from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -28,7 +29,6 @@ from ironbench.printer import Printer
 from ironbench.process import command, processes, undo
 from ironbench.process.command import Ended
 from ironbench.process.undo import Note
-from ironbench.record.redact import redacted, redacted_sql
 from ironbench.words import clean
 
 NOT_UNDONE = "not-undone"

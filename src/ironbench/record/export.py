@@ -12,12 +12,12 @@ import msgspec
 
 from ironbench.errors import InputError, UnwrittenError
 from ironbench.model.record import Record
+from ironbench.model.redact import redacted, redacted_toml
 from ironbench.record.durable import remove_abandoned, sync, unfinished_file
 from ironbench.record.evidence import READERS
 from ironbench.record.labs import LAB_FILES, LabDirectory
 from ironbench.record.make import software
 from ironbench.record.parcel import SUFFIX, Writer
-from ironbench.record.redact import redacted, redacted_toml
 from ironbench.record.store import RECORD, Store
 
 _TEXTS = (".log", ".txt", ".csv")

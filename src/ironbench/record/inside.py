@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from ironbench.model.inside import Inside
-from ironbench.record.redact import redacted_sql
+from ironbench.model.redact import redacted_sql
 
 INSIDE = "inside.json"
 _MOST = 500

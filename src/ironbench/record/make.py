@@ -19,6 +19,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.plan import Plan
 from ironbench.model.record import Budget, Record
+from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
 from ironbench.model.system import PRELIMINARY, Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -26,7 +27,6 @@ from ironbench.record import inside, judge, measures
 from ironbench.record import workers as by_worker
 from ironbench.record.evidence import Evidence
 from ironbench.record.inside import INSIDE
-from ironbench.record.redact import redacted, redacted_sql
 from ironbench.record.store import Store
 from ironbench.record.timed import TIMED, written
 from ironbench.record.workers import WORKERS

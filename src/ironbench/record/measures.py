@@ -10,7 +10,7 @@ from ironbench.catalogue import PER_UNIT, base_name
 from ironbench.model import sample
 from ironbench.model.driven import Driven
 from ironbench.model.record import ANSWERS, PERCENTILES, Statement
-from ironbench.record.redact import redacted_sql
+from ironbench.model.redact import redacted_sql
 from ironbench.workloads.base import SCRIPT_FIGURES
 
 if TYPE_CHECKING:

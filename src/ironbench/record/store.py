@@ -25,6 +25,7 @@ from ironbench.machine import space
 from ironbench.model.inside import NOTHING, Inside
 from ironbench.model.observation import Counted
 from ironbench.model.record import SCHEMA, Record, Statement
+from ironbench.model.redact import HIDDEN
 from ironbench.model.secrets import hidden_in
 from ironbench.model.workers import Worker
 from ironbench.printer import Printer
@@ -33,7 +34,6 @@ from ironbench.record import evidence as files
 from ironbench.record.evidence import Columns, Evidence
 from ironbench.record.index import Listed
 from ironbench.record.inside import INSIDE
-from ironbench.record.redact import HIDDEN
 from ironbench.record.timed import TIMED
 from ironbench.record.workers import WORKERS
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ironbench.model.record import Statement
-from ironbench.record.redact import redacted_sql
+from ironbench.model.redact import redacted_sql
 
 TIMED = "statements.json"
 _MOST = 10_000

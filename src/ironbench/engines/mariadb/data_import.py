@@ -13,6 +13,7 @@ from ironbench.engines.mariadb.copies import DEFINER, MariadbCopies, quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError, shortened
+from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
@@ -152,7 +153,7 @@ def _refuse_outside(file: Path, number: int, sql: str, begins: int) -> None:
         begun, hint = named[0], "name tables and the like without their database"
     else:
         return
-    line = shortened(" ".join(begun.split()), 80)
+    line = shortened(redacted_sql(" ".join(begun.split())), 80)
     cause = f"line {number}, {line!r}, reaches beyond the database of the trials"
     raise InputError(str(file), cause, hint)
 
@@ -191,7 +192,8 @@ def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
                 hint = "dump with --hex-blob --default-character-set=utf8mb4"
                 raise InputError(str(file), cause, hint) from None
             except FailureError as error:
-                where = f"line {number}: {error.cause} (in: {shortened(' '.join(sql.split()), 120)})"
+                what = shortened(redacted_sql(" ".join(sql.split())), 120)
+                where = f"line {number}: {error.cause} (in: {what})"
                 raise FailureError(str(file), where, "nothing of it is measured; correct the file") from None
             done += len(sql)
             show(min(0.9, 0.9 * done / whole), f"line {number}")

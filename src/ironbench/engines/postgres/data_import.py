@@ -17,6 +17,7 @@ from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.copies import PostgresCopies
 from ironbench.engines.postgres.dumps import PgDump
 from ironbench.errors import FailureError, InputError, shortened, written
+from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
@@ -216,7 +217,7 @@ class _Told:
             return
         if statement and self._harmless is not None and self._harmless.match(statement):
             return
-        what = f" (in: {statement[:200]})" if statement else ""
+        what = f" (in: {redacted_sql(statement)[:200]})" if statement else ""
         cause = re.sub(r"^.*?(?:could not execute query: )?(?:ERROR|FATAL|error): +", "", error)
         hint = _OWNERS if "must be owner of" in cause else "nothing of it is measured; correct the file, or the server"
         raise FailureError(self._subject, f"{cause}{what}", hint)

@@ -12,6 +12,7 @@ from pathlib import Path
 from ironbench.engines.postgres import installation
 from ironbench.engines.postgres.cluster import environment
 from ironbench.errors import FailureError, InputError, written
+from ironbench.model.redact import redacted_sql
 from ironbench.process.programs import last_words, run_program
 
 _HEAD_BYTES = 65536
@@ -154,7 +155,7 @@ def _outside(path: Path) -> list[tuple[int, str]]:
             for found in _OUTSIDE.finditer(text):
                 if found.start():  # the very first character is of the chunk before
                     number = lines + text.count(b"\n", 0, found.start())
-                    return [(number, found[0].decode(errors="replace").strip("; \t\n"))]
+                    return [(number, redacted_sql(found[0].decode(errors="replace").strip("; \t\n")))]
             kept = text[-_LINE_BYTES:]
             kept = kept[max(kept.rfind(b"\n"), 0) :]
             lines += text.count(b"\n", 0, len(text) - len(kept))

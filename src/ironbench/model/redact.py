@@ -30,10 +30,12 @@ _KEY = re.compile(r"""([\w-]+)["']?\s*=\s*\Z""")
 _NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
 _SQL = re.compile(
-    r"\b(password|identified\s+by)(\s+)(?:''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'|\$(\w*)\$.*?\$\3\$)",
+    r"\b(password|identified\s+by)(\s+|\s*\(\s*)"
+    r"(?:''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'|\$(\w*)\$.*?\$\3\$|(?:E?'|\$\w*\$)[^\n]+\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-"""`CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY '…'`."""
+"""`CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY '…'`, `PASSWORD('…')`; of a text that was cut, to its
+end."""
 
 
 def redacted(value: str, name: str = "") -> str:
