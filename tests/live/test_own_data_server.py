@@ -272,6 +272,8 @@ def test_a_setup_file_on_a_template_of_another_owner_says_how_it_can_work(
 ) -> None:
     there, dsn = databases(boss), address(server, "maker")
     (user.home / "index.sql").write_text("create index on item (name);\n")
+    told = user("run", "script", "one.sql", "--dsn", dsn, "--template", "shop", *SHORT)
+    assert told.code == 2 and "IS_TEMPLATE true" in told.stderr and "GRANT them" in told.stderr, told.stderr
     boss.query("alter database shop is_template true")
     try:
         words = ("--template", "shop", "--setup", "index.sql")

@@ -172,8 +172,12 @@ def _failures(driven: Driven) -> list[Warning]:
     summary = driven.summary
     if summary.get("stopped_on_error"):
         way_out = "correct the script, or let it go on by --on-error continue (load.on_error in a lab)"
-        if DENIED in summary["errors"]:
-            way_out = "have the role granted the right that the statement needs (GRANT), or name another role in --dsn"
+        # Errors are counted in the window alone, and the first one comes mostly in the warm-up.
+        if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
+            way_out = (
+                "have the role granted the right that the statement needs (GRANT; of a template, there), or name "
+                "another role in --dsn"
+            )
         return [Warning(STOPPED_ON_ERROR, f"the first error ended the trial: {way_out}")]
     warnings = []
     if (worst := _worst(driven)) is not None:

@@ -174,7 +174,11 @@ class PostgresCopies(DatabaseCopies):
         if error.sqlstate == MISSING:
             return InputError(subject, "there is no such database on this server", "name one that `psql -l` shows")
         if error.sqlstate == DENIED:
-            hint = f"let its owner run: ALTER DATABASE {template} IS_TEMPLATE true; and give the role CREATEDB"
+            hint = (
+                f"let its owner run: ALTER DATABASE {template} IS_TEMPLATE true; and give the role CREATEDB. Tables of "
+                f"a copy keep owner and rights: GRANT them to the role in {template}, or name the owner in "
+                f"{written('system.dsn')}"
+            )
             return InputError(subject, f"may not be copied: {error.cause}", hint)
         return error
 
