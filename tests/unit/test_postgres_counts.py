@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ironbench.engines.administration import REQUEST
 from ironbench.engines.postgres import facts
 from ironbench.engines.postgres.administration import MARK, PostgresAdministration
+from ironbench.engines.postgres.inside import PostgresInsight
+from ironbench.engines.postgres.observers.statements import COLUMNS, SOURCE
+from ironbench.model.inside import Inside
+from ironbench.model.observation import Sample
 from ironbench.model.session import Row
 
 
@@ -39,3 +44,24 @@ def test_a_routine_is_marked_in_the_statement_that_makes_it() -> None:
     text = "create or replace procedure batch_age() language plpgsql as 'begin end'"
     assert PostgresAdministration().marked(text) == f"{text}; comment on routine batch_age is '{MARK}'"
     assert PostgresAdministration().marked("create table t (n int)") == "create table t (n int)"
+
+
+class Told:
+    """Says of pg_stat_statements that it is there, and its two texts."""
+
+    def query(self, sql: str) -> list[Row]:
+        if "pg_available_extensions" in sql:
+            return [("t", "public", "t", "180000", "off")]
+        return [("1", "CHECKPOINT"), ("2", "select 1")]
+
+
+@pytest.mark.parametrize("requested", [True, False])
+def test_a_checkpoint_that_ironbench_requested_is_no_statement_of_the_users(requested: bool) -> None:
+    def read(t_s: float, calls: int) -> Sample:
+        lines = ["\t".join([id, *[str(calls)] * len(COLUMNS)]) for id in ("1", "2")]
+        return Sample(t_s, "\n".join(lines).encode())
+
+    samples = {SOURCE: [read(0.0, 1), read(10.0, 5)]} | ({REQUEST: []} if requested else {})
+    seen = PostgresInsight().end(Told(), Inside(), samples, 10.0)  # type: ignore[arg-type]
+    assert sorted(one.text for one in seen.statements) == ["CHECKPOINT", "select 1"][requested:]
+    assert seen.statements_s == (0.004 if requested else 0.008)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from ironbench.engines.administration import REQUEST
 from ironbench.engines.insight import Insight
 from ironbench.engines.postgres import logged
 from ironbench.engines.postgres.logged import NODE, Log
@@ -23,6 +24,8 @@ _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|merge|with|values|ta
 _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; explain ({how}) {sql}"
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
+_REQUESTED = re.compile(r"\s*checkpoint\s*;?\s*", re.IGNORECASE)
+"""Of ironbench, in trials for which it requests checkpoints."""
 _TOP = 8
 """Statements that are kept by each order: time, calls, blocks read, log."""
 _SINCE_GENERIC = 160000
@@ -88,7 +91,7 @@ class PostgresInsight(Insight):
                 return seen
             why = Missing("What each statement costs", "it was not read at both ends of the trial")
             return replace(seen, missing=(*seen.missing, why))
-        texts, version = _texts(session, _top(counts.by_id)), statements.state(session)
+        texts, version = _texts(session, _top(counts.by_id), REQUEST in samples), statements.state(session)
         shown = [_statement(text, counts.by_id[id], version.io_timed) for id, text in texts.items() if text]
         ours = sum(counts.by_id[id]["time_ms"] for id, text in texts.items() if not text)
         whole_ms = sum(one["time_ms"] for one in counts.by_id.values()) - ours
@@ -153,8 +156,9 @@ def _top(by_id: Mapping[str, Mapping[str, float]]) -> list[str]:
     return list(chosen)
 
 
-def _texts(session: Session, ids: Sequence[str]) -> dict[str, str]:
-    """Each statement's text without values, on one line; "" of ironbench's own."""
+def _texts(session: Session, ids: Sequence[str], requested: bool) -> dict[str, str]:
+    """Each statement's text without values, on one line; "" of ironbench's own, checkpoints among them that it
+    requested."""
     known = statements.state(session)
     if known.schema is None or not ids:
         return {}
@@ -163,7 +167,11 @@ def _texts(session: Session, ids: Sequence[str]) -> dict[str, str]:
         f"select queryid, min(left(query, {8 * LONGEST})) from {known.view} where queryid in ({wanted}) group by 1"
     )
     texts = dict.fromkeys(ids, "(its text was evicted)")
-    return texts | {str(id): "" if _OURS.search(text or "") else bounded(text or "") for id, text in rows}
+    return texts | {str(id): "" if _is_ours(text or "", requested) else bounded(text or "") for id, text in rows}
+
+
+def _is_ours(text: str, requested: bool) -> bool:
+    return bool(_OURS.search(text) or (requested and _REQUESTED.fullmatch(text)))
 
 
 def _statement(text: str, grown: Mapping[str, float], io_timed: bool) -> Statement:
