@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ironbench.engines.examination import Server
+from ironbench.engines.postgres.probes.memory import shared_buffers
 from ironbench.engines.postgres.probes.observation import statements
 from ironbench.model.diagnosis import Reading
 
-SERVER = Server("PostgreSQL", "15.8", 150008, "shop", "bench")
+SERVER = Server("PostgreSQL", "15.8", 150008, "shop", "bench", memory_bytes=16 << 30)
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,13 @@ def test_a_library_is_loaded_beside_those_that_are_loaded_now(libraries: str | N
     reading = statements([("f", "f", "t", libraries)], SERVER)
     assert isinstance(reading, Reading)
     assert reading.remedy.startswith(remedy) and reading.remedy.endswith("then CREATE EXTENSION pg_stat_statements")
+
+
+@pytest.mark.parametrize(
+    ("cache", "data", "remedy"),
+    [(64 << 20, 90e6, "128MB"), (64 << 20, 1 << 30, "1280MB"), (128 << 20, 9e9, "4096MB"), (12 << 30, 99e9, "4096MB")],
+)
+def test_no_cache_is_asked_for_that_is_larger_than_the_data_need(cache: int, data: float, remedy: str) -> None:
+    reading = shared_buffers([(str(cache), str(data))], SERVER)
+    assert isinstance(reading, Reading)
+    assert f"shared_buffers = '{remedy}'" in reading.remedy
