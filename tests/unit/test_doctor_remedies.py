@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbench.engines.examination import Server
+from ironbench.engines.postgres.probes.checkpoints import checkpoints
 from ironbench.engines.postgres.probes.memory import shared_buffers
 from ironbench.engines.postgres.probes.observation import statements
 from ironbench.model.diagnosis import Reading
@@ -37,3 +38,10 @@ def test_no_cache_is_asked_for_that_is_larger_than_the_data_need(cache: int, dat
     reading = shared_buffers([(str(cache), str(data))], SERVER)
     assert isinstance(reading, Reading)
     assert f"shared_buffers = '{remedy}'" in reading.remedy
+
+
+@pytest.mark.parametrize(("log_per_s", "asked"), [("6.8e5", True), ("5.6e7", False), (None, False)])
+def test_max_wal_size_is_blamed_for_no_checkpoints_that_somebody_asked_for(log_per_s: str | None, asked: bool) -> None:
+    reading = checkpoints([("0", "96", "1000", "1GB", log_per_s, "565e6")], SERVER)
+    assert isinstance(reading, Reading)
+    assert reading.remedy.startswith("find who asks" if asked else "raise max_wal_size")

@@ -15,6 +15,12 @@ _ENOUGH = 5
 """Checkpoints before anything is said of how they come."""
 _MOST_REQUESTED = 0.3
 _CLOSEST_S = 120.0
+_BY_THE_LOG = 0.5
+"""Of the checkpoints before their time: where the log is enough for fewer, it is not what began them."""
+_BEGINS = (
+    "pg_size_bytes(current_setting('max_wal_size')) / (1 + current_setting('checkpoint_completion_target')::float)"
+)
+"""Bytes of log that begin a checkpoint (CalculateCheckpointSegments, as below)."""
 _ROOM = 2.5
 """Log between two checkpoints → max_wal_size: it begins a checkpoint when 1 / (1 + completion target) of it is used
 (src/backend/access/transam/xlog.c, CalculateCheckpointSegments), and leaves room for load that comes and goes."""
@@ -25,7 +31,8 @@ def _counts(server: Server) -> str:
     view, timed, requested = "pg_stat_checkpointer", "num_timed", "num_requested"
     if server.number < 170000:
         view, timed, requested = "pg_stat_bgwriter", "checkpoints_timed", "checkpoints_req"
-    return f"select {timed}, {requested}, {since()}, current_setting('max_wal_size') from {view}"
+    log = "null" if server.number < 140000 else f"(select wal_bytes / nullif({since()}, 0) from pg_stat_wal)"
+    return f"select {timed}, {requested}, {since()}, current_setting('max_wal_size'), {log}, {_BEGINS} from {view}"
 
 
 @probe("checkpoints", "checkpoints", _counts)
@@ -41,6 +48,15 @@ def checkpoints(rows: Sequence[Row], server: Server) -> Readings:
     )
     if requested / total <= _MOST_REQUESTED and over_s / total >= _CLOSEST_S:
         return ok(seen)
+    log_per_s, begins = rows[0][4:]
+    written = float(log_per_s or 0) * over_s
+    if log_per_s is not None and written / float(begins or 1) < requested * _BY_THE_LOG:
+        return note(
+            f"{seen}, and {stored(written / total)} of log came between two of them",
+            "The log did not reach max_wal_size: somebody asked for them (CREATE DATABASE, backups, CHECKPOINT). After "
+            "each checkpoint every page that changes goes into the log as a whole.",
+            "find who asks: with log_checkpoints = on the server's log names when each began; max_wal_size is not it",
+        )
     return warning(
         seen,
         "The log reached max_wal_size before checkpoint_timeout (or somebody asked: CHECKPOINT, backups). After each "
