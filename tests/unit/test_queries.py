@@ -40,8 +40,10 @@ def test_ratios_are_paired_by_block_so_that_a_slow_block_cancels() -> None:
     assert compared.overall == pytest.approx(math.sqrt(0.5))
 
 
-def test_one_block_has_a_ratio_and_no_interval() -> None:
-    found = queries([("a", [timed({"q01": 2.0}, 0)]), ("b", [timed({"q01": 1.0}, 0)])])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_fewer_blocks_than_a_verdict_gives_an_interval_of_have_a_ratio_and_none(blocks: int) -> None:
+    sides = [[timed({"q01": time_s}, block) for block in range(blocks)] for time_s in (2.0, 1.0)]
+    found = queries([("a", sides[0]), ("b", sides[1])])
     assert found is not None
     (one,) = found.compared[0].ratios
     assert (one.ratio, one.low, one.high) == (0.5, 0.0, math.inf)

@@ -17,8 +17,9 @@ from typing import Protocol
 from ironbench import engines
 from ironbench.catalogue import part_of
 from ironbench.engines.dialect import Dialect
+from ironbench.model.finding import FEWEST_TOLD
 from ironbench.model.record import Record
-from ironbench.stats.ratio import paired, unpaired
+from ironbench.stats.ratio import Paired, paired, unpaired
 
 _METRIC = "query_time_s"
 _LEVEL = 0.05
@@ -33,13 +34,13 @@ class QueryRatio:
     """Of geometric means; below 1 the query is faster."""
     low: float
     high: float
-    """95 % interval; 0 and infinity without repeats."""
+    """95 % interval; 0 and infinity without repeats enough."""
     blocks: int
     """Of a lab; of runs the trials of the side that has fewer."""
 
     @property
     def known(self) -> bool:
-        """Whether it was repeated, so that there is an interval."""
+        """Whether it was repeated often enough for an interval."""
         return self.blocks > 1 and self.low > 0 and self.high < math.inf
 
 
@@ -154,9 +155,14 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
     ratios = []
     for query, values in sorted(pairs.items()):
         one = paired(values)
-        low, high = one.interval(_LEVEL)
+        low, high = told(one)
         ratios.append(QueryRatio(query, one.ratio, low, high, one.blocks))
     return tuple(ratios)
+
+
+def told(one: Paired) -> tuple[float, float]:
+    """The 95 % interval that a page gives, as of a verdict's ratio: (0, inf) of fewer than `FEWEST_TOLD` blocks."""
+    return one.interval(_LEVEL) if one.blocks >= FEWEST_TOLD else (0.0, math.inf)
 
 
 def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:
