@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from ironbench.errors import FailureError
+from ironbench.experiment.upkeep import Upkeep
+from ironbench.model.commands import Commands
+from ironbench.plan.commands import Scope
+from ironbench.printer import Printer
 from ironbench.process import command
 from ironbench.process.processes import ProcessId
 
@@ -40,3 +44,12 @@ def test_a_command_is_ended_by_an_interrupt_that_comes_while_it_starts(tmp_path:
 def test_a_command_in_a_directory_that_is_gone_is_refused_in_words(tmp_path: Path) -> None:
     ended = command.run("true", str(tmp_path / "gone"), {}, 60.0)
     assert ended.status is None and "cannot be run in" in ended.cause
+
+
+@pytest.mark.parametrize("log", [None, "commands.jsonl"])
+def test_a_prepare_that_fails_says_where_it_can_be_tried_and_what_it_wrote(tmp_path: Path, log: str | None) -> None:
+    kept = tmp_path / log if log else None
+    upkeep = Upkeep("2026-11-21T01:00:00", str(tmp_path), Printer.silent(), kept)
+    with pytest.raises(FailureError, match="prepare of lab: `exit 3` ended with 3") as failed:
+        upkeep.enter([Scope(("lab",), Commands("exit 3", of="lab"))], {})
+    assert f"by hand in {tmp_path}" in failed.value.hint and (str(kept) in failed.value.hint) == (log is not None)

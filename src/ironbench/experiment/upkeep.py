@@ -102,7 +102,14 @@ class Upkeep:
         ended = self._carried_out("prepare", wanted, environment, note)
         if ended.cause:
             self._leave(len(self._stack) - 1)
-            raise FailureError(f"prepare of {wanted.of}", f"`{shortened(wanted.prepare)}` {ended.cause}")
+            cause = f"`{shortened(wanted.prepare)}` {ended.cause}"
+            raise FailureError(f"prepare of {wanted.of}", cause, self._way_out(wanted.prepare))
+
+    def _way_out(self, text: str) -> str:
+        if asked(text):
+            return "run ironbench in a terminal where somebody answers"
+        kept = f"; {self._log} holds all that it wrote" if self._log is not None else ""
+        return f"run it by hand in {self._folder}, and correct it{kept}"
 
     def _leave(self, depth: int) -> None:
         """Undoes from the top of the stack until so many are left."""
