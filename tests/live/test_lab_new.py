@@ -76,6 +76,18 @@ def test_every_kind_can_be_planned(user: User, request: pytest.FixtureRequest, k
     assert "skipped" not in plan.stdout
 
 
+@pytest.mark.parametrize("server", ["ours", "theirs"])
+def test_an_upgrade_can_be_asked_about_ones_own_data(user: User, theirs: str, server: str) -> None:
+    assert user("lab", "new", "upgrade", *(("--dsn", theirs) if server == "theirs" else ())).code == 0
+    text = (user.home / "upgrade.toml").read_text()
+    head, own, rest = re.split(r"^# Your own data.*\n((?:#.*\n)+)", text, maxsplit=1, flags=re.MULTILINE)
+    own = re.sub(r"^# ?", "", own, flags=re.MULTILINE)
+    assert "dump = " in own and head.count("[workload]") == 1
+    (user.home / "upgrade.toml").write_text(filled(user, head[: head.index("[workload]")] + own + rest, theirs))
+    plan = user("lab", "plan", "upgrade.toml")
+    assert plan.code == 0, plan
+
+
 def test_a_setting_starts_from_its_present_value_and_every_suggestion_can_be_planned(user: User, theirs: str) -> None:
     assert user("lab", "new", "setting", "--dsn", theirs).code == 0
     text = (user.home / "setting.toml").read_text()

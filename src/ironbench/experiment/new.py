@@ -144,13 +144,14 @@ def _workload(here: AtHand) -> list[str]:
     ]
 
 
-def _own_workload(here: AtHand) -> list[str]:
+def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
+    """`templates`: whether data on the server at hand will do; else a dump, which goes to any."""
     named = here.template or f"{FILL_IN}-database"
     template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
     dump = [f'dump = "{FILL_IN}.dump"    # of your database: docs/guide/your-own-data.md']
     return [
         "[data]",
-        *(template if here.dsn and here.engine.data_import.templates else dump),
+        *(template if here.dsn and templates and here.engine.data_import.templates else dump),
         "",
         "[workload]",
         'name = "script"',
@@ -228,6 +229,10 @@ def _upgrade(here: AtHand) -> Iterator[str]:
     yield 'question = "Is the newer version faster?"'
     yield ""
     yield from _workload(here)
+    if not here.template and here.engine.data_import.dumps:
+        yield "# Your own data in place of that workload:"
+        yield from (f"# {line}" if line else "#" for line in (*_own_workload(here, templates=False), _files()))
+        yield ""
     yield from _system(here, dsn=False)
     yield from _load(here)
     yield "[vary.version]"
