@@ -25,6 +25,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Trial
 from ironbench.plan import blocks
+from ironbench.record import Evidence
 from ironbench.record.labs import LabDirectory
 from ironbench.record.progress import given_up_of_all
 from ironbench.report.sections import searched
@@ -299,3 +300,16 @@ def test_the_number_of_trials_that_a_plan_expects_is_near_what_a_search_takes(kn
         throughput = min(step.point, knee) * math.exp(0.01 * (-1) ** len(trials))
         trials.append(Observed(step.point, throughput, (step.point / knee,)))
     assert 0.4 < expected_trials(search) / len(trials) < 2.5
+
+
+def test_a_directory_takes_another_lab_as_long_as_no_trial_is_in_it(lab: LabDirectory) -> None:
+    frozen, again = lab.frozen(), replace(lab.frozen(), machine="another")
+    lab.declare(frozen.lab.method.stages[0], frozen.lab.trials)
+    lab.begin(again)
+    assert lab.frozen() == again
+    assert lab.declared() == ()
+    lab.store.keep(measured(lab, frozen.lab.trials[0], Status.FAILED), Evidence())
+    with pytest.raises(InputError, match="holds a lab already") as caught:
+        lab.begin(frozen)
+    assert "another --results" in caught.value.hint
+    assert lab.frozen() == again

@@ -113,9 +113,14 @@ class LabDirectory:
         return (self.path / PLAN).is_file()
 
     def begin(self, frozen: Frozen) -> None:
-        """Writes the plan, last of all: a directory without it is no lab yet. UnwrittenError."""
+        """Writes the plan, last of all: a directory without it is no lab yet. A lab without any trial, whose data could
+        not be loaded for instance, gives way: its frozen files would fail again. InputError, UnwrittenError."""
         if self.begun():
-            raise InputError(str(self.path), "holds a lab already", "`ironbench lab resume` goes on with it")
+            if self.records():
+                hint = "`ironbench lab resume` goes on with it; another --results begins anew"
+                raise InputError(str(self.path), "holds a lab already", hint)
+            for name in (PLAN, PEAK, BEST, CONFIRMATION, *(stage.name for stage in self.path.glob("stage-*.json"))):
+                (self.path / name).unlink(missing_ok=True)
         write_whole(self.path / SOURCE, frozen.lab.source.encode())
         write_whole(self.path / PLAN, _encoded(frozen))
 
