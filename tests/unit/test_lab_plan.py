@@ -12,7 +12,7 @@ from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError, MistakesError
 from ironbench.experiment import declare
 from ironbench.load.estimate import COPY_BYTES_PER_S
-from ironbench.model.lab import Lab
+from ironbench.model.lab import SCREEN, Lab
 
 START = 'question = "Does it matter?"\n[system]\nengine = "{engine}"\n[workload]\nname = "{workload}"\n'
 CLIENTS = "[vary]\nclients = [1, 2]\n"
@@ -55,6 +55,25 @@ def test_a_system_is_called_by_the_levels_that_make_it(lab_file: Path) -> None:
     found = lab(lab_file, text)
     assert [setup.system.label for setup in found.setups] == ["speed=slow", "speed=slow", "speed=fast"]
     assert {setup.system.label for setup in lab(lab_file, CLIENTS).setups} == {"null"}
+
+
+@pytest.mark.parametrize("design", ["", SCREEN])
+def test_a_setting_of_a_running_server_is_refused_with_the_way_to_vary_it(lab_file: Path, design: str) -> None:
+    lab_file.write_text(
+        """question = "Does it matter?"
+[system]
+dsn = "postgresql://bench@db.example/shop"
+[workload]
+name = "select-only"
+[vary.system.set]
+work_mem = ["4MB", "64MB"]
+jit = ["on", "off"]
+"""
+    )
+    with pytest.raises(InputError, match="not configured by ironbench") as caught:
+        declare.planned(declare.read(lab_file, design))
+    assert "`prepare`" in caught.value.hint
+    assert "make another level the first" not in caught.value.hint
 
 
 def test_data_that_a_lab_copies_once_are_planned_once(lab_file: Path) -> None:

@@ -8,8 +8,9 @@ from ironbench.model.system import Layout, System
 
 def refuse_configuring(system: System) -> None:
     """InputError for whatever would change the server of a DSN."""
+    settings = written("system.set")
     for option, is_set in (
-        (written("system.set"), system.settings),
+        (settings, system.settings),
         (f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}", system.layout != Layout()),
         (written("system.memory"), system.memory_bytes is not None),
         (written("limits.memory_total"), system.memory_total_bytes is not None),
@@ -18,8 +19,8 @@ def refuse_configuring(system: System) -> None:
         ("system.ideal", bool(set(system.ideal) - {"client"})),
     ):
         if is_set:
-            raise InputError(
-                option,
-                f"a running server ({written('system.dsn')}) is not configured by ironbench",
-                f"leave out {option}, or leave out {written('system.dsn')}: ironbench then starts a server of its own",
-            )
+            dsn = written("system.dsn")
+            hint = f"leave out {option}, or leave out {dsn}: ironbench then starts a server of its own"
+            if option == settings:
+                hint = f"change it by a command of the level, `prepare`, and undo it by `cleanup`; or {hint}"
+            raise InputError(option, f"a running server ({dsn}) is not configured by ironbench", hint)

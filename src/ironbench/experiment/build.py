@@ -39,6 +39,8 @@ class Builder:
     declared: Declared
     secrets: dict[str, Secrets] = field(default_factory=dict)
     """By name of cell."""
+    ways_out: dict[str, str] = field(default_factory=dict)
+    """Of the cells that cannot be measured here, by name."""
     _machines: dict[str, int] = field(default_factory=dict)
     """By Ray cluster."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class Builder:
         except InputError as error:
             if not file:
                 raise
+            self.ways_out[cell.name] = error.hint
             return replace(setup, skipped=f"{error.subject}: {error.cause}")
 
     def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[Request, ...]]:

@@ -87,7 +87,7 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
         lambda: setups.extend(builder.setups(cells)),
     )
     collected(checks)
-    _enough_remain(declared, setups)
+    _enough_remain(declared, setups, builder.ways_out)
     _refuse_equal(declared, possible(setups))
     names = {setup.cell.name for setup in possible(setups)}
     comparisons = tuple(pair for pair in compared if names.issuperset(pair))
@@ -113,7 +113,7 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
         **_commands_of_lab(declared),
     )
     if declared.design == SCREEN:
-        _require_every_run(declared, setups)
+        _require_every_run(declared, setups, builder.ways_out)
         draft = replace(draft, file=str(Path(declared.file).absolute()))
     else:
         draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
@@ -141,12 +141,13 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
     return replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=measure.slice == ""))
 
 
-def _require_every_run(declared: Declared, setups: Sequence[Setup]) -> None:
+def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
     """InputError: a run of a screen cannot be measured, or what it would measure is not known beforehand."""
     for setup in setups:
         if setup.skipped:
             levels = design.named(setup.cell.levels)
-            hint = "a screen needs every run: correct the level, or leave its factor out"
+            way_out = ways_out[setup.cell.name] or "correct the level, or leave its factor out"
+            hint = f"a screen needs every run: {way_out}"
             raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
         if any(one.by_hand for one in setup.system.commands):
             cause = "a person would have to change something for every other run"
@@ -211,12 +212,12 @@ def _factors(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Factor,
     return (Factor("cell", tuple(cell.name for cell in cells)),)
 
 
-def _enough_remain(declared: Declared, setups: Sequence[Setup]) -> None:
+def _enough_remain(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
     if setups[0].skipped:
         raise InputError(
             f"{declared.file}, cell {setups[0].cell.name}",
             f"the baseline cannot be measured here: {setups[0].skipped}",
-            "every comparison needs it; correct it, or make another level the first",
+            f"every comparison needs it: {ways_out[setups[0].cell.name] or 'make another level the first'}",
         )
     if sum(not setup.skipped for setup in setups) < 2:
         skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
