@@ -261,6 +261,7 @@ def test_an_extension_that_only_observes_and_that_the_role_may_not_make_is_left_
         for name in ("observed.dump", "observed.sql"):
             told = user("run", "script", "one.sql", "--dsn", dsn, "--dump", name, *SHORT)
             assert told.code in (0, 3), told.stderr
+            assert f"data: {name} (without pg_stat_statements, which only observes)" in told.stderr
         assert user("cleanup", "--dsn", dsn).code == 0
     finally:
         boss.query("drop database observed")

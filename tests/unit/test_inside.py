@@ -12,6 +12,8 @@ from ironbench.analyse.inside import uses
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.drive.commands import commands
+from ironbench.engines.postgres.inside import lacking
+from ironbench.engines.postgres.observers.statements import State
 from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
 from ironbench.record import inside as file
 from ironbench.report import formats
@@ -132,3 +134,10 @@ def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands(
     text = "select 1 as x \\gset\n\\set y :x + 1\nselect :y;\n"
     found = commands([ScriptSource("s", text, 1)], {}, "prepared", 1)
     assert [one.typical for one in found] == ["select 1 as x", ""]
+
+
+def test_an_extension_that_a_copy_lacks_is_made_where_the_copy_comes_from() -> None:
+    known = State(loaded=True, schema=None, there=True, version=150008, io_timed=True)
+    missing = {copied: lacking(known, copied=copied) for copied in (False, True)}
+    assert missing[False] and "there: CREATE EXTENSION" in missing[False].remedy
+    assert missing[True] and "that trials are copies of" in missing[True].remedy

@@ -48,8 +48,9 @@ class DataImport:
     def placed(self, system: System, dump: Path) -> None:
         """Before the engine of a new place starts: puts the dump there, where it is the engine's own file."""
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
-        """Into an empty database. FailureError: what is there now must not be used."""
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> str | None:
+        """Into an empty database. What was left out of it, in words, if anything. FailureError: what is there now must
+        not be used."""
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         """Runs a file of SQL. FailureError with statement and reason."""

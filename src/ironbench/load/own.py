@@ -77,15 +77,16 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     """Fills an empty database. InputError, FailureError: it is not what was wanted, and nothing may start from it."""
     refuse_changed(data)
     data_import = engines.get(session.engine).data_import
-    began = time.perf_counter()
+    began, left_out = time.perf_counter(), None
     with printer.bar(f"load {data.words}: {expected(data)}") as show:
         if data.dump:
-            data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
+            left_out = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
         set_up(session, data, show)
         show(0.95, "statistics")
         size = data_import.settled(session)
     elapsed_s = time.perf_counter() - began
-    printer.say(f"data: {data.words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
+    words = f"{data.words} ({left_out})" if left_out else data.words
+    printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
     return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key)
 
 

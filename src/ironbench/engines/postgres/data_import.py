@@ -74,7 +74,7 @@ class PostgresDataImport(DataImport):
             self._refuse_newer(found, programs.major)
             if (there := installation.extensions(programs)) is not None:
                 left_out = _left_out(found, there)
-        without = f" (without {', '.join(left_out)}, which only observes)" if left_out else ""
+        without = f" ({_without(left_out)})" if left_out else ""
         origin = f" of version {found.version}" if found.version else ""
         schemas = (
             f", {counted(len(found.schemas), 'schema')} ({shortened(', '.join(found.schemas), 60)})"
@@ -89,14 +89,14 @@ class PostgresDataImport(DataImport):
     def examined_setup(self, file: Path) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> str:
         source = dumps.read(dump)
         self._refuse_newer(source, int(session.query("show server_version_num")[0][0] or 0) // 10000)
         rows = session.query(_AVAILABLE)
         left_out = _left_out(source, {name or "" for name, _ in rows}, {name or "" for name, may in rows if may == "t"})
         if source.form == "plain":
             _run_text(session, dump, show, tolerant=True)
-            return
+            return _without(left_out)
         parallel = ("--jobs", str(jobs)) if source.form in ("custom", "directory") and jobs > 1 else ()
         connection = session.target()["connection"]
         program = dumps.tools(connection["sslmode"]).program("pg_restore")
@@ -106,6 +106,7 @@ class PostgresDataImport(DataImport):
                 (folder / "list").write_text(dumps.contents(dump, left_out))
                 words.append(f"--use-list={folder / 'list'}")
             _Told(f"dump {dump}", session, show, source.items).run([*words, str(dump)])
+        return _without(left_out)
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
@@ -162,6 +163,10 @@ def _left_out(dump: PgDump, there: Collection[str], makeable: Collection[str] | 
         )
     denied = [] if makeable is None else [name for name in dump.extensions if name not in makeable]
     return list(dict.fromkeys([*missing, *(name for name in denied if name in _OBSERVING)]))
+
+
+def _without(left_out: Sequence[str]) -> str:
+    return f"without {', '.join(left_out)}, which only observes" if left_out else ""
 
 
 def _run_text(session: Session, file: Path, show: Show, *, tolerant: bool) -> None:

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ironbench.engines.administration import REQUEST
 from ironbench.engines.insight import Insight
+from ironbench.engines.own_databases import is_ours
 from ironbench.engines.postgres import logged
 from ironbench.engines.postgres.logged import NODE, Log
 from ironbench.engines.postgres.observers import relations, statements
@@ -37,17 +38,23 @@ NOT_HERE = (
 PRELOAD = f"add {EXTENSION} to shared_preload_libraries, and restart the server; then CREATE EXTENSION {EXTENSION}"
 
 
-def lacking(known: State, readable: bool = True) -> Missing | None:
-    """Why the server does not say what statements cost, and how to get it."""
+COPIED = (
+    "as a superuser, in the database that trials are copies of (the template, or the one that a run with a dump names "
+    f"in its last lines): CREATE EXTENSION {EXTENSION}"
+)
+
+
+def lacking(known: State, readable: bool = True, copied: bool = False) -> Missing | None:
+    """Why the server does not say what statements cost, and how to get it. `copied`: the database is dropped when the
+    trial is over."""
     what = "What each statement costs"
     if not known.there and not known.loaded:
         return Missing(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
     if not known.loaded:
         return Missing(what, f"{EXTENSION} is not loaded by the server", PRELOAD)
     if known.schema is None:
-        return Missing(
-            what, f"{EXTENSION} is loaded, but not made in this database", f"CREATE EXTENSION {EXTENSION}, there"
-        )
+        remedy = COPIED if copied else f"as a superuser, there: CREATE EXTENSION {EXTENSION}"
+        return Missing(what, f"{EXTENSION} is loaded, but not made in this database", remedy)
     if not readable:
         return Missing(what, f"the role may not read {known.view}", f"GRANT SELECT ON {known.view} TO …")
     return None
@@ -65,8 +72,9 @@ class PostgresInsight(Insight):
             known = statements.state(session)
         if (least := logged.least_ms(session)) is not None and (log := logged.begun(session)) is not None:
             self._logs[session] = log
+        copied = is_ours(session.target()["connection"]["database"])
         missing = (
-            lacking(known, known.schema is None or has_relation(session, known.view)),
+            lacking(known, known.schema is None or has_relation(session, known.view), copied),
             _unread(least) if session not in self._logs else None,
         )
         return Inside(
