@@ -58,6 +58,8 @@ _SCHEMAS = """
 `ALTER DATABASE … SET search_path` said."""
 _TIMEOUT = 'unrecognized configuration parameter "transaction_timeout"'
 """Every pg_restore since 17 sets it, older servers do not know it, and nothing depends on it."""
+_NO_DUMP = "SQL text, not written by pg_dump"
+"""A plain dump says from which version it came."""
 _ERROR = re.compile(r"(?:ERROR|FATAL|PANIC):  |pg_restore: error: |psql: error: ")
 _STATEMENT = re.compile(r"(?:STATEMENT:  |Command was: )(.*)")
 
@@ -82,9 +84,8 @@ class PostgresDataImport(DataImport):
             else ""
         )
         tool = "psql" if found.form == "plain" else "pg_restore"
-        return Dump(
-            f"{found.form} dump{origin}{schemas}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found)
-        )
+        kind = f"{found.form} dump{origin}" if found.form != "plain" or found.version else _NO_DUMP
+        return Dump(f"{kind}{schemas}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
 
     def examined_setup(self, file: Path) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
@@ -183,6 +184,14 @@ _OWNERS = (
 )
 
 
+def _way_out(cause: str) -> str:
+    """Of an error while a file is loaded."""
+    if "must be owner of" in cause:
+        return _OWNERS
+    usual = "nothing of it is measured; correct the file, or the server"
+    return f"is it SQL for PostgreSQL? {usual}" if "syntax error" in cause else usual
+
+
 class _Told:
     """Runs a program on a session's database and listens to it: the first error that matters ends it."""
 
@@ -224,8 +233,7 @@ class _Told:
             return
         what = f" (in: {redacted_sql(statement)[:200]})" if statement else ""
         cause = re.sub(r"^.*?(?:could not execute query: )?(?:ERROR|FATAL|error): +", "", error)
-        hint = _OWNERS if "must be owner of" in cause else "nothing of it is measured; correct the file, or the server"
-        raise FailureError(self._subject, f"{cause}{what}", hint)
+        raise FailureError(self._subject, f"{cause}{what}", _way_out(cause))
 
     def _look(self) -> None:
         size = int(self._session.query("select pg_database_size(current_database())")[0][0] or 0)
