@@ -84,10 +84,14 @@ quiet = "0s"
     )
     plan = user("lab", "plan", "lab.toml")
     assert plan.code == 0 and "custom dump of version 18" in plan.stdout, plan.stdout
+    assert "when loaded into postgres 18." in plan.stdout and "which is kept" not in plan.stdout, plan.stdout
     told = user("lab", "run", "lab.toml", "--results", "lab")
     assert told.code in (0, 3), told.stderr
     assert told.stderr.count("when loaded") == 2  # once for each level, not for each trial
     assert len(list((user.home / "lab" / "trials").glob("*"))) == 4
+    assert told.stderr.count("when loaded into postgres 18.") == 2
+    plan = user("lab", "plan", "lab.toml")
+    assert plan.stdout.count("when loaded into postgres 18.") == plan.stdout.count("which is kept") == 2, plan.stdout
     again = user("lab", "run", "lab.toml", "--results", "again")
     assert "when loaded" not in again.stderr and again.stderr.count("snapshot of") == 2
 

@@ -42,6 +42,10 @@ class DataImport:
             written("data.dump"), f"engine {system.engine} takes no dumps", "leave it out, or choose another engine"
         )
 
+    def version(self, system: System) -> str:
+        """Of the server that ironbench would start; "" where a plan does not tell."""
+        return ""
+
     def examined_setup(self, file: Path) -> None:
         """InputError: the file would reach outside of the database."""
 

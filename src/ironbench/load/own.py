@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -78,7 +78,8 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     refuse_changed(data)
     data_import = engines.get(session.engine).data_import
     began, left_out = time.perf_counter(), None
-    with printer.bar(f"load {data.words}: {expected(data)}") as show:
+    version = str(session.facts().get("version", "")).partition(" ")[0]
+    with printer.bar(f"load {data.words}: {expected(data, [f'{session.engine} {version}'])}") as show:
         if data.dump:
             left_out = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
         set_up(session, data, show)
@@ -96,17 +97,22 @@ def set_up(session: Session, data: OwnData, show: Show) -> None:
         engines.get(session.engine).data_import.set_up(session, Path(file), show)
 
 
-def expected(data: OwnData) -> str:
-    """`custom dump of version 15.8, 210 MB; about 1.2 GB when loaded, about 30 s`"""
+def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None = None) -> str:
+    """`custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres 18.4, about 30 s`
+
+    `servers`: engines with their versions, as far as they are known. `kept_bytes`: the size of a load that is kept.
+    """
     if not data.dump:
         what = [f"a copy of database {data.template}"] if data.template else []
         return " and ".join([*what, *([counted(len(data.setup), "file") + " of SQL"] if data.setup else [])])
     from ironbench.load.estimate import LOAD_BYTES_PER_S
 
-    return (
-        f"{data.kind}, {units.stored(data.bytes)}; about {units.stored(data.data_bytes)} when loaded, "
-        f"about {units.span(max(1.0, data.data_bytes / LOAD_BYTES_PER_S))}"
-    )
+    dump = f"{data.kind}, {units.stored(data.bytes)}"
+    loaded = f"when loaded into {listed(servers)}" if servers else "when loaded"
+    if kept_bytes is not None:
+        return f"{dump}; {units.stored(kept_bytes)} {loaded}, which is kept"
+    span = units.span(max(1.0, data.data_bytes / LOAD_BYTES_PER_S))
+    return f"{dump}; about {units.stored(data.data_bytes)} {loaded}, about {span}"
 
 
 def require_check(session: Session, check: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench import units, workloads
+from ironbench import engines, units, workloads
 from ironbench.experiment import size
 from ironbench.experiment.size import Planned, Resolution
-from ironbench.load import estimate, own
+from ironbench.load import estimate, own, snapshot
 from ironbench.model.commands import asked
 from ironbench.model.lab import Lab
-from ironbench.model.system import Setup
+from ironbench.model.own_data import OwnData
+from ironbench.model.system import Setup, System
 from ironbench.plan import blocks, commands
 from ironbench.report import plain
 from ironbench.report.numbers import quantity
@@ -87,10 +88,19 @@ def _brings(setup: Setup) -> bool:
 
 
 def own_data(setups: Sequence[Setup]) -> Iterator[str]:
-    """What is loaded of the user's own, and how large and how long that will be."""
-    found = {setup.choice.data.key: setup.choice.data for setup in setups if setup.choice.data and _brings(setup)}
-    for data in found.values():
-        yield plain.clean(f"data {data.words}: {own.expected(data)}")
+    """What is loaded of the user's own, into which server, and how large and how long that will be."""
+    found: dict[str, tuple[OwnData, list[System]]] = {}
+    for setup in setups:
+        if setup.choice.data and _brings(setup):
+            found.setdefault(setup.choice.data.key, (setup.choice.data, []))[1].append(setup.system)
+    for data, systems in found.values():
+        versions = [(one.engine, engines.get(one.engine).data_import.version(one)) for one in systems]
+        servers = list(dict.fromkeys(f"{engine} {version}" for engine, version in versions if version))
+        kept = [snapshot.known_bytes(one, data) for one in systems]
+        known = max(filter(None, kept)) if all(kept) else None
+        yield plain.clean(f"data {data.words}: {own.expected(data, servers, known)}")
+    if any(system.dsn is not None for _, systems in found.values() for system in systems):
+        yield "the server is not asked by a plan: rights, sizes there and what is kept there show when the trials begin"
 
 
 def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:

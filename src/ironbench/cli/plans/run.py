@@ -53,13 +53,13 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"all {counted(len(_counting(before)), 'trial')} were measured already; nothing is left")
     else:
         lines += _search_lines(plan, before) if plan.search else _sweep_lines(plan, left, before, drawn)
-    lines += estimate.own_data(setups[:1])
+    lines += (own_lines := list(estimate.own_data(setups[:1])))
     if resolution is not None:
         lines.append(_resolved_by_run(resolution, blocks))
     if over:
         Printer().data("\n".join(map(plain.clean, lines)))
         return
-    if data_bytes:
+    if data_bytes and not own_lines:
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)

@@ -87,6 +87,9 @@ class PostgresDataImport(DataImport):
         kind = f"{found.form} dump{origin}" if found.form != "plain" or found.version else _NO_DUMP
         return Dump(f"{kind}{schemas}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
 
+    def version(self, system: System) -> str:
+        return "" if system.dsn is not None else installation.find(system.settings.get("bin")).version
+
     def examined_setup(self, file: Path) -> None:
         dumps.refuse_outside(file, f"setup file {file}")
 
