@@ -57,22 +57,26 @@ def test_a_system_is_called_by_the_levels_that_make_it(lab_file: Path) -> None:
     assert {setup.system.label for setup in lab(lab_file, CLIENTS).setups} == {"null"}
 
 
+@pytest.mark.parametrize(("name", "meant"), [("work_mem", ""), ("workmem", "did you mean work_mem?")])
 @pytest.mark.parametrize("design", ["", SCREEN])
-def test_a_setting_of_a_running_server_is_refused_with_the_way_to_vary_it(lab_file: Path, design: str) -> None:
+def test_a_setting_of_a_running_server_is_refused_with_the_way_to_vary_it(
+    lab_file: Path, design: str, name: str, meant: str
+) -> None:
     lab_file.write_text(
-        """question = "Does it matter?"
+        f"""question = "Does it matter?"
 [system]
 dsn = "postgresql://bench@db.example/shop"
 [workload]
 name = "select-only"
 [vary.system.set]
-work_mem = ["4MB", "64MB"]
+{name} = ["4MB", "64MB"]
 jit = ["on", "off"]
 """
     )
     with pytest.raises(InputError, match="not configured by ironbench") as caught:
         declare.planned(declare.read(lab_file, design))
-    assert "`prepare`" in caught.value.hint
+    assert f"options=-c%20{name}%3DVALUE" in caught.value.hint and "`prepare`" in caught.value.hint
+    assert meant in caught.value.hint and ("did you mean" in caught.value.hint) == bool(meant)
     assert "make another level the first" not in caught.value.hint
 
 

@@ -6,8 +6,8 @@ from ironbench.errors import InputError, written
 from ironbench.model.system import Layout, System
 
 
-def refuse_configuring(system: System) -> None:
-    """InputError for whatever would change the server of a DSN."""
+def refuse_configuring(system: System, way: str = "") -> None:
+    """InputError for whatever would change the server of a DSN. `way`: the engine's own to vary a setting there."""
     settings = written("system.set")
     for option, is_set in (
         (settings, system.settings),
@@ -22,5 +22,5 @@ def refuse_configuring(system: System) -> None:
             dsn = written("system.dsn")
             hint = f"leave out {option}, or leave out {dsn}: ironbench then starts a server of its own"
             if option == settings:
-                hint = f"change it by a command of the level, `prepare`, and undo it by `cleanup`; or {hint}"
+                hint = f"{way}change it by a command of the level, `prepare`, and undo it by `cleanup`; or {hint}"
             raise InputError(option, f"a running server ({dsn}) is not configured by ironbench", hint)

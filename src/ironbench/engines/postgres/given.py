@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, Whereabouts
 from ironbench.engines.given import refuse_configuring
-from ironbench.engines.postgres import dsn
+from ironbench.engines.postgres import dsn, installation, settings
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.machine.tree import Tree
@@ -48,9 +48,18 @@ TEMP = """
 
 def validated(system: System) -> tuple[System, Secrets]:
     """A running server is taken as it is: whatever would change it is refused."""
-    refuse_configuring(system)
+    refuse_configuring(system, _way_to_vary(system.settings))
     address, secrets = dsn.parse(system.dsn or "")
     return replace(system, dsn=address.text()), secrets
+
+
+def _way_to_vary(given: Mapping[str, str]) -> str:
+    """For a setting that a session may make: some are the server's alone, which a DSN cannot change."""
+    if (name := next(iter(settings.own(given)), None)) is None:
+        return ""
+    meant = "" if "." in name else settings.meant(name, installation.find())
+    to = written("system.dsn")
+    return f"{meant} ".lstrip() + f"let levels of {to} set it for sessions (…?options=-c%20{name}%3DVALUE), or "
 
 
 def find(host: str, query: Query) -> Place:

@@ -189,14 +189,18 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     cause = words["FATAL"] or words["ERROR"] or f"PostgreSQL does not take it: {done.stderr.strip()}"
     if "unrecognized configuration parameter" in cause:
         raise InputError(
-            subject, f"PostgreSQL {installation.version} has no setting of that name", _nearest(name, installation)
+            subject,
+            f"PostgreSQL {installation.version} has no setting of that name",
+            meant(name, installation) or "`postgres --describe-config` lists all of them",
         )
     raise InputError(subject, " ".join(filter(None, (cause, words["DETAIL"]))), words["HINT"])
 
 
-def _nearest(name: str, installation: Installation) -> str:
-    hint = nearest(name.lower(), sorted(known(installation)))
-    return hint if hint.startswith("did you mean") else "`postgres --describe-config` lists all of them"
+def meant(name: str, installation: Installation) -> str:
+    """A question for a name that is none of a setting's, but like one; else ""."""
+    names = sorted(known(installation))
+    hint = "" if name.lower() in map(str.lower, names) else nearest(name.lower(), names)
+    return hint if hint.startswith("did you mean") else ""
 
 
 def _message(text: str, kind: str) -> str:
