@@ -75,7 +75,7 @@ jit = ["on", "off"]
     )
     with pytest.raises(InputError, match="not configured by ironbench") as caught:
         declare.planned(declare.read(lab_file, design))
-    assert f"options=-c%20{name}%3DVALUE" in caught.value.hint and "`prepare`" in caught.value.hint
+    assert "options=-c%20NAME%3DVALUE" in caught.value.hint and "`prepare`" in caught.value.hint
     assert meant in caught.value.hint and ("did you mean" in caught.value.hint) == bool(meant)
     assert "make another level the first" not in caught.value.hint
 
