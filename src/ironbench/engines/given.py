@@ -22,5 +22,5 @@ def refuse_configuring(system: System, way: str = "") -> None:
             dsn = written("system.dsn")
             hint = f"leave out {option}, or leave out {dsn}: ironbench then starts a server of its own"
             if option == settings:
-                hint = f"{way}change it by a command of the level, `prepare`, and undo it by `cleanup`; or {hint}"
+                hint = f"{way}change it by a command, `prepare`, undone by `cleanup`; or {hint}"
             raise InputError(option, f"a running server ({dsn}) is not configured by ironbench", hint)

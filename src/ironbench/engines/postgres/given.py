@@ -59,7 +59,7 @@ def _way_to_vary(given: Mapping[str, str]) -> str:
         return ""
     meant = "" if "." in name else settings.meant(name, installation.find())
     to = written("system.dsn")
-    return f"{meant} ".lstrip() + f"let levels of {to} set it for sessions (…?options=-c%20NAME%3DVALUE), or "
+    return f"{meant} ".lstrip() + f"set it for sessions by {to} (…?options=-c%20NAME%3DVALUE), or "
 
 
 def find(host: str, query: Query) -> Place:
