@@ -312,4 +312,9 @@ def test_a_directory_takes_another_lab_as_long_as_no_trial_is_in_it(lab: LabDire
     with pytest.raises(InputError, match="holds a lab already") as caught:
         lab.begin(frozen)
     assert "another --results" in caught.value.hint
+    (damaged,) = (lab.path / "trials").iterdir()
+    (damaged / "record.json").write_text("{")
+    assert not lab.records()
+    with pytest.raises(InputError, match="holds a lab already"):
+        lab.begin(frozen)
     assert lab.frozen() == again

@@ -23,7 +23,7 @@ _NO_REFLINK = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.
 _CHUNK_BYTES = 64 << 20
 """Copied by one call, so that Ctrl-C is heard between two."""
 _AT_ONCE = 4
-"""Files."""
+"""Files that are copied at the same time."""
 _WRITE = 2
 """SYNC_FILE_RANGE_WRITE of sync_file_range(2): begins to write what is dirty, and does not wait for it."""
 

@@ -116,7 +116,8 @@ class LabDirectory:
         """Writes the plan, last of all: a directory without it is no lab yet. A lab without any trial, whose data could
         not be loaded for instance, gives way: its frozen files would fail again. InputError, UnwrittenError."""
         if self.begun():
-            if self.records():
+            # Damaged ones are somebody's, too.
+            if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
                 hint = "`ironbench lab resume` goes on with it; another --results begins anew"
                 raise InputError(str(self.path), "holds a lab already", hint)
             for name in (PLAN, PEAK, BEST, CONFIRMATION, *(stage.name for stage in self.path.glob("stage-*.json"))):
