@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ironbench.process import processes
 from ironbench.process.processes import ProcessId
-from ironbench.serve.queue import Entry, Queue, Wish
+from ironbench.serve.queue import Queue
+from ironbench.serve.queue_entry import Entry, Wish
 
 NOON = datetime(2026, 11, 25, 12, 0).timestamp()
 

@@ -19,7 +19,8 @@ from ironbench.drive import live
 from ironbench.process import processes
 from ironbench.process.processes import ProcessId
 from ironbench.record.labs import LabDirectory
-from ironbench.serve.queue import DONE, Entry, Queue
+from ironbench.serve.queue import Queue
+from ironbench.serve.queue_entry import DONE, Entry
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 TOKEN = "a-token-of-sixteen-or-more"

@@ -22,17 +22,16 @@ from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, freeze, slices
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.size import of_machine
-from ironbench.experiment.turns import Turns, cut_off, stop_all
+from ironbench.experiment.turns import Turns, cut_off
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE, SUSPICIOUS, SYSTEMS, Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, SUSPICIOUS, Status
 from ironbench.model.system import Device, Layout, Partition, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
 from ironbench.process import processes, register
-from ironbench.process.freezer import Freezer
 from ironbench.record import Store, progress
 from ironbench.report.sections import setup
 
@@ -277,50 +276,6 @@ def test_two_records_of_a_block_that_did_not_take_turns_with_each_other_are_no_p
     assert any("did not take turns" in words for words in found.dropped)
 
 
-def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
-    """Records of a block of `log=disk` and `log=memory` that took turns with each other."""
-    records = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
-    return [
-        replace(
-            one,
-            id=f"{one.id}-a{attempt}",
-            attempt=attempt,
-            status=statuses[level],
-            conditions={SIDE_BY_SIDE: since},
-            metrics={**one.metrics, SYSTEMS: 2.0},
-        )
-        for one in records
-        if one.block == block and (level := one.cell.levels["log"]) in statuses
-    ]
-
-
-def missing(plan: Lab, records: list[Record]) -> list[tuple[str, int]]:
-    return [(one.cell.name, one.attempt) for one in progress.missing(plan.trials, records)]
-
-
-def test_a_block_whose_lab_was_killed_between_two_of_its_records_is_measured_again_as_a_whole() -> None:
-    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
-    half = turned(plan, 0, 1, "then", disk=Status.OK)
-    assert sorted(missing(plan, half)) == [("log=disk", 2), ("log=memory", 1)]
-    whole = [*half, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.OK)]
-    assert missing(plan, whole) == []
-    assert (progress.measured(half), progress.measured(whole)) == (0, 2)
-    assert [one.attempt for tries in progress.by_place(whole).values() for one in tries] == [2, 2]
-
-
-def test_a_block_of_which_one_record_is_void_is_measured_again_as_a_whole_and_given_up_at_last() -> None:
-    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
-    once = turned(plan, 0, 1, "then", disk=Status.OK, memory=Status.VOIDED)
-    assert sorted(missing(plan, once)) == [("log=disk", 2), ("log=memory", 2)]
-    twice = [*once, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.VOIDED)]
-    assert missing(plan, twice) == []
-    mended = [*once, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.SUSPECT)]
-    assert missing(plan, mended) == []
-    assert {one.attempt for tries in progress.by_place(mended).values() for one in tries if one.status.comparable} == {
-        2
-    }
-
-
 def edges(unfinished_s: float, carried_s: float) -> dict[str, Any]:
     return {"elapsed_s": 10.0, "unfinished_s": unfinished_s, "carried_s": carried_s}
 
@@ -367,38 +322,6 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
         "log=memory": (Status.FAILED, "server: its log lies nowhere"),
         "log=disk": (Status.FAILED, f"{progress.NOT_WHOLE}: log=memory: server: its log lies nowhere"),
     }
-
-
-class Stopped:
-    """A side that notes whether it was stopped, and may fail at it."""
-
-    def __init__(self, fails: bool) -> None:
-        self.fails, self.stopped = fails, False
-
-    def stop(self) -> None:
-        self.stopped = True
-        if self.fails:
-            raise FailureError("server process 1", "could not be thawed (control group v2)")
-
-
-def test_a_thaw_that_fails_keeps_no_other_system_frozen() -> None:
-    sides: list[Any] = [Stopped(False), Stopped(True), Stopped(True), Stopped(False)]
-    with pytest.raises(FailureError, match="could not be thawed"):
-        stop_all(sides)
-    assert all(side.stopped for side in sides)
-
-
-def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "cgroup.freeze").write_text("1")
-    (tmp_path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
-    with subprocess.Popen(["sleep", "60"]) as sleeper:
-        server = processes.identify(sleeper.pid)
-        assert server is not None
-        with pytest.raises(FailureError, match="could not be thawed") as failure:
-            Freezer(server, tmp_path).thaw()
-        sleeper.kill()
-    assert "ironbench cleanup" in failure.value.hint
-    assert (tmp_path / "cgroup.freeze").read_text() == "0"
 
 
 def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> None:

@@ -15,7 +15,8 @@ from ironbench.serve import running
 from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows
 from ironbench.serve.page import fill, link, page
-from ironbench.serve.queue import WAITING, Queue
+from ironbench.serve.queue import Queue
+from ironbench.serve.queue_entry import WAITING
 from ironbench.serve.queue_page import state
 from ironbench.serve.shelf import Shelf, without_place
 from ironbench.words import counted, some

@@ -12,7 +12,8 @@ from starlette.responses import HTMLResponse
 from ironbench.errors import InputError, IronbenchError
 from ironbench.process import scratch
 from ironbench.serve.page import button, head, link, page
-from ironbench.serve.queue import ENDED, RUNNING, WAITING, Entry, Queue, Wish, at_time, moment
+from ironbench.serve.queue import Queue
+from ironbench.serve.queue_entry import ENDED, RUNNING, WAITING, Entry, Wish, at_time, moment
 from ironbench.serve.shelf import is_name
 from ironbench.units import span
 from ironbench.words import counted

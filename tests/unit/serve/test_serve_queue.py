@@ -21,7 +21,8 @@ from ironbench.process.detached import Detached, status_of
 from ironbench.process.processes import ProcessId
 from ironbench.record.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
-from ironbench.serve.queue import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Queue, next_at
+from ironbench.serve.queue import Queue
+from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, next_at
 
 
 @pytest.fixture(autouse=True)

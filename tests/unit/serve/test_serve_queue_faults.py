@@ -14,7 +14,8 @@ from queued import Clock, Labs, put, states
 
 from ironbench.errors import UnwrittenError
 from ironbench.process import measuring
-from ironbench.serve.queue import CANCELLED, RUNNING, WAITING, Queue, Wish
+from ironbench.serve.queue import Queue
+from ironbench.serve.queue_entry import CANCELLED, RUNNING, WAITING, Wish
 
 PLAN = """question = "x"
 workload.name = "select-only"
