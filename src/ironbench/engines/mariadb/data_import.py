@@ -47,7 +47,9 @@ _CHANGES = re.compile(
     rf"""\b(?:
         (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+)*(?:INTO\s+)?
       | (?<!KEY\ )UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*
-      | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*FROM\s+
+      | (?<!KEY\ )UPDATE\s(?!ON\b)(?:(?!\bSET\b)[^;()])*?(?:,|\bJOIN\b)\s*
+      | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*(?:FROM\s+)?
+      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER)\b)[^;()])*?,\s*
       | TRUNCATE\s+(?:TABLE\s+)?
       | RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?
       | (?:CREATE|ALTER|DROP)\s[^;(]*?\b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
