@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import labfactory
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.experiment.turns import stop_all
+from ironbench.experiment.schedule import Due
+from ironbench.experiment.turns import Turns, stop_all
+from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.system import Trial
+from ironbench.model.trial_notes import NO_NOTES
+from ironbench.printer import Printer
 from ironbench.process import processes
 from ironbench.process.freezer import Freezer
-from ironbench.record import progress
+from ironbench.record import make, progress
 
 
 def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
@@ -93,3 +100,35 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
         sleeper.kill()
     assert "ironbench cleanup" in failure.value.hint
     assert (tmp_path / "cgroup.freeze").read_text() == "0"
+
+
+def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
+    records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
+    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=None)
+    each.data = SimpleNamespace(kept=lambda *_: None)
+    directory: Any = SimpleNamespace(records=lambda: [])
+    written: list[str] = []
+
+    def measured(turns: Turns, stack: ExitStack, due: Due, trials: list[Trial], sides: list[Any], notes: Any) -> None:
+        beneath = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)
+        sides += [
+            SimpleNamespace(
+                cell=one.cell.name, setup=plan.setup(one.cell.name), driven=Driven("now", alive=True), record=None,
+                prepared=NO_NOTES, kept=[], beneath=beneath, turns_s=[], loaded=None, plan=None, session=None,
+                stop=lambda: None,
+            )
+            for one in trials
+        ]  # fmt: skip
+
+    def keep(store: Any, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
+        written.append(trial.cell.name)
+        if len(written) == 2:  # before this one is in its place
+            raise KeyboardInterrupt
+        return records[trial.cell.name]
+
+    monkeypatch.setattr(Turns, "_measured", measured)
+    monkeypatch.setattr(make, "keep", keep)
+    kept = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))
+    assert [one.cell.name for one in kept] == [one.cell.name for one in plan.trials]
+    assert written == [kept[0].cell.name, kept[1].cell.name, kept[1].cell.name]

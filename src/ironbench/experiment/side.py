@@ -27,6 +27,7 @@ from ironbench.load import Loaded
 from ironbench.machine import copies
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
+from ironbench.model.record import Record
 from ironbench.model.session import Freezable, Freezes, Session
 from ironbench.model.system import Load, Setup
 from ironbench.model.trial_notes import TrialNotes
@@ -152,6 +153,8 @@ class Side:
     checkpoints: int = 0
     settled: bool = False
     """Driven to its end, its checks passed."""
+    record: Record | None = None
+    """Once it is written: a Ctrl-C meanwhile writes no second one."""
     _at_turns: AtTurns = field(default_factory=AtTurns)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None

@@ -183,6 +183,8 @@ class Turns:
 
     def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
         """The record of a system that was driven, whole or cut short, with so many."""
+        if side.record is not None:
+            return side.record
         assert side.driven is not None
         driven, prepared = side.driven, side.prepared
         if side.kept:
@@ -192,7 +194,7 @@ class Turns:
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
         driven = replace(driven, storage_died=side.beneath.devices.death())
         measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
-        record = make.keep(self.each.store, side.plan, trial, measured, side.session)
+        side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
             self.each.data.kept(slices.apart(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
