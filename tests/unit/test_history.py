@@ -199,4 +199,4 @@ def test_what_cannot_be_shown_is_refused_with_a_way_out(given: dict[str, str], c
 def test_points_that_carry_no_verdict_are_not_counted_as_searched() -> None:
     records = [*nights([1000.0] * 8), *run(8, 1000.0, blocks=1), *run(9, 1000.0, blocks=2)]
     (sentence,) = page(histories(records, EMPTY)).answer.points
-    assert "no change point in 8 points (2 more have too few trials)" in sentence.text
+    assert "no change point in 8 points (2 more with too few trials)" in sentence.text

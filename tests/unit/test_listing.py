@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from factories import DISK, record, suspect, sweep
+from served import LAB, begun, stocked
 
 from ironbench.cli.list import KINDS, list_
 from ironbench.cli.show import show
@@ -26,6 +27,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> str:
     )  # fmt: skip
     for one in [*map(suspect, sweep(DISK, 3000, 6, clients=(1, 4), repeats=1)), fast]:
         Store(directory).keep(one, Evidence())
+    begun(directory)
     return str(directory)
 
 
@@ -105,3 +107,15 @@ def test_a_name_like_nothing_is_answered_with_where_to_look(results: str) -> Non
 def test_a_part_of_a_metric_is_explained_by_the_metric(results: str, capsys: pytest.CaptureFixture[str]) -> None:
     show("throughput{script=pay}", results, False, False)
     assert "name: throughput" in capsys.readouterr().out
+
+
+def test_trials_of_labs_are_listed_with_their_lab_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = str(stocked(tmp_path))
+    assert list_("labs", results, True) == 0
+    (lab,) = json.loads(capsys.readouterr().out)["labs"]
+    assert lab["name"] == LAB and lab["what"] and lab["trials"]
+    assert list_("records", results, True) == 0
+    of_lab = [row["name"] for row in json.loads(capsys.readouterr().out)["records"] if row["lab"] == LAB]
+    assert of_lab
+    assert show(of_lab[0], results, False, True) == 0
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == [of_lab[0]]

@@ -47,11 +47,12 @@ def lab_study(
     noise: Sequence[Noise] = (),
     derived: Mapping[str, str] | None = None,
     look: int | None = None,
+    faults: Sequence[str] = (),
 ) -> Study:
     """`lab`: its stages as begun. `records`: all of the lab's. `noise`: known noise floors of machines.
 
     `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
-    has begun; None: the last of the records.
+    has begun; None: the last of the records. `faults`: records that cannot be read, and why.
     """
     screened = screen(lab, records)
     if screened is not None:
@@ -65,6 +66,7 @@ def lab_study(
     unfinished = _unfinished(len(missing), len(due))
     at_rates = {setup.cell.name for setup in lab.rated}
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
+    judged_ids = {record.id for record in of_its_round}
     judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, results))
     measured = [setup for setup in lab.setups if not setup.skipped]
     cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
@@ -108,10 +110,13 @@ def lab_study(
         noise=highest_floor(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),
-        disturbances=disturbances((cell.name, cell.usable) for cell in cells),
+        disturbances=disturbances(
+            (cell.name, [record for record in cell.usable if record.id in judged_ids]) for cell in cells
+        ),
         dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
         left_out=left_out(settled),
         warnings=(
+            *(f"{text}: its trial counts as not measured" for text in faults),
             *doubts(settled),
             *unfinished,
             *_of_order(lab),
@@ -228,12 +233,15 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
     return [Effect(finding, names[finding.cell, finding.baseline]) for finding in ranked]
 
 
+RESUMES = "`ironbench lab resume` runs"
+
+
 def _unfinished(missing: int, due: int) -> tuple[str, ...]:
     """Trials of the plan that are missing. A finding holds how many of its blocks are complete."""
     if not missing:
         return ()
     verb, them = ("is", "it") if missing == 1 else ("are", "them")
-    return (f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}",)
+    return (f"{missing} of {due} planned trials {verb} still to be run: {RESUMES} {them}",)
 
 
 def _of_percentiles(settled: Sequence[Record]) -> tuple[str, ...]:

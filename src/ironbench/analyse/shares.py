@@ -122,7 +122,8 @@ class Waterfall:
             return f"No part's time differs clearly between {self.before} and {self.after}."
         most = max(clear, key=lambda step: abs(step.delta_s))
         more = "more" if most.delta_s > 0 else "less"
-        part = f"{most.part}: {_ms(abs(most.delta_s))} {more} ({_ms(most.low_s)} to {_ms(most.high_s)})"
+        low_s, high_s = sorted((abs(most.low_s), abs(most.high_s)))  # a clear one has both on the same side of 0
+        part = f"{most.part}: {_ms(abs(most.delta_s))} {more} ({_ms(low_s)} to {_ms(high_s)})"
         return f"A transaction takes {_ms(abs(whole))} {'more' if whole > 0 else 'less'} of a client's time. {part}."
 
 

@@ -121,7 +121,7 @@ def measured(
         records = loop.conduct(secrets, directory, printer, traces=traces)
         if policy and _adds_blocks(policy, directory, records, time.monotonic() - begun, printer):
             records = loop.conduct(secrets, directory, printer, traces=traces)
-    code = _conclude(directory, records, json and policy is None, printer)
+    code = _conclude(directory, records, json and policy is None, printer, policy is not None)
     return _gated(directory, code, json, policy) if policy else code
 
 
@@ -240,7 +240,9 @@ def _seconds(budget: str) -> float | None:
     return ranges.read("budget", "--budget", budget) if budget else None
 
 
-def _conclude(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
+def _conclude(
+    directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False
+) -> int:
     """Of a lab against itself, the noise floors are kept first, so that the verdict quotes them."""
     from ironbench.cli import verdict
     from ironbench.experiment import noise as noise_lab
@@ -255,7 +257,7 @@ def _conclude(directory: LabDirectory, records: Sequence[Record], json: bool, pr
         for one in found:
             if one.metric == lab.method.metric:
                 printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
-    code = verdict.show(directory, records, json, printer)
+    code = verdict.show(directory, records, json, printer, gated)
     code = upkeep.code(code, str(directory.path.absolute()), printer.say)
     if code == verdict.INTERRUPTED:
         printer.say(_goes_on(directory, records))

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, IronbenchError, nearest
+from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.record import Store
+from ironbench.record.labs import LabDirectory, begun_in
 
 KINDS = {
     "workloads": "work to drive a database with",
@@ -19,7 +21,8 @@ KINDS = {
     "devices": "modelled storage that can be emulated, and what is built around it",
     "metrics": "the numbers in a record: unit, direction, meaning",
     "observers": "what is sampled during a trial",
-    "records": "the trials in --results",
+    "records": "the trials in --results, those of its labs too",
+    "labs": "the labs in --results, as they began",
 }
 
 
@@ -34,7 +37,7 @@ def list_(
 
 
 Rows = list[dict[str, Any]]
-_PROSE, _TAGS = "what", "tags"
+_PROSE, _TAGS, _LAB = "what", "tags", "lab"
 RANKS = {
     "throughput": 1,
     "status": 2,
@@ -44,6 +47,7 @@ RANKS = {
     "workload": 6,
     "tags": 7,
     "purpose": 8,
+    "lab": 9,
 }
 """In a narrow terminal columns go in this order, the highest first; those not named always stay."""
 
@@ -94,9 +98,11 @@ def observers() -> Rows:
 
 
 def records(results: str) -> Rows:
+    labs = {name: LabDirectory(Path(results) / "labs" / name).store for name in begun_in(Path(results))}
     return [
         {
             "name": row.id,
+            "lab": lab,
             "label": row.label,
             "workload": row.workload,
             "cell": row.cell,
@@ -106,8 +112,28 @@ def records(results: str) -> Rows:
             "throughput": row.throughput,
             "response_time_p99_s": row.response_time_p99_s,
         }
-        for row in Store(Path(results)).listed()
+        for lab, store in {"": Store(Path(results)), **labs}.items()
+        for row in store.listed()
     ]
+
+
+def labs(results: str) -> Rows:
+    return [_lab(LabDirectory(Path(results) / "labs" / name)) for name in begun_in(Path(results))]
+
+
+def _lab(directory: LabDirectory) -> dict[str, Any]:
+    from ironbench.report.numbers import moment
+
+    row = {"name": directory.path.name}
+    try:
+        plan = directory.lab()
+    except IronbenchError as error:  # a plan that is damaged is a lab still
+        return {**row, "began": "", "trials": "", "what": f"cannot be read: {error.cause}"}
+    rows = [one for one in directory.store.listed() if one.purpose == "lab"]
+    began = min((one.started_at for one in rows), default="")
+    measured = sum(Status(one.status).comparable for one in rows)
+    trials = f"{measured} of {len(plan.trials)}"
+    return {**row, "began": moment(began) if began else "", "trials": trials, "what": plan.question}
 
 
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:
@@ -119,6 +145,7 @@ def kinds(results: str) -> dict[str, Callable[[], Rows]]:
         "metrics": metrics,
         "observers": observers,
         "records": lambda: records(results),
+        "labs": lambda: labs(results),
     }
 
 
@@ -134,7 +161,8 @@ def listed(kind: str, results: str, json: bool) -> int:
     elif rows:
         _table(rows, printer)
     else:
-        printer.say(f"there are no {kind} in {results} yet; make some with `ironbench run`")
+        verb = "lab run" if kind == "labs" else "run"
+        printer.say(f"there are no {kind} in {results} yet; make some with `ironbench {verb}`")
     return 0
 
 
@@ -142,7 +170,7 @@ def _table(rows: Rows, printer: Printer) -> None:
     from ironbench.report.plain import Column, fitted
 
     names = [name for name in rows[0] if name == _TAGS or not isinstance(rows[0][name], dict)]
-    names = [name for name in names if name != _TAGS or any(row[_TAGS] for row in rows)]
+    names = [name for name in names if name not in (_TAGS, _LAB) or any(row[name] for row in rows)]
     columns = [
         Column(
             name,

@@ -16,10 +16,13 @@ from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import Store
+from ironbench.record.labs import LabDirectory, begun_in
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A record, series, label, workload, engine, metric or observer.")],
+    name: Annotated[
+        str, typer.Argument(help="A record (of a lab, too), series, label, workload, engine, metric or observer.")
+    ],
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
@@ -47,7 +50,7 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
         if any(record.system.label == name for record in store.all()):
             printer.say(f"{kind} {name}; there are records with that label too: show them by their id or series")
         return 0
-    records = _records(name, store, known)
+    store, records = _records(name, store, known)
     if json:
         printer.data(listing.encoded([msgspec.to_builtins(record) for record in records]))
     else:
@@ -76,10 +79,15 @@ def _known() -> dict[str, tuple[str, dict[str, Any]]]:
     return {row["name"]: (kind, row) for kind, rows in kinds.items() for row in rows()}
 
 
-def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> list[Record]:
+def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> tuple[Store, list[Record]]:
+    """With the store that has them: a trial of a lab lies in the lab's own."""
     try:
-        return store.select([name])
+        return store, store.select([name])
     except InputError as error:
+        for lab in begun_in(store.directory):
+            of_lab = LabDirectory(store.directory / "labs" / lab).store
+            if found := of_lab.records([row.id for row in of_lab.listed() if name in (row.id, row.series)]):
+                return of_lab, found
         kinds = {word: kind for word, (kind, _) in known.items()}
         for record in store.all():
             kinds |= {record.id: "record", record.series: "series", record.system.label: "label"}

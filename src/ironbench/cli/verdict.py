@@ -19,13 +19,14 @@ from ironbench.words import counted
 INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
-def study_of(directory: LabDirectory) -> Study:
-    """Everything that is known of a lab by now, finished or not."""
-    return _study(directory, directory.records())
+def study_of(directory: LabDirectory, records: Sequence[Record] | None = None) -> Study:
+    """Everything that is known of a lab by now, finished or not; or what these records of it show."""
+    return _study(directory, directory.records() if records is None else records)
 
 
-def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer) -> int:
-    """Shows what is known so far; the exit code. `records`: in the order they were measured."""
+def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
+    """Shows what is known so far; the exit code. `records`: in the order they were measured. `gated`: a gate says what
+    the code is of a lab that has finished."""
     measured = [record for record in records if record.purpose == "lab"]
     study = _study(directory, records)
     if json:
@@ -39,7 +40,8 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
     code = exit_code(study, records)
     if code == SUSPECT:
-        printer.say(suspect_words(settling(measured)))
+        words = suspect_words(settling(measured))
+        printer.say(words.partition(": ")[2] if gated else words)
     elif code == REFUTED:
         printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, study.refuted))}")
     return code
@@ -70,7 +72,8 @@ def _study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
     look = max(1, len(directory.declared()))
     floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
-    return lab_study(lab, measured, directory.store, floors, sentences(measured), look)
+    faults = directory.store.faults({record.id for record in records})
+    return lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
 
 
 def suspect_words(records: Sequence[Record]) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -84,6 +84,16 @@ def results() -> Path:
 def home() -> Path:
     """Default parent of the directories of labs."""
     return results() / "labs"
+
+
+def begun_in(place: Path) -> list[str]:
+    """Names of the directories of labs that have begun in the results `place`, in the order in which they did."""
+    begun: list[tuple[int, str]] = []
+    with suppress(OSError):
+        for one in os.scandir(place / "labs"):
+            with suppress(OSError):
+                begun += [] if one.name.startswith(".") else [(Path(one.path, PLAN).stat().st_mtime_ns, one.name)]
+    return [name for _, name in sorted(begun)]
 
 
 def find(name: str) -> LabDirectory:

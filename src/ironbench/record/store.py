@@ -230,6 +230,14 @@ class Store:
                 stamps[name] = stamp
         return stamps
 
+    def faults(self, read: Set[str]) -> list[str]:
+        """What cannot be read, in words, without where the records lie. `read`: ids of records that could be."""
+        unread: list[str] = []
+        for name in self._folders(unread):
+            if name not in read:
+                self._read(name, unread)
+        return [text.replace(f"{self._trials}/", "") for text in unread]
+
     def _read(self, name: str, unread: list[str]) -> Record | None:
         """The record in a folder; None, with the reason in `unread`, where there is none that can be used."""
         path = self._trials / name / "record.json"

@@ -173,7 +173,7 @@ def _labelled(head: str) -> str:
 def table(content: Table, numbers: bool = False) -> str:
     """Rows become stacks of `head value` where the place is too narrow for columns, so that nothing is ever cut."""
     figures = numbers or content.numbers
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in content.head)
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' if cell else "<td></td>" for cell in content.head)
     rows = "".join(
         f'<tr><th scope="row"{_labelled(content.head[0])}>{escape(row[0])}</th>'
         f"{''.join(_cell(cell, name) for cell, name in zip(row[1:], content.head[1:], strict=True))}</tr>"
@@ -224,7 +224,7 @@ def _stacking() -> str:
 def cautions(rows: Sequence[str]) -> str:
     if not rows:
         return ""
-    return f'<aside class="cautions"><h3>Before you use these numbers</h3><ul>{items(rows)}</ul></aside>'
+    return f'<aside class="cautions"><h2>Before you use these numbers</h2><ul>{items(rows)}</ul></aside>'
 
 
 def items(rows: Iterable[str]) -> str:

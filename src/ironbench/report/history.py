@@ -121,7 +121,7 @@ def _points(line: Line) -> str:
     """Those that were searched; hollow ones carry no verdict."""
     judged = _judged(line, 0, len(line.points) - 1)
     hollow = len(line.points) - judged
-    return counted(judged, "point") + (f" ({hollow} more have too few trials)" if hollow else "")
+    return counted(judged, "point") + (f" ({hollow} more with too few trials)" if hollow else "")
 
 
 def _judged(line: Line, first: int, last: int) -> int:

@@ -25,10 +25,10 @@ class Answers:
         self._lock = threading.Lock()
         """A study takes a processor: one at a time."""
 
-    def newest(self, shelf: Shelf, most: int) -> list[str]:
-        """Names of the labs in which something was measured last."""
+    def newest(self, shelf: Shelf) -> list[str]:
+        """Names of labs; first that in which something was measured last."""
         changed = {name: changes(shelf.lab(name))[0] for name in shelf.labs()}
-        return sorted(changed, key=lambda name: -changed[name])[:most]
+        return sorted(changed, key=lambda name: -changed[name])
 
     def of(self, shelf: Shelf, name: str) -> Answer:
         """InputError, FailureError."""

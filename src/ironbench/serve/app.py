@@ -68,7 +68,8 @@ class Pages:
         return overview.overview(self.shelf, self.queue)
 
     def latest_answers(self, request: Request) -> Response:
-        return HTMLResponse(overview.answers(self.shelf, self.answers))
+        page = archive.page_of(request.query_params) if "page" in request.query_params else 0
+        return HTMLResponse(overview.answers(self.shelf, self.answers, page))
 
     async def doctor(self, request: Request) -> Response:
         # It sleeps for a second, and no page should wait for that.
@@ -128,7 +129,8 @@ class Pages:
         return tools.cost(self.shelf, "", "")
 
     def findings(self, request: Request) -> Response:
-        body = fill("/fragment/answers", "Reading the labs …")
+        page = archive.page_of(request.query_params)
+        body = fill(f"/fragment/answers?page={page}", "Reading the labs …")
         return simple("Findings", body, at="/archive", lead="The decision of each lab, the latest first.")
 
     def export(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from html import escape
 
 from ironbench.record.index import Listed
@@ -35,13 +36,12 @@ class Query:
     @staticmethod
     def of(fields: Mapping[str, str]) -> Query:
         """From the fields of an address; what makes no sense there is left out."""
-        number = fields.get("page", "1")
         return Query(
             fields.get("q", "").strip()[:200],
             {name: value for name in FIELDS if (value := fields.get(name, ""))},
-            fields.get("since", "")[:10],
-            fields.get("until", "")[:10],
-            min(max(int(number), 1), _LAST_PAGE) if number.isascii() and number.isdigit() and len(number) < 9 else 1,
+            _day(fields.get("since", "")),
+            _day(fields.get("until", "")),
+            page_of(fields),
         )
 
     def matching(self, holdings: Holdings) -> list[tuple[str, Listed]]:
@@ -73,12 +73,35 @@ class Found:
     """Each with the name of its lab, or empty."""
     choices: Mapping[str, list[str]]
     """Field → the values that occur among all records."""
+    page: int
+    """The one that was asked for, or the last."""
+
+
+def page_of(fields: Mapping[str, str]) -> int:
+    """Number of a page in the fields of an address; what is none is the first."""
+    number = fields.get("page", "1")
+    return min(max(int(number), 1), _LAST_PAGE) if number.isascii() and number.isdigit() and len(number) < 9 else 1
+
+
+def _day(text: str) -> str:
+    """`2026-11-25`; empty where it is none."""
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return ""
 
 
 def search(shelf: Shelf, query: Query) -> Found:
-    holdings, first = shelf.holdings(), (query.page - 1) * ON_A_PAGE
+    holdings = shelf.holdings()
     matching = query.matching(holdings)
-    return Found(len(matching), matching[first : first + ON_A_PAGE], holdings.choices)
+    page = min(query.page, _last(len(matching)))
+    first = (page - 1) * ON_A_PAGE
+    return Found(len(matching), matching[first : first + ON_A_PAGE], holdings.choices, page)
+
+
+def _last(rows: int) -> int:
+    """Number of the last page."""
+    return max(1, -(-rows // ON_A_PAGE))
 
 
 def series_rows(shelf: Shelf, most: int) -> list[tuple[str, list[Listed]]]:
@@ -146,13 +169,14 @@ def form(query: Query, found: Found, names: Mapping[str, str]) -> str:
 
 
 def pages(query: Query, found: Found) -> str:
-    last = max(1, -(-found.count // ON_A_PAGE))
-    links = [link("/archive", words, **query.fields(number)) for words, number in _steps(query.page, last)]
-    where = f"{counted(found.count, 'record')}, page {grouped(query.page)} of {grouped(last)}"
+    last = _last(found.count)
+    links = [link("/archive", words, **query.fields(number)) for words, number in steps(found.page, last)]
+    where = f"{counted(found.count, 'record')}, page {grouped(found.page)} of {grouped(last)}"
     return f'<nav class="pages" aria-label="Pages of records"><span>{escape(where)}</span>{"".join(links)}</nav>'
 
 
-def _steps(page: int, last: int) -> list[tuple[str, int]]:
+def steps(page: int, last: int) -> list[tuple[str, int]]:
+    """What the links to other pages say, and where they lead."""
     steps = [("newer", page - 1), ("older", page + 1)]
     return [(words, number) for words, number in steps if 1 <= number <= last]
 

@@ -6,10 +6,16 @@ from html import escape
 
 from starlette.responses import Response
 
+from ironbench.errors import IronbenchError
+from ironbench.report.numbers import moment
 from ironbench.serve import archive
 from ironbench.serve.compared import TICK
 from ironbench.serve.page import head, link, page
 from ironbench.serve.shelf import Shelf
+from ironbench.words import counted
+
+_NEWEST_LABS = 100
+"""So many are shown with their questions; of older ones, the name."""
 
 
 def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
@@ -23,7 +29,9 @@ def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
     )
     top = f'{head("Archive")}<main><nav class="pages" aria-label="Kinds">{"".join(links)}</nav>'
     if view == "labs":
-        rows = "".join(f"<li>{link(f'/lab/{name}', name)}</li>" for name in reversed(shelf.labs()))
+        newest = [_lab(shelf, name) for name in reversed(shelf.labs()[-_NEWEST_LABS:])]
+        older = [f"<li>{link(f'/lab/{name}', name)}</li>" for name in reversed(shelf.labs()[:-_NEWEST_LABS])]
+        rows = "".join(newest + older)
         body = f'<ul class="list">{rows}</ul>' if rows else "<p>No lab has begun yet.</p>"
         return page("Labs", [f"{top}{body}{upload}</main>"], at="/archive")
     if view == "labels":
@@ -42,6 +50,19 @@ def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
         '<button formaction="/export">Export those ticked</button></div></form>'
     )
     return page("Archive", [f"{top}{body}{upload}</main>"], at="/archive")
+
+
+def _lab(shelf: Shelf, name: str) -> str:
+    """With its question, and when it was measured."""
+    try:
+        question = shelf.lab(name).frozen().lab.question
+    except IronbenchError as error:
+        question = f"cannot be read: {error.cause}"
+    rows = [row for row in shelf.rows(name).values() if row.purpose == "lab"]
+    began = min((row.started_at for row in rows), default="")
+    when = f", {moment(began)}" if began else ""
+    words = f"{name}: {counted(len(rows), 'trial')}{when}"
+    return f"<li>{link(f'/lab/{name}', question)}<p class=lead>{escape(words)}</p></li>"
 
 
 def _machine(shelf: Shelf, key: str) -> str:

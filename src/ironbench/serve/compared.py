@@ -45,7 +45,7 @@ def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLRe
     bodies = [
         f'<header class="top"><p class="lead">{link("/archive", "archive")} · {sides} · {turned}</p></header>',
         body(explained, "compare", charts),
-        f'<main><section><h2>A against B</h2><pre class="plain">{plain}</pre></section>'
+        f'<main><section><h2>A against B</h2><pre class="plain" tabindex="0">{plain}</pre></section>'
         f"<section><h2>Compare others</h2>{form(shelf.holdings(), picks)}</section></main>",
     ]
     return page(explained.title, bodies, charts, at="/compare")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from html import escape
 from pathlib import Path
 
@@ -13,24 +14,29 @@ from ironbench.errors import IronbenchError
 from ironbench.report.numbers import moment
 from ironbench.serve import running
 from ironbench.serve.answers import Answers
-from ironbench.serve.archive import series_rows
+from ironbench.serve.archive import series_rows, steps
 from ironbench.serve.page import fill, link, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import WAITING
+from ironbench.serve.queue_entry import FAILED, WAITING
+from ironbench.serve.queue_entry import moment as queue_moment
 from ironbench.serve.queue_page import state
 from ironbench.serve.shelf import Shelf, without_place
 from ironbench.words import counted, some
 
 _LATEST = 5
+_MOST_ENDED = 10
+_ON_A_PAGE = 20
+"""Labs, with their answers: the first time each takes about a tenth of a second."""
+_DAY_S = 24 * 3600.0
 _ABOUT_FULL = 0.05
 """Share of a file system below which its room is a warning."""
 
 
 def overview(shelf: Shelf, queue: Queue) -> HTMLResponse:
     body = (
-        f'<main data-reload="/queue/state" data-state="{escape(state(queue))}">'
-        f'<div class="grid">{_running(shelf)}{_waiting(queue)}</div>'
-        f'<div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
+        f'<main data-reload="/queue/state" data-state="{escape(state(queue))}"><h1 class="unseen">Overview</h1>'
+        f'<div class="grid">{_running(shelf)}{_waiting(queue)}{_ended(queue)}</div>'
+        f'{_damaged(shelf)}<div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
         f"{fill('/fragment/answers', 'Reading the latest labs …')}</section></div>"
         f'<div class="grid"><section><h2>This machine</h2>'
         f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section>{_space(shelf.results)}</div>"
@@ -61,6 +67,33 @@ def _waiting(queue: Queue) -> str:
     return f"<section><h2>Waiting</h2>{shown}</section>"
 
 
+def _ended(queue: Queue) -> str:
+    """What the last day brought, failed ones too."""
+    since = time.time() - _DAY_S
+    ended = sorted((one for one in queue.entries() if one.ended_at > since), key=lambda one: -one.ended_at)
+    rows = "".join(
+        f'<li><span class="state {one.state}">{one.state}</span> '
+        f"{link(f'/lab/{one.lab}' if one.state != FAILED and queue.begun(one) else f'/queue/{one.id}', one.name)}"
+        f'<p class="lead">{escape(": ".join(filter(None, (queue_moment(one.ended_at), one.why))))}</p></li>'
+        for one in ended[:_MOST_ENDED]
+    )
+    more = f"<p>{link('/queue', f'{len(ended) - _MOST_ENDED} more')}</p>" if len(ended) > _MOST_ENDED else ""
+    return f'<section><h2>Ended in the last 24 hours</h2><ul class="list">{rows}</ul>{more}</section>' if rows else ""
+
+
+def _damaged(shelf: Shelf) -> str:
+    """Records that cannot be read: nothing else on these pages would miss them."""
+    found = [(one.lab, count) for one in shelf.places() if (count := one.stock.unreadable())]
+    rows = "".join(
+        f"<li>{link(f'/lab/{lab}', f'lab {lab}') if lab else 'runs'}: {counted(count, 'record')}</li>"
+        for lab, count in found[:_MOST_ENDED]
+    )
+    words = "They are left out everywhere; <code>ironbench list records</code> says why."
+    return f'<section><h2>Records that cannot be read</h2><p>{words}</p><ul class="list">{rows}</ul></section>' * bool(
+        rows
+    )
+
+
 def _latest_runs(shelf: Shelf) -> str:
     found = series_rows(shelf, _LATEST)
     rows = "".join(
@@ -73,10 +106,14 @@ def _latest_runs(shelf: Shelf) -> str:
     return f"<section><h2>Latest runs</h2>{f'<ul class=list>{rows}</ul>' if rows else empty}</section>"
 
 
-def answers(shelf: Shelf, known: Answers) -> str:
-    """The decisions of the labs that were measured last."""
+def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
+    """The decisions of the labs that were measured last; or a page of all."""
+    labs = known.newest(shelf)
+    last = max(1, -(-len(labs) // _ON_A_PAGE))
+    page = min(page, last)
+    first = (page - 1) * _ON_A_PAGE
     rows = []
-    for name in known.newest(shelf, _LATEST):
+    for name in labs[first : first + _ON_A_PAGE] if page else labs[:_LATEST]:
         try:
             answer = known.of(shelf, name)
         except IronbenchError as error:
@@ -84,7 +121,9 @@ def answers(shelf: Shelf, known: Answers) -> str:
         else:
             text, question = answer.decision, answer.question
         rows.append(f"<li>{link(f'/lab/{name}', question)}<p>{escape(text)}</p></li>")
-    return f"<ul class=list>{''.join(rows)}</ul>" if rows else "<p>No lab has begun yet.</p>"
+    links = [link("/findings", words, page=str(number)) for words, number in steps(page, last)] if page else []
+    others = f'<nav class="pages" aria-label="Pages of labs">{"".join(links)}</nav>' if links else ""
+    return f"<ul class=list>{''.join(rows)}</ul>{others}" if rows else "<p>No lab has begun yet.</p>"
 
 
 def doctor(results: Path) -> str:

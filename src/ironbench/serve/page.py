@@ -52,9 +52,9 @@ def page(
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <nav class="doors" aria-label="Pages"><ul>{links}</ul></nav>
-<div id="content">
-{"".join(map(clean_lines, bodies))}
-</div>
+<main id="content">
+{"".join(_part(clean_lines(body)) for body in bodies)}
+</main>
 {elements.data_of(drawn) if charts is not None else ""}
 {tags}
 </body>
@@ -62,6 +62,11 @@ def page(
 """,
         status,
     )
+
+
+def _part(body: str) -> str:
+    """A body that may be a page of its own, as reports are: this page has one main part, and that is all of them."""
+    return body.replace("<main", '<div class="part"').replace("</main>", "</div>")
 
 
 def simple(title: str, body: str, at: str = "", status: int = 200, lead: str = "") -> HTMLResponse:

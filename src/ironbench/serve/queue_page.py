@@ -78,13 +78,13 @@ def _name(entry: Entry) -> str:
 
 def _running(entry: Entry, queue: Queue) -> str:
     begun = queue.begun(entry)
-    watch = link(f"/lab/{entry.lab}", "watch it") if begun else "its plan is being made"
+    watch = link(f"/lab/{entry.lab}", "Watch it") if begun else "Its plan is being made"
     what = "Its trial ends now; it can be resumed." if begun else "Nothing is measured yet; it is given up."
     stop = button("Stop", f"/queue/{entry.id}/stop", confirm=f"Stop this lab? {what}")
     since = span(max(0.0, time.time() - entry.begun_at))
     return (
         f'<span class="state running">running</span> {_name(entry)}<p class="lead">'
-        f"{watch}, for {escape(since)}</p>{_actions(stop)}"
+        f"{watch}. It has run for {escape(since)}.</p>{_actions(stop)}"
     )
 
 

@@ -22,7 +22,7 @@ from ironbench.printer import Printer
 from ironbench.process import place
 from ironbench.record import Store
 from ironbench.record.index import Listed
-from ironbench.record.labs import PLAN, LabDirectory
+from ironbench.record.labs import PLAN, LabDirectory, begun_in
 
 FIELDS = ("workload", "engine", "machine", "status")
 """Of the index, by which records are chosen."""
@@ -53,6 +53,7 @@ class Stock:
         there = self._names()
         if self._seen is None and not self._rows:
             self._rows = self.store.remembered(there)
+            self._unreadable = there - self._rows.keys()
             return
         rows = {id: row for id, row in self._rows.items() if id in there}
         self._unreadable &= there
@@ -63,6 +64,11 @@ class Stock:
             else:
                 self._unreadable.add(id)
         self._rows = rows
+
+    def unreadable(self) -> int:
+        """How many there are that cannot be read."""
+        self.rows()
+        return len(self._unreadable)
 
     def _names(self) -> set[str]:
         try:
@@ -143,15 +149,12 @@ class Shelf:
         self._held: tuple[list[tuple[str, dict[str, Listed]]], Holdings] = [], Holdings([])
 
     def places(self) -> list[Place]:
-        """Runs, then labs in order of their names."""
+        """Runs, then labs in the order in which they began."""
         return [Place("", self.runs), *(Place(name, self._stock(name)) for name in self.labs())]
 
     def labs(self) -> list[str]:
         """Names of the directories of labs that have begun, oldest first."""
-        with contextlib.suppress(OSError):
-            entries = sorted(os.scandir(self.results / "labs"), key=lambda entry: entry.name)
-            return [one.name for one in entries if not one.name.startswith(".") and self._begun(one.name)]
-        return []
+        return begun_in(self.results)
 
     def lab(self, name: str) -> LabDirectory:
         """InputError: there is none of that name."""

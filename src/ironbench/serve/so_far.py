@@ -79,6 +79,7 @@ class Known:
 
 
 def _made(directory: LabDirectory, steps: Steps) -> SoFar:
+    from ironbench.analyse.labstudy import RESUMES
     from ironbench.cli.verdict import study_of
     from ironbench.report import elements
     from ironbench.report.answer import answer
@@ -87,21 +88,29 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     lab, records = directory.lab(), directory.records()
     measured = [record for record in records if record.purpose == "lab"]
     strip = _strip(directory.path.name, lab, measured)
-    if not any(record.status.comparable for record in measured):
+    whole = _of_whole_blocks(lab, measured)
+    if not any(record.status.comparable for record in whole):
         words = "No trial of a block has ended yet." if not records else "No block can be compared yet."
         return SoFar({"answer": f'<p class="lead">{words}</p>', "needs": "", "strip": strip, "trial": _waits(records)})
     try:
-        study = study_of(directory)
+        study = study_of(directory, whole)
     except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
     charts: dict[str, Any] = {}
     parts = {
         "answer": elements.answer(answer(study)),
         "needs": _needs(study) + _chart(lab, measured, steps, charts),
-        "strip": strip + elements.cautions(cautions(study)),
+        "strip": strip + elements.cautions([one for one in cautions(study) if RESUMES not in one]),
         "trial": _waits(records),
     }
     return SoFar(parts, {id: elements.specification(chart) for id, chart in charts.items()})
+
+
+def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
+    """Without those of the block that is measured now: what it lacks is no mistake yet."""
+    last = max((record.block for record in records), default=0)
+    under_way = progress.missing([trial for trial in lab.trials if trial.block == last], records)
+    return [record for record in records if record.block < last] if under_way else records
 
 
 def _needs(study: Any) -> str:

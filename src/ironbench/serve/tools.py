@@ -67,7 +67,7 @@ def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
         except IronbenchError as error:
             shown = f'<p class="problem" role="alert">{escape(said(error, shelf.results))}</p>'
         else:
-            shown = f'<pre class="plain">{escape(text(found, None))}</pre>'
+            shown = f'<pre class="plain" tabindex="0">{escape(text(found, None))}</pre>'
     form = (
         '<form method="post" action="/cost"><p><label>target, e.g. p99 &lt; 10ms at 5000 tps'
         f'<input name="target" value="{escape(target)}" maxlength="200"></label></p><p><label>systems file: what '

@@ -170,6 +170,15 @@ def test_the_interval_is_drawn_after_each_block_from_the_third(tmp_path: Path) -
     assert "still needs" in so_far.parts["needs"]
 
 
+def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: Path) -> None:
+    directory = begun(tmp_path, share=0.55)  # of ten blocks, the sixth has one of its two trials
+    assert len(directory.records()) % 2 == 1
+    _, so_far = Known().of(directory)
+    words = " ".join(so_far.parts.values())
+    assert "was not measured" not in words and "lab resume" not in words
+    assert f"{len(directory.records())} trials of {len(directory.lab().trials)} measured" in words
+
+
 def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:
     _, so_far = Known().of(begun(tmp_path, share=0.0))
     assert "No trial" in so_far.parts["answer"]

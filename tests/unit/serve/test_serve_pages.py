@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from served import LAB, browser, stocked
 from starlette.testclient import TestClient
 
 from ironbench.record import Store
 from ironbench.serve import archive
+from ironbench.serve.queue_entry import FAILED, Entry
 from ironbench.serve.shelf import Shelf
 
 
@@ -230,3 +234,52 @@ def test_the_leaderboard_and_cost_answer_or_say_why_not(client: TestClient) -> N
     assert met.status_code == 200 and "Target" in met.text
     bad = client.post("/cost", data={"systems": "x ="})
     assert bad.status_code == 200 and "problem" in bad.text
+
+
+def test_the_overview_tells_what_the_night_brought_and_forgets_it_after_a_day(results: Path) -> None:
+    (folder := results / "queue").mkdir()
+    for id, ended_at, why in (("a", time.time() - 60, "the disk is full"), ("b", time.time() - 90000, "long ago")):
+        entry = Entry(id, f"lab-{id}", ended_at, 1.0, "", state=FAILED, why=why, ended_at=ended_at)
+        (folder / f"{id}.json").write_bytes(msgspec.json.encode(entry))
+    page = browser(results).get("/").text
+    assert "the disk is full" in page and "/queue/a" in page and "/queue/b" not in page
+
+
+def test_labs_are_shown_with_their_questions_as_they_began_and_all_of_their_answers_in_pages(
+    client: TestClient, results: Path
+) -> None:
+    plan = results / "labs" / LAB / "plan.json"
+    os.utime(plan, (1e9, 1e9))
+    for number in range(20):
+        copy = shutil.copytree(results / "labs" / LAB, results / "labs" / f"copy-{number}")
+        os.utime(copy / "plan.json", (1.1e9 + number, 1.1e9 + number))
+    shown = re.findall(r"/lab/([\w-]+)", client.get("/archive?view=labs").text)
+    assert shown == [*(f"copy-{number}" for number in reversed(range(20))), LAB]
+    assert "Is the log what holds this database back?" in client.get("/archive?view=labs").text
+    assert 'data-fill="/fragment/answers?page=2"' in client.get("/findings?page=2").text
+    first, second = (client.get(f"/fragment/answers?page={page}").text for page in (1, 99))
+    assert (first.count("/lab/"), second.count("/lab/")) == (20, 1)
+    assert "older" in first and "newer" in second
+
+
+def test_a_page_beyond_the_last_is_the_last_and_a_day_that_is_none_is_left_out(client: TestClient) -> None:
+    found = re.search(r"page (\d+) of (\d+)", client.get("/archive?page=99").text)
+    assert found is not None and found[1] == found[2]
+    assert client.get("/archive?since=garbage").text.count("/record/") == client.get("/archive").text.count("/record/")
+
+
+def test_a_page_has_one_main_part_and_a_heading(client: TestClient) -> None:
+    for path in ("/", "/archive", f"/lab/{LAB}", "/history", "/compare", "/queue"):
+        page = client.get(path).text
+        assert page.count("<main") == page.count("</main>") == 1 and page.count("<h1") == 1, path
+
+
+def test_a_record_that_cannot_be_read_is_named_on_the_overview_and_in_the_labs_report(results: Path) -> None:
+    trials = results / "labs" / LAB / "trials"
+    one = sorted(trials.iterdir())[0] / "record.json"
+    one.write_bytes(one.read_bytes()[:700])
+    client = browser(results)
+    page = client.get("/").text
+    assert "Records that cannot be read" in page and f"lab {LAB}" in page and "1 record" in page
+    report = client.get(f"/lab/{LAB}").text
+    assert f"{one.parent.name}/record.json is not a readable record" in report and str(results) not in report

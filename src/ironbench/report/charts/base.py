@@ -72,7 +72,10 @@ class Chart:
 def specification(
     layers: list[dict[str, Any]], data: dict[str, list[dict[str, Any]]], height: int = 280
 ) -> dict[str, Any]:
-    """A layered chart as wide as its container; colours stay tokens until a theme is known."""
+    """A layered chart as wide as its container; colours stay tokens until a theme is known. Layers without a row are
+    left out: Vega warns of a scale that it cannot make."""
+    data = {name: rows for name, rows in data.items() if rows}
+    layers = [one for one in layers if one.get("data", {}).get("name", "") in {"", *data}]
     return {
         "width": "container",
         "height": height,

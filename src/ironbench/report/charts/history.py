@@ -48,7 +48,7 @@ def history(one: History, id: str) -> Chart:
         points_table(one),
         suffix.replace("/s", "per second") or words,
         tuple(keys),
-        "Whiskers: 95 % intervals by the spread of a point's own trials. The axis does not begin at 0.",
+        "Whiskers: 95 % intervals by the spread of a point's own trials. The axis need not begin at 0.",
         wide=True,
     )
 
