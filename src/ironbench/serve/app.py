@@ -91,7 +91,8 @@ class Pages:
 
     def lab(self, request: Request) -> Response:
         whole = bool(request.query_params.get("report"))
-        return lab_page.lab(self.shelf, request.path_params["lab"], self.known, whole)
+        name = request.path_params["lab"]
+        return lab_page.lab(self.shelf, name, self.known, whole, self.queue.failure(name))
 
     async def lab_events(self, request: Request) -> Response:
         name = request.path_params["lab"]

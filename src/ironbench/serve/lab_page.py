@@ -35,12 +35,12 @@ _HEARTBEAT_S = 15
 """An answer that says nothing for longer may be ended by what lies between."""
 
 
-def lab(shelf: Shelf, name: str, known: Known, whole: bool) -> HTMLResponse:
-    """`whole`: the report, although the lab is measured."""
+def lab(shelf: Shelf, name: str, known: Known, whole: bool, failure: str) -> HTMLResponse:
+    """`whole`: the report, although the lab is measured. `failure`: why its last start from the queue failed."""
     so_far = known.of(shelf.lab(name))[1]
     one = running.experiment(shelf, name)
     if one is None or whole:
-        return measured.lab(shelf, name, so_far)
+        return measured.lab(shelf, name, so_far, failure)
     return live(shelf, name, one, so_far)
 
 

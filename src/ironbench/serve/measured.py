@@ -47,8 +47,8 @@ def label(shelf: Shelf, name: str) -> HTMLResponse:
     return _of_runs(shelf, shelf.holdings().labels.get(name, ()), f"label {name}", "")
 
 
-def lab(shelf: Shelf, name: str, so_far: SoFar) -> HTMLResponse:
-    """The report of a lab as far as it is measured, and how it came about."""
+def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
+    """The report of a lab as far as it is measured, and how it came about. `failure`: why it ended, where it failed."""
     from ironbench.cli.verdict import study_of
     from ironbench.report.document import report
     from ironbench.report.formats.html import body
@@ -61,6 +61,7 @@ def lab(shelf: Shelf, name: str, so_far: SoFar) -> HTMLResponse:
     links = [link("/archive", "archive", view="labs"), link("/export", "export", pick=f"{name}/")]
     links += [link("/history", "history", of=name), *gate.door(name, study)]
     bar = f'<p class="lead">{" · ".join(links)}</p>'
+    bar += f'<p class="problem" role="alert">It failed: {escape(failure)}</p>' if failure else ""
     trials = rows_table([(name, row) for row in sorted(shelf.rows(name).values(), key=_when)], pick=True)
     table = (
         f'<section><h2>Records</h2><form action="/compare"><p class="actions"><button>Compare two</button></p>{trials}'

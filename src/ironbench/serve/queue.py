@@ -168,6 +168,11 @@ class Queue:
         except OSError:
             return ""
 
+    def failure(self, lab: str) -> str:
+        """Why the last start of a lab failed; empty where it did not, or was none of this queue."""
+        last = max((one for one in self.entries() if one.lab == lab), key=lambda one: one.begun_at, default=None)
+        return last.why if last is not None and last.state == FAILED else ""
+
     def stop(self, id: str) -> None:
         """As Ctrl-C: a lab that runs can be resumed; one whose plan is still being made is given up."""
         entry = self.entry(id)

@@ -13,7 +13,7 @@ from ironbench.errors import InputError, IronbenchError
 from ironbench.process import scratch
 from ironbench.serve.page import button, head, link, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import ENDED, RUNNING, WAITING, Entry, Wish, at_time, moment
+from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, Entry, Wish, at_time, moment
 from ironbench.serve.shelf import is_name
 from ironbench.units import span
 from ironbench.words import counted
@@ -103,7 +103,8 @@ def _ended(entry: Entry, queue: Queue) -> str:
     why = f": {entry.why}" if entry.why else ""
     report = link(f"/lab/{entry.lab}", "report") if queue.begun(entry) else ""
     actions = [button("Remove", f"/queue/{entry.id}/remove")]
-    if entry.state == "stopped":
+    others = [one for one in queue.entries() if one.lab == entry.lab]
+    if entry.state == STOPPED and entry.begun_at == max(one.begun_at for one in others if one.state != WAITING):
         actions.append(button("Resume", f"/lab/{entry.lab}/resume"))
     return (
         f'<span class="state {entry.state}">{entry.state}</span> {_name(entry)}<p class="lead">{moment(entry.ended_at)}'

@@ -75,7 +75,7 @@ def others(shelf: Shelf) -> str:
     """What is measured here, in words; empty: nothing."""
     found = [one.lab or f"run {one.series}" for one in experiments(shelf)]
     are = "are" if len(found) > 1 else "is"
-    return f"{' and '.join(found)} {are} measured, begun in a terminal" if found else ""
+    return f"{' and '.join(found)} {are} measured, and this queue did not begin it" if found else ""
 
 
 def locks() -> Locks:

@@ -16,6 +16,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
+from ironbench.report.numbers import quantity
 from ironbench.serve.answers import changes
 from ironbench.words import counted, in_percent
 
@@ -97,10 +98,11 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
     charts: dict[str, Any] = {}
+    known = [one for one in cautions(study) if RESUMES not in one]
     parts = {
-        "answer": elements.answer(answer(study)),
+        "answer": elements.answer(answer(study)) + elements.cautions(known),
         "needs": _needs(study) + _chart(lab, measured, steps, charts),
-        "strip": strip + elements.cautions([one for one in cautions(study) if RESUMES not in one]),
+        "strip": strip,
         "trial": _waits(records),
     }
     return SoFar(parts, {id: elements.specification(chart) for id, chart in charts.items()})
@@ -191,7 +193,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record], planned: bo
         return f'<span class="trial" title="{escape(where)}: to come">·</span>' if planned else ""
     last = next((one for one in found if one.status.comparable), found[-1])
     throughput = last.metrics.get("throughput")
-    rate = f", {throughput:.4g}/s" if throughput is not None and last.status.comparable else ""
+    rate = f", {quantity(throughput, '/s')}" if throughput is not None and last.status.comparable else ""
     again = f" (attempt {last.attempt})" if last.attempt > 1 else ""
     why = f": {last.cause}" if last.cause else ""
     words = f"{where}{again}: {last.status.value}{rate}{why}"

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from ironbench.record import Store
 from ironbench.serve import archive
-from ironbench.serve.queue_entry import FAILED, Entry
+from ironbench.serve.queue_entry import DONE, FAILED, STOPPED, Entry
 from ironbench.serve.shelf import Shelf
 
 
@@ -283,3 +283,21 @@ def test_a_record_that_cannot_be_read_is_named_on_the_overview_and_in_the_labs_r
     assert "Records that cannot be read" in page and f"lab {LAB}" in page and "1 record" in page
     report = client.get(f"/lab/{LAB}").text
     assert f"{one.parent.name}/record.json is not a readable record" in report and str(results) not in report
+
+
+def test_the_page_of_a_lab_that_failed_says_why_until_it_is_resumed(results: Path) -> None:
+    (folder := results / "queue").mkdir()
+    failed = Entry("a", "log", 1.0, 1.0, LAB, state=FAILED, why="prepare ended with 7", begun_at=1.0, ended_at=2.0)
+    (folder / "a.json").write_bytes(msgspec.json.encode(failed))
+    assert "It failed: prepare ended with 7" in browser(results).get(f"/lab/{LAB}").text
+    done = Entry("b", "log", 3.0, 2.0, LAB, True, state=DONE, begun_at=3.0, ended_at=4.0)
+    (folder / "b.json").write_bytes(msgspec.json.encode(done))
+    assert "It failed" not in browser(results).get(f"/lab/{LAB}").text
+
+
+def test_a_stopped_lab_that_was_resumed_since_is_not_offered_again(results: Path) -> None:
+    (folder := results / "queue").mkdir()
+    for id, state, begun_at in (("a", STOPPED, 1.0), ("b", STOPPED, 3.0)):
+        entry = Entry(id, "log", begun_at, begun_at, LAB, state=state, begun_at=begun_at, ended_at=begun_at + 1)
+        (folder / f"{id}.json").write_bytes(msgspec.json.encode(entry))
+    assert browser(results).get("/queue").text.count(f"/lab/{LAB}/resume") == 1

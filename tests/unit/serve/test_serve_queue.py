@@ -224,8 +224,8 @@ def test_nothing_begins_while_something_else_is_measured_on_this_machine(
     with measuring.shared(heard.append):
         queue.tick()
         assert not labs.begun and not heard
-    elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, begun in a terminal")
-    assert "begun in a terminal" in elsewhere.waits(queue.entries()[0], queue.entries())
+    elsewhere = Queue(tmp_path, clock, labs.begin, others=lambda: "shop is measured, and this queue did not begin it")
+    assert "this queue did not begin it" in elsewhere.waits(queue.entries()[0], queue.entries())
     queue.tick()
     assert len(labs.begun) == 1
     with measuring.shared(heard.append):
