@@ -17,7 +17,7 @@ from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows, steps
 from ironbench.serve.page import fill, link, page
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import FAILED, WAITING
+from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING
 from ironbench.serve.queue_entry import moment as queue_moment
 from ironbench.serve.queue_page import state
 from ironbench.serve.shelf import Shelf, without_place
@@ -35,11 +35,10 @@ _ABOUT_FULL = 0.05
 def overview(shelf: Shelf, queue: Queue) -> HTMLResponse:
     body = (
         f'<main data-reload="/queue/state" data-state="{escape(state(queue))}"><h1 class="unseen">Overview</h1>'
-        f'<div class="grid">{_running(shelf)}{_waiting(queue)}{_ended(queue)}</div>'
-        f'{_damaged(shelf)}<div class="grid">{_latest_runs(shelf)}<section><h2>Latest answers</h2>'
-        f"{fill('/fragment/answers', 'Reading the latest labs …')}</section></div>"
-        f'<div class="grid"><section><h2>This machine</h2>'
-        f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section>{_space(shelf.results)}</div>"
+        f'<div class="grid">{_running(shelf)}{_waiting(queue)}{_ended(queue)}{_damaged(shelf)}'
+        f"<section><h2>Latest answers</h2>{fill('/fragment/answers', 'Reading the latest labs …')}</section>"
+        f"{_latest_runs(shelf)}{_space(shelf.results)}<section><h2>This machine</h2>"
+        f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section></div>"
         "</main>"
     )
     return page("Overview", [body], at="/")
@@ -68,9 +67,10 @@ def _waiting(queue: Queue) -> str:
 
 
 def _ended(queue: Queue) -> str:
-    """What the last day brought, failed ones too."""
+    """What the last day brought, what failed first."""
     since = time.time() - _DAY_S
-    ended = sorted((one for one in queue.entries() if one.ended_at > since), key=lambda one: -one.ended_at)
+    known = [one for one in queue.entries() if one.ended_at > since and one.state != CANCELLED]
+    ended = sorted(known, key=lambda one: (one.state != FAILED, -one.ended_at))
     rows = "".join(
         f'<li><span class="state {one.state}">{one.state}</span> '
         f"{link(f'/lab/{one.lab}' if one.state != FAILED and queue.begun(one) else f'/queue/{one.id}', one.name)}"
