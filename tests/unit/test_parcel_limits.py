@@ -8,17 +8,19 @@ import os
 import struct
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from factories import DISK, evidence, sweep
 from test_parcel import MACHINE, begun, first_record, refused, rewritten
 
 from ironbench.errors import InputError
-from ironbench.record import Store
+from ironbench.model.lab import Confirmation
+from ironbench.model.record import Record
+from ironbench.record import Store, labs, shapes
 from ironbench.record.export import export
 from ironbench.record.importer import arrive
 from ironbench.record.parcel import Reader, Writer
@@ -126,6 +128,11 @@ def changed(end: str, path: str, value: object) -> Callable[[dict[str, bytes]], 
         *(("cell.load.clients", value) for value in (0, -1, 1.5, 1 << 70, "4")),
         *(("cell.load.duration_s", value) for value in (0, -1, 1e19)),
         *(("cell.load.rate", value) for value in (0, -5.0, 1e-300)),
+        *(("cell.load.workers", value) for value in (-5, 1 << 40)),
+        ("cell.load.on_error", "explode"),
+        ("cell.load.curve", {"of": "rate", "text": "x", "points": [[-1, 5], [0, 1e300]]}),
+        ("system.commands", [{"limit_s": -1}]),
+        ("choice.data", {"bytes": -1}),
         *(("elapsed_s", value) for value in (-1, 1e11)),
         *(("metrics.throughput", value) for value in (1e300, "many", None)),
         *(("system.label", value) for value in ("", "a\x1b[2J", "x" * 401, "\ud800")),
@@ -144,6 +151,30 @@ def test_a_record_beyond_what_can_be_measured_is_refused(
 ) -> None:
     rewritten(parcel, changed("/record.json", path, value))
     refused(parcel, tmp_path, "record.json (is no record|has schema)")
+
+
+def dataclasses_in(kind: Any) -> Iterator[type]:
+    """The dataclasses that a type is made of, those of their fields as well."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        yield kind
+        for hint in get_type_hints(kind).values():
+            yield from dataclasses_in(hint)
+    for argument in get_args(kind):
+        yield from dataclasses_in(argument)
+
+
+def test_every_field_that_a_parcel_brings_has_a_range() -> None:
+    """Of records and of all files of a lab."""
+    brought = (Record, labs.Frozen, labs.Declared, labs.Peak, Confirmation)
+    kinds = {kind for root in brought for kind in dataclasses_in(root)}
+    assert {"Load", "Commands", "OwnData", "Best"} < {kind.__name__ for kind in kinds}
+    lacking = {
+        f"{kind.__name__}.{field.name}"
+        for kind in kinds
+        for field in fields(kind)
+        if field.name not in getattr(shapes, kind.__name__).__struct_fields__
+    }
+    assert not lacking
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What a record and a lab look like in a file from elsewhere: types, ranges and names.
 
+Each struct has the fields of the dataclass of its name: where a field is missing here, only its type is checked.
+
 Limits lie far beyond anything measured, and spare whatever reads records to think of clients below zero, of names as
 long as a book or of numbers whose squares are infinite.
 """
@@ -11,7 +13,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from ironbench.model.record import SCHEMA
+from ironbench.model.commands import LIMIT_S
+from ironbench.model.record import SCHEMA, Status
 
 LONGEST = 1 << 12
 """Characters of any text; of a name a tenth."""
@@ -25,6 +28,8 @@ Label = Annotated[str, Meta(max_length=400, pattern=_NAME)]
 Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
 """Names a shared file: it leads nowhere else."""
 Text = Annotated[str, Meta(max_length=LONGEST)]
+Document = Annotated[str, Meta(max_length=1 << 20)]
+"""A file's content, or a command of a shell."""
 Natural = Annotated[int, Meta(ge=0, le=1 << 62)]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
@@ -33,21 +38,36 @@ Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Share = Annotated[float, Meta(ge=0, le=1.01)]
 
 
+class Curve(Struct):
+    of: Literal["rate", "clients"]
+    text: Text
+    points: Annotated[tuple[tuple[Amount, Amount], ...], Meta(max_length=1_000_000)] = ()
+    wave: tuple[Amount, Amount, Positive] | None = None
+
+
 class Load(Struct):
     clients: Count = 1
     threads: Natural = 1
     rate: Positive | None = None
     rate_share: Positive | None = None
+    curve: Curve | None = None
     arrivals: Literal["poisson", "fixed"] = "poisson"
     think_time_s: Amount = 0.0
     duration_s: Positive | None = 30.0
     transactions: Count | None = None
     warmup_s: Amount = 0.0
+    warmup_auto: bool = False
     max_tries: Natural = 1
+    on_error: Literal["continue", "stop"] = "continue"
+    report_per_statement: bool = False
     protocol: Name = "prepared"
     seed: Natural = 0
+    io: Literal["auto", "io_uring", "epoll"] = "auto"
     cache: Label = ""
     checkpoint_s: Positive | None = None
+    workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    cluster: Label = ""
+    fewer_workers: bool = False
 
 
 class Cell(Struct):
@@ -56,9 +76,19 @@ class Cell(Struct):
     levels: dict[Name, Label] = {}
 
 
+class Partition(Struct):
+    role: Name
+    bytes: Natural
+    directory: Text
+
+
 class Device(Struct):
-    model: Name
+    model: Text
+    partitions: tuple[Partition, ...]
+    file_system: Name = "ext4"
+    backing: Text = "ram"
     depth: Count = 1
+    rotates: bool = False
 
 
 class Layout(Struct):
@@ -66,6 +96,13 @@ class Layout(Struct):
     temp: Label | None = None
     log: Label | None = None
     devices: tuple[Device, ...] = ()
+
+
+class Commands(Struct):
+    prepare: Document = ""
+    cleanup: Document = ""
+    limit_s: Positive = LIMIT_S
+    of: Text = ""
 
 
 class System(Struct):
@@ -81,8 +118,22 @@ class System(Struct):
     ideal: tuple[Name, ...] = ()
     dsn: Text | None = None
     server: Text | None = None
+    control: bool = False
     restart: Text = ""
     reference_score: Positive | None = None
+    commands: tuple[Commands, ...] = ()
+
+
+class OwnData(Struct):
+    dump: Text = ""
+    setup: tuple[Text, ...] = ()
+    template: Text = ""
+    check: Document = ""
+    digests: tuple[Text, ...] = ()
+    kind: Text = ""
+    tools: Text = ""
+    bytes: Natural = 0
+    data_bytes: Natural = 0
 
 
 class Choice(Struct):
@@ -91,16 +142,19 @@ class Choice(Struct):
     defines: dict[Name, Text] = {}
     scripts: tuple[Text, ...] = ()
     digests: tuple[Text, ...] = ()
+    data: OwnData | None = None
 
 
-class Note(Struct):
-    """A check or a warning."""
-
-    name: Label = ""
-    code: Label = ""
-    text: Text = ""
+class Check(Struct):
+    name: Label
+    passed: bool
     expected: Text = ""
     actual: Text = ""
+
+
+class Warning(Struct):
+    code: Label
+    text: Text
 
 
 class Budget(Struct):
@@ -111,6 +165,30 @@ class Budget(Struct):
     other: Share = 0.0
     steal: Share = 0.0
     idle: Share = 1.0
+    kernel: Share = 0.0
+
+
+class CommandRun(Struct):
+    when: Literal["prepare", "cleanup"]
+    of: Text
+    command: Text
+    status: Annotated[int, Meta(ge=-1000, le=1000)] | None
+    took_s: Amount
+    cause: Text = ""
+
+
+class Statement(Struct):
+    script: Label
+    line: Natural
+    command: Natural
+    text: Document
+    count: Natural
+    failed: Natural
+    mean_s: Amount
+    stdev_s: Amount
+    p50_s: Amount | None = None
+    p95_s: Amount | None = None
+    p99_s: Amount | None = None
 
 
 class Record(Struct):
@@ -127,8 +205,9 @@ class Record(Struct):
     started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
     elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
     metrics: dict[Name, Number]
-    checks: tuple[Note, ...] = ()
-    warnings: tuple[Note, ...] = ()
+    status: Status
+    checks: tuple[Check, ...] = ()
+    warnings: tuple[Warning, ...] = ()
     cause: Text = ""
     budget: Budget = msgspec.field(default_factory=Budget)
     machine: Key = ""
@@ -140,6 +219,8 @@ class Record(Struct):
     conditions: dict[Name, Text] = {}
     scripts: dict[Name, Key] = {}
     files: dict[Name, Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]] = {}
+    commands: tuple[CommandRun, ...] = ()
+    statements: tuple[Statement, ...] = ()
     tags: dict[Name, Label] = {}
 
 
@@ -149,7 +230,7 @@ class Engine(Struct):
 
 
 class Script(Struct):
-    text: Annotated[str, Meta(max_length=1 << 20)]
+    text: Document
 
 
 class Limit(Struct):
@@ -162,7 +243,25 @@ class Search(Struct):
     low: Annotated[int, Meta(ge=1, le=1 << 60)]
     high: Annotated[int, Meta(ge=1, le=1 << 60)]
     limits: tuple[Limit, ...] = ()
+    repeats: Count = 2
+    most_repeats: Count = 6
+    resolution: Annotated[float, Meta(ge=1, le=1000)] = 1.1
+    indifference: Share = 0.02
     expected: Natural = 0
+
+
+class Tried(Struct):
+    point: Annotated[int, Meta(ge=1, le=1 << 60)]
+    trials: Natural
+    throughput: Amount
+    limited: tuple[Number, ...] = ()
+
+
+class Best(Struct):
+    point: Annotated[int, Meta(ge=1, le=1 << 60)] | None
+    sentence: Text
+    tried: tuple[Tried, ...]
+    trials: tuple[Name, ...]
 
 
 class Setup(Struct):
@@ -172,6 +271,7 @@ class Setup(Struct):
     skipped: Text = ""
     of: Label = ""
     search: Search | None = None
+    best: Best | None = None
 
 
 class Trial(Struct):
@@ -185,6 +285,7 @@ class Trial(Struct):
 class Stage(Struct):
     number: Annotated[int, Meta(ge=1, le=1_000_000)]
     blocks: Annotated[int, Meta(ge=1, le=10_000_000)]
+    added: bool = False
 
 
 class Factor(Struct):
@@ -211,6 +312,10 @@ class Method(Struct):
     budget_s: Amount | None = None
     budget_for_rates_s: Amount | None = None
     order: Literal["random", "fixed"] = "random"
+    crash: Literal["", "lose", "subset", "torn"] = ""
+    slice_s: Positive | None = None
+    slice_piloted: bool = False
+    why_trials: Text = ""
     dropped: tuple[Annotated[int, Meta(ge=0, le=10_000_000)], ...] = ()
 
 
@@ -226,9 +331,13 @@ class Lab(Struct):
     method: Method
     claims: tuple[Claim, ...]
     trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
+    source: Document
     estimate_s: Amount = 0.0
     estimate_bytes: Natural = 0
     rated: tuple[Setup, ...] = ()
+    commands: Commands = msgspec.field(default_factory=Commands)
+    block_commands: Commands = msgspec.field(default_factory=Commands)
+    folder: Text = ""
     rated_comparisons: tuple[tuple[Name, Name], ...] = ()
     file: Text = ""
     tags: dict[Name, Label] = {}
@@ -259,18 +368,4 @@ class Declared(Struct):
 
 class Peak(Struct):
     throughput: Positive
-    trials: tuple[Name, ...]
-
-
-class Tried(Struct):
-    point: Annotated[int, Meta(ge=1, le=1 << 60)]
-    trials: Natural
-    throughput: Amount
-    limited: tuple[Number, ...] = ()
-
-
-class Best(Struct):
-    point: Annotated[int, Meta(ge=1, le=1 << 60)] | None
-    sentence: Text
-    tried: tuple[Tried, ...]
     trials: tuple[Name, ...]
