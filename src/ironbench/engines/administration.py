@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from ironbench import units
 from ironbench.engines.insight import Insight
+from ironbench.errors import FailureError
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.words import counted
 
 if TYPE_CHECKING:
+    from ironbench.engines.dialect import Dialect
     from ironbench.engines.examination import Examination
     from ironbench.engines.maintenance import Maintaining
 
@@ -36,6 +38,19 @@ class Written:
 
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""
+
+
+def checkpoint(session: Session, dialect: Dialect) -> bool:
+    """Requests one and waits for it; False: the role lacks the right, as it may on a user's server. FailureError."""
+    try:
+        session.query(dialect.checkpoint())
+    except FailureError as error:
+        if error.sqlstate != DENIED:
+            raise
+        return False
+    return True
+
+
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbench import engines
-from ironbench.engines.administration import Written
-from ironbench.errors import FailureError, InputError, written
+from ironbench.engines.administration import Written, checkpoint
+from ironbench.errors import InputError, written
 from ironbench.machine import space
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -140,8 +140,6 @@ def wide(options: Mapping[str, str]) -> Wide:
 
 REPORT_S = 1.0
 """How long the server may take to show a checkpoint in its statistics."""
-_REFUSED = "42501"
-"""insufficient_privilege: on somebody's server we may not be allowed to ask for a checkpoint."""
 
 
 def _counters_before(session: Session) -> Written | None:
@@ -149,7 +147,7 @@ def _counters_before(session: Session) -> Written | None:
     administration = engines.get(session.engine).administration
     if administration.written(session) is None:
         return None
-    _settle(session)
+    checkpoint(session, engines.get(session.engine).traits.dialect)
     return administration.written(session)
 
 
@@ -170,7 +168,7 @@ def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float
         "debt_log_bytes": float(owed_log),
     }
     began = time.perf_counter()
-    if not _settle(session):
+    if not checkpoint(session, engine.traits.dialect):
         return metrics
     settle_s = time.perf_counter() - began
     return metrics | {
@@ -180,28 +178,17 @@ def _log_and_debt(session: Session, then: Written, table: Wide, elapsed_s: float
     }
 
 
-def _settle(session: Session) -> bool:
-    """False: we may not."""
-    try:
-        session.query(engines.get(session.engine).traits.dialect.checkpoint())
-    except FailureError as error:
-        if getattr(error, "sqlstate", "") != _REFUSED:
-            raise
-        return False
-    return True
-
-
-def _reported(session: Session, _counters_before: Written) -> Written:
+def _reported(session: Session, before: Written) -> Written:
     """The counters once they show one more checkpoint."""
     deadline = time.monotonic() + REPORT_S
-    while (now := _written(session)).checkpoints <= _counters_before.checkpoints and time.monotonic() < deadline:
+    while (now := _written(session)).checkpoints <= before.checkpoints and time.monotonic() < deadline:
         time.sleep(0.02)
     return now
 
 
 def _written(session: Session) -> Written:
     counters = engines.get(session.engine).administration.written(session)
-    assert counters is not None, "it counted _counters_before"
+    assert counters is not None, "the engine stopped counting"
     return counters
 
 
