@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, nearest
 
 if TYPE_CHECKING:
     from ironbench.report.page import Page
@@ -63,6 +63,8 @@ def written(page: Page, format: str, place: Path | None) -> int:
     from ironbench.printer import Printer
     from ironbench.report.page import FORMATS
 
+    if format not in FORMATS:
+        raise InputError(f"--format {format}", "is for reports alone", nearest(format, list(FORMATS)))
     data, printer = FORMATS[format](page), Printer()
     if place is None:
         printer.data(data.decode().rstrip("\n"))
