@@ -51,13 +51,13 @@ class SampledWaits(ABC):
         return [point for point in readings if 0.0 <= point.t_s <= window_s]
 
     def parsed(self, text: str) -> Values:
-        """One sample."""
+        """One sample; {}: it cannot be read."""
         values: Values = {}
         for line in text.splitlines():
             event, _, count = line.rpartition("\t")
             if event:
                 values[event] = float(count)
-        return values or {IDLE: 0.0}
+        return {IDLE: 0.0} if not text.strip() else values
 
     def counted(self, samples: Samples, window_s: float) -> OnCores | None:
         """What the kernel counted of the backends; None where it cannot be seen, or not of nearly all of them.
