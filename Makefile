@@ -8,7 +8,9 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 # A shared machine may stop for seconds: what failed is tried once more with the machine to itself, and is listed as failed.
-AGAIN = { echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
+RETRIED := .pytest_cache/retried
+AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open(".pytest_cache/v/cache/lastfailed")), sep="\n")' 2>/dev/null >> $(RETRIED); \
+	echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
 
 .PHONY: help setup demo test build-rust-tests test-together test-long pgbench-cases lint format wheel bench labs findings docs clean
@@ -31,9 +33,11 @@ demo: setup ## A lab of 3 minutes: what would a faster device for its log do for
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
 	@scripts/servers
+	@rm -f $(RETRIED)
 	@$(MAKE) --no-print-directory -j2 build-rust-tests test-together
 	@cargo test --locked --quiet --release --workspace
 	@$(VENV)/bin/python -m pytest -m 'alone and not long' || $(AGAIN)
+	@if [ -s $(RETRIED) ]; then echo "passed only when run once more, alone:"; cat $(RETRIED); fi
 
 # Python's tests wait more than they compute: Rust's are built meanwhile. They run alone: some of them keep time.
 build-rust-tests:
