@@ -23,6 +23,19 @@ EVERYDAY = {"none", "null"}
 """Engines whose names are words of everyday language, and of Python."""
 NAMES = [name for name in engines.names() if name not in EVERYDAY]
 WORDS = re.compile("|".join([*NAMES, "mysql", r"\bpg_[a-z]"]), re.IGNORECASE)
+SQLSTATE = re.compile(r"[0-9][0-9A-Z]{4}")
+STATES = {SOURCE / "process" / "line.py", ENGINES / "administration.py"}
+"""Name the codes that mean the same on every server."""
+
+
+def settings() -> set[str]:
+    """Names of settings of engines that are no everyday words."""
+    found = {"full_page_writes", "innodb_flush_method", "track_io_timing"}
+    for name in engines.names():
+        engine = engines.get(name)
+        found |= {knob.name for knob in engine.traits.knobs} | {engine.administration.checkpoint_setting}
+        found |= {setting for part in engine.traits.ideal_settings.values() for setting in part}
+    return {name for name in found if "_" in name}
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
@@ -32,14 +45,45 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node.lineno, node.value
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ironbench.engines."):
-            yield node.lineno, node.module
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ironbench.engines"):
+            yield node.lineno, " ".join([node.module, *(alias.name for alias in node.names)])
+        elif isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names if alias.name.startswith("ironbench.engines"))
 
 
 def test_no_engine_is_named_outside_its_folder() -> None:
     outside = [path for path in SOURCE.rglob("*.py") if ENGINES not in path.parents]
     named = [f"{path}:{line}: {text!r}" for path in outside for line, text in texts(path) if WORDS.search(text)]
     assert len(outside) > 100 and not named
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from ironbench.engines import postgres",
+        "from ironbench.engines.postgres.dsn import Address",
+        "import ironbench.engines.mariadb.dsn",
+        'name = "postgres"',
+    ],
+)
+def test_a_name_of_an_engine_is_found(line: str, tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text(f"{line}\n")
+    assert any(WORDS.search(text) for _, text in texts(tmp_path / "one.py"))
+
+
+def test_no_setting_or_sqlstate_of_an_engine_is_named_outside_its_folder() -> None:
+    known = settings()
+    assert {"shared_buffers", "innodb_buffer_pool_size", "temp_store"} < known
+    setting = re.compile("|".join(rf"\b{name}\b" for name in known))
+    shared = [path for path in SOURCE.rglob("*.py") if path.parent == ENGINES or ENGINES not in path.parents]
+    named = [f"{path}:{line}: {text!r}" for path in shared for line, text in texts(path) if setting.search(text)]
+    named += [
+        f"{path}:{line}: {text!r}"
+        for path in set(shared) - STATES
+        for line, text in texts(path)
+        if SQLSTATE.fullmatch(text)
+    ]
+    assert not named
 
 
 @pytest.mark.parametrize("name", engines.names())

@@ -128,7 +128,11 @@ def test_what_a_free_part_brings_along_is_no_difference() -> None:
     more = replace(limited.system, ideal=("temp",), memory_total_bytes=2 << 30)
     both = freed("log", "temp", memory_total_bytes=(2 << 30) + log_bytes, client_cpus=(1,))
     assert credited(both, replace(limited, system=more))
-    assert credited(freed("temp", settings={"temp_store": "memory"}))
+    library = replace(PLAIN, system=replace(PLAIN.system, engine="sqlite"))
+    assert credited(freed("temp", engine="sqlite", settings={"temp_store": "memory"}), library)
+    assert not credited(freed("temp", settings={"temp_store": "memory"})), "of another engine"
+    cached = replace(PLAIN, system=replace(PLAIN.system, settings={"shared_buffers": "1GB"}))
+    assert credited(freed("data"), cached)
     assert credited(freed("data", load=Load(8, cache="hot"), client_cpus=(1,)), limited)
     assert credited(freed("client", load=Load(8, threads=4)), paused)
 

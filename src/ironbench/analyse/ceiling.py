@@ -92,9 +92,9 @@ def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
     if "data" in free:
         system, load = replace(system, memory_bytes=None, memory_total_bytes=None), replace(load, cache="")
-        settings.pop("shared_buffers", None)
-    if "temp" in free:
-        settings.pop("temp_store", None)
+    decided = engines.get(setup.system.engine).traits.ideal_settings
+    for name in [name for part in free for name in decided.get(part, ())]:
+        settings.pop(name, None)
     if in_memory := {"log", "temp"}.intersection(free):
         layout = layout.at(dict.fromkeys(in_memory))
     return replace(system, layout=layout, settings=settings), load, setup.choice

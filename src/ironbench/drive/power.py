@@ -53,7 +53,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
             raise FailureError(subject, "it does not answer")
     except IronbenchError as error:
         words = f"{_at_stake(at_stake)}; afterwards the database does not start: {error}"
-        raise FailureError(subject, words, "were fsync, full_page_writes and synchronous as they should be?") from error
+        raise FailureError(subject, words, "check the settings by which it makes commits safe") from error
     took_s = time.monotonic() - began_s
     back = f"the engine was back after {units.span(took_s)}"
     return {"power": f"cut after the measured time: {_at_stake(at_stake)}; {back}"}

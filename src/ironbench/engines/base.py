@@ -114,6 +114,8 @@ class Traits:
     """Names that drivers of others give this database when they are asked what it is."""
     knobs: tuple[Knob, ...] = ()
     """Settings that `ironbench lab new setting` suggests, the most telling first."""
+    ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Ideal part → settings of which it decides the value."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
 

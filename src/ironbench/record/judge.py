@@ -27,6 +27,7 @@ from ironbench.model.record import (
 )
 from ironbench.model.system import Load, System
 from ironbench.observe import late
+from ironbench.process.line import CANCELLED
 from ironbench.stats import steadiness
 from ironbench.words import counted, grouped, in_percent, listed
 
@@ -72,7 +73,7 @@ NO_LOG_BYTES = 16
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
 """Share of the transactions, and number, up to which those that wrote are the server's own (autovacuum, statistics)."""
-_CANCELLED = frozenset({"over-limit", "57014"})
+_CANCELLED = frozenset({"over-limit", CANCELLED})
 """Queries that somebody ended: the workload itself at its limit, or whoever stopped the trial."""
 STOPPED_ON_ERROR = "stopped-on-error"
 """Code of the warning of a trial that its first error ended."""

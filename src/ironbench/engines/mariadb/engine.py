@@ -23,6 +23,7 @@ from ironbench.engines.mariadb.installation import TITLE, Installation
 from ironbench.engines.mariadb.observers.threads import HOLDER
 from ironbench.engines.mariadb.server import launch
 from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.engines.mariadb.settings import CACHE
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server_session import Own
 from ironbench.errors import InputError
@@ -74,6 +75,7 @@ class MariadbEngine(Engine):
         ),
         dialect=MariadbDialect(),
         products=("MariaDB", "MySQL"),
+        ideal_settings={"data": (CACHE,)},
         schemes=dsn.SCHEMES,
         events=HOLDER,
     )
@@ -87,7 +89,7 @@ class MariadbEngine(Engine):
         programs = installation.find(system.settings.get("bin"))
         memory.refuse(system, _NEVER_IDEAL)
         place_of_data = str(homes.of(system.layout, programs).place)
-        system = memory.arranged(system, place_of_data, self.ideal_bytes(system), _CACHE)
+        system = memory.arranged(system, place_of_data, self.ideal_bytes(system), CACHE)
         system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
         _identity(programs)
@@ -129,8 +131,8 @@ class MariadbEngine(Engine):
         return {part: memory.TEMP_BYTES for part in ("temp",) if part in system.ideal}
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        text = settings.get(_CACHE)
-        return size_of_1024(_CACHE, text, bare=1) if text else None
+        text = settings.get(CACHE)
+        return size_of_1024(CACHE, text, bare=1) if text else None
 
     def data_memory(self, settings: Mapping[str, str], clients: int) -> int | None:
         direct = settings.get("innodb_flush_method", "").startswith("O_DIRECT")
@@ -168,7 +170,6 @@ class MariadbEngine(Engine):
 _NEVER_IDEAL = {
     "log": "InnoDB opens no data without their log, so a log in memory would take the data with it",
 }
-_CACHE = "innodb_buffer_pool_size"
 
 
 def _version_of(session: MariadbSession) -> dict[str, str]:

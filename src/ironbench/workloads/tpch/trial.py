@@ -14,6 +14,7 @@ from ironbench import engines
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Line
 from ironbench.model.work import Outcome, Window, Work
+from ironbench.process.line import CANCELLED
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
 from ironbench.workloads.tpch import figures, plans, position, refresh, streams, texts
@@ -199,7 +200,7 @@ def _row_counts(asked: Course, tests: Tests) -> tuple[Check, ...]:
 def _unfinished(tests: Tests) -> list[Warning]:
     failed = [one for stream in tests.all for one in stream.ran if one.error]
     slow = sorted({one.name for one in failed if one.error == OVER_LIMIT})
-    broken = sorted({f"{one.name} ({one.error})" for one in failed if one.error not in (OVER_LIMIT, streams.CANCELLED)})
+    broken = sorted({f"{one.name} ({one.error})" for one in failed if one.error not in (OVER_LIMIT, CANCELLED)})
     warnings = []
     if slow:
         text = f"cancelled at the limit: {', '.join(slow)}; figures that need all queries are withheld"
