@@ -22,10 +22,10 @@ from bench.figures import at_most, said, within
 from bench.pairs import Ratio
 from bench.series import asked
 from bench.serve import TOKEN, Served, serving
-from ironbench.cli.verdict import study_of
 from ironbench.drive import live
 from ironbench.process import processes
 from ironbench.record.labs import LabDirectory
+from ironbench.views.labs import study_of
 
 OPEN_PAGES = 2
 MOST_CORES, WITHIN = 0.01, 0.01

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ironbench.cli.verdict import study_of
 from ironbench.errors import InputError
 from ironbench.record.labs import LabDirectory
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import Report, report
 from ironbench.report.formats import md, png
 from ironbench.report.section import Section
+from ironbench.views.labs import study_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "findings"

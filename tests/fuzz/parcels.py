@@ -16,12 +16,12 @@ import msgspec
 from factories import DISK, MEMORY, evidence, sweep
 from labfactory import lab, trials
 
-from ironbench.cli.selection import rendered
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.record import Evidence, Store
 from ironbench.record.export import export
 from ironbench.record.importer import arrive
 from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.views.selection import rendered
 
 Files = dict[str, bytes]
 Dice = random.Random

@@ -80,9 +80,9 @@ def _lab(text: str) -> None:
     """Read, planned, and shown: all that `ironbench lab plan` does."""
     import msgspec
 
-    from ironbench.cli.plans import lab as planning
     from ironbench.experiment import declare
     from ironbench.plan import labfile
+    from ironbench.views.plans import lab as planning
 
     found = declare.planned(labfile.read(text, "fuzz.toml"))
     msgspec.json.encode(planning.document(found))

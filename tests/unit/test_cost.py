@@ -14,7 +14,6 @@ from ironbench.analyse import target as targets
 from ironbench.analyse.bill import bill, licences
 from ironbench.analyse.cost import Measured, costs
 from ironbench.catalogue import prices
-from ironbench.cli.cost import compared as asked
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
 from ironbench.model.record import Record, Status
@@ -22,6 +21,7 @@ from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Load, System
 from ironbench.plan import offers
 from ironbench.report import cost as report
+from ironbench.views.cost import compared as asked
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fewer-faster-cores.toml"
 LINE = 'price = 100\ncurrency = "USD"\nper = "core"\nkind = "licence"\ndate = "2026-01"\nsource = "a list"\n'

@@ -11,12 +11,12 @@ from factories import DISK, MACHINE, MEMORY, record, sweep
 
 from ironbench import catalogue
 from ironbench.analyse.cost import Costs
-from ironbench.cli.cost import compared as asked
 from ironbench.model.cost import Range
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.record import Evidence, Store
 from ironbench.report import cost as report
+from ironbench.views.cost import compared as asked
 
 BOTH = """
 [system.one]

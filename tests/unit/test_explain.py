@@ -13,10 +13,8 @@ from labfactory import lab, studied, trials
 
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.explain import Explanation, explain
-from ironbench.cli.compare import compare, held_against
+from ironbench.cli.compare import compare
 from ironbench.cli.explain import explain as verb
-from ironbench.cli.explain import page_of
-from ironbench.cli.selection import both
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.record import Evidence, Store
@@ -24,6 +22,9 @@ from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.report.page import FORMATS
 from ironbench.report.sections import sections
 from ironbench.report.walk import section, walk
+from ironbench.views.compare import held_against
+from ironbench.views.explain import page_of
+from ironbench.views.selection import both
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

@@ -13,13 +13,13 @@ from ironbench.analyse import leaderboard
 from ironbench.analyse.curve import curve
 from ironbench.analyse.subjects import subjects
 from ironbench.catalogue import prices, published
-from ironbench.cli.leaderboard import rankings as asked
 from ironbench.errors import InputError
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice
 from ironbench.record import Evidence, Store
 from ironbench.record.index import short
 from ironbench.report import leaderboard as report
+from ironbench.views.leaderboard import rankings as asked
 
 SHEET = prices.shipped()
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from ironbench.analyse.gate import Gate
     from ironbench.analyse.study import Effect
-    from ironbench.cli.selection import Named
     from ironbench.record.labs import LabDirectory
+    from ironbench.views.selection import Named
 
 CLOSED = 4
 
@@ -56,8 +56,8 @@ def gate(
 ) -> int:
     from ironbench.analyse.gate import POLICIES
     from ironbench.analyse.gate import gate as judged
-    from ironbench.cli.verdict import study_of
     from ironbench.errors import InputError, nearest
+    from ironbench.views.labs import study_of
 
     if undecided.partition(":")[0] == "more":
         hint = "`ironbench lab run FILE --gate` takes it; `ironbench lab resume LAB --more 6` measures blocks more"
@@ -74,7 +74,7 @@ def gate(
 def whole(directory: LabDirectory, undecided: str) -> Gate:
     """Every comparison of a lab at its own margin."""
     from ironbench.analyse.gate import gate as judged
-    from ironbench.cli.verdict import study_of
+    from ironbench.views.labs import study_of
 
     study = study_of(directory)
     _require_comparisons(str(directory.path), directory)
@@ -118,9 +118,9 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
     """The lab and the comparisons asked about; none: all of them. InputError where nothing was run in blocks."""
     from pathlib import Path
 
-    from ironbench.cli.selection import both
     from ironbench.errors import InputError
     from ironbench.record.labs import LabDirectory
+    from ironbench.views.selection import both
 
     if not new:
         directory = LabDirectory(Path(base))

@@ -31,9 +31,9 @@ def history(
     from ironbench import catalogue
     from ironbench.analyse.history import histories, require_order
     from ironbench.cli.output import destination, written
-    from ironbench.cli.selection import gathered
     from ironbench.errors import InputError
     from ironbench.report.history import page
+    from ironbench.views.selection import gathered
 
     require_order(by)
     if metric:

@@ -58,8 +58,8 @@ def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
 
 def planned(file: Path, budget: str, json: bool, design: str = "") -> int:
     """`design`: as in `labfile.read`."""
-    from ironbench.cli.plans import lab as plan_page
     from ironbench.experiment import declare
+    from ironbench.views.plans import lab as plan_page
 
     plan_page.show(declare.planned(declare.read(file, design), _seconds(budget)), json)
     return 0
@@ -355,10 +355,10 @@ def _say_cautions(lab: Lab, printer: Printer) -> None:
 
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
-    from ironbench.cli.plans import lab as plan_page
     from ironbench.experiment import pace
     from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
+    from ironbench.views.plans import notes
 
     cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
@@ -372,7 +372,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     printer.say(f"at least {units.span(seconds)}, in {directory.path}")
     if lab.design == SCREEN:
         printer.say("a screen: what matters is compared with the baseline in fresh blocks then")
-    for line in plan_page.commands_of(lab.every_command, lab.folder):
+    for line in notes.commands_of(lab.every_command, lab.folder):
         printer.say(line)
     for setup in lab.setups:
         if setup.skipped:

@@ -12,10 +12,10 @@ from ironbench.analyse import lead as analysis
 from ironbench.analyse.archive import Archives
 from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
-from ironbench.cli.selection import both, usable
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.printer import Printer
 from ironbench.report import lead as report
+from ironbench.views.selection import both, usable
 
 
 def lead(

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ironbench import workloads
-from ironbench.analyse import leaderboard as analysis
-from ironbench.analyse.leaderboard import Ranking
-from ironbench.catalogue import prices, published
-from ironbench.catalogue.prices import Sheet
-from ironbench.errors import InputError, nearest
 from ironbench.printer import Printer
-from ironbench.record import Store
 from ironbench.report import leaderboard as report
+from ironbench.views.leaderboard import rankings
 
 
 def leaderboard(
@@ -48,54 +39,3 @@ def leaderboard(
     printer = Printer()
     printer.data(report.document(boards) if json else report.text(boards, printer.width()))
     return 0
-
-
-def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:
-    """InputError names the option at fault."""
-    if name and name not in published.names() and workloads.find(name) is None:
-        known = [*published.names(), *workloads.names()]
-        raise InputError(f"leaderboard {name}", "is no published list and no workload", nearest(name, known))
-    if per and per not in analysis.PER:
-        raise InputError(f"--per {per}", "is unknown", nearest(per, list(analysis.PER)))
-    if "currency" in (per, sort) and not licence:
-        raise InputError(
-            "--per currency",
-            "nothing says what a system costs",
-            "name a price with --licence, e.g. --licence sql-server-2014-enterprise",
-        )
-    only = workloads.find(name) if name not in published.names() else None
-    if only and not only.scores:
-        raise InputError(f"leaderboard {name}", "no one number tells which is best", "use `ironbench report` instead")
-    order = analysis.checked_sort(sort or per or "score")
-    sheet = prices.with_sheets([Path(path) for path in sheets])
-    if licence:
-        sheet.licence(licence)
-    boards = [published.get(one) for one in published.names() if name in ("", one)]
-    ranked = [analysis.published(board, order, sheet, licence) for board in boards]
-    ranked += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
-    if not ranked:
-        rows = [row for row in Store(Path(results)).listed() if row.workload == name]
-        if why := analysis.without_peak(rows):
-            cause = "; ".join(f"{label}: {text}" for label, text in why.items())
-            raise InputError(
-                f"leaderboard {name}", f"nothing to rank ({cause})", "run it in a closed loop, without --rate"
-            )
-        raise InputError(
-            f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
-        )
-    return ranked
-
-
-def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Of the trials only those are opened that a peak rests on: the index tells which."""
-    store = Store(Path(results))
-    rows = [row for row in store.listed() if row.workload in names]
-    records = store.records(analysis.peaks(rows))
-    own_rankings: list[Ranking] = []
-    for workload in names:
-        did = [record for record in records if record.choice.workload == workload]
-        left_out = analysis.without_peak([row for row in rows if row.workload == workload])
-        reasons = tuple(f"{label}, {why}" for label, why in left_out.items())
-        ranked = analysis.own(did, store, order, sheet, licence)
-        own_rankings += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
-    return own_rankings

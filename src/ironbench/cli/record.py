@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.selection import directories, select
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -18,6 +17,7 @@ from ironbench.record.importer import take_in
 from ironbench.record.labs import LabDirectory
 from ironbench.record.parcel import Reader
 from ironbench.report.plain import clean
+from ironbench.views.selection import directories, select
 from ironbench.words import counted, grouped
 
 app = typer.Typer(

@@ -26,8 +26,8 @@ def report(
     ] = "ironbench-results",
 ) -> int:
     from ironbench.cli.output import destination, write
-    from ironbench.cli.selection import rendered
     from ironbench.printer import Printer
+    from ironbench.views.selection import rendered
     from ironbench.words import counted
 
     printer = Printer()

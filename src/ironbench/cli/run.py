@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ironbench import units
 from ironbench.cli.mistakes import number, or_search, whole
 from ironbench.printer import Printer
 from ironbench.words import counted
@@ -295,8 +294,8 @@ def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bo
     store = Store(Path(options.results))
     plan, secrets = command.resumed(options, store) if resume else command.planned(options)
     if plan_only:
-        from ironbench.cli.plans import run as plan_page
         from ironbench.experiment import loop
+        from ironbench.views.plans import run as plan_page
 
         before = command.measured(store, plan.series) if resume else []
         over, drawn = loop.is_over(plan, store, before), options.seed is None and not resume
@@ -313,6 +312,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     from ironbench import engines, workloads
     from ironbench.cli import verdict
     from ironbench.experiment import command, loop, schedule, search, upkeep
+    from ironbench.views.plans.estimate import time_of
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
@@ -367,14 +367,3 @@ def _goes_on(records: Sequence[Record]) -> str:
     kept = counted(sum(record.status.comparable for record in records), "trial")
     way = "the same command with --resume goes on" if records else "start it again"
     return f"interrupted: {kept} measured; {way}"
-
-
-def time_of(plan: Plan) -> str:
-    """How long the trials take, as far as it is known: nobody knows the time of a number of transactions or queries."""
-    span = units.span(plan.estimate_s)
-    if all(trial.cell.load.duration_s for trial in plan.trials):
-        warmed = any(trial.cell.load.warmup_s for trial in plan.trials)
-        return f"about {span} of {'warm-up and ' if warmed else ''}measuring"
-    if plan.estimate_s:
-        return f"about {span} of warm-up, and measuring, whose time is not known"
-    return "whose time is not known"

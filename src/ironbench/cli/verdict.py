@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from ironbench.analyse.comparability import causes
-from ironbench.analyse.labstudy import lab_study, settling
+from ironbench.analyse.labstudy import settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
-from ironbench.record import noise, progress
-from ironbench.record.labs import LabDirectory, results
-from ironbench.report.derived import sentences
+from ironbench.record import progress
+from ironbench.record.labs import LabDirectory
+from ironbench.views import labs
 from ironbench.words import counted
 
 INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
-
-
-def study_of(directory: LabDirectory, records: Sequence[Record] | None = None) -> Study:
-    """Everything that is known of a lab by now, finished or not; or what these records of it show."""
-    return _study(directory, directory.records() if records is None else records)
 
 
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
     """Shows what is known so far; the exit code. `records`: in the order they were measured. `gated`: a gate says what
     the code is of a lab that has finished."""
     measured = [record for record in records if record.purpose == "lab"]
-    study = _study(directory, records)
+    study = labs.study(directory, records)
     if json:
         from ironbench.report.formats.json import lab_document
 
@@ -68,14 +62,6 @@ def interrupted(records: Sequence[Record]) -> bool:
     return bool(records) and records[-1].status is Status.CUT_SHORT
 
 
-def _study(directory: LabDirectory, records: Sequence[Record]) -> Study:
-    lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
-    look = max(1, len(directory.declared()))
-    floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
-    faults = directory.store.faults({record.id for record in records})
-    return lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
-
-
 def suspect_words(records: Sequence[Record]) -> str:
     """Why a run or a lab that finished ends with exit code 3, counted as its report counts."""
     entered = entering(records)
@@ -94,8 +80,3 @@ def code_of_run(records: Sequence[Record]) -> int:
     if Status.CUT_SHORT in statuses:
         return INTERRUPTED
     return SUSPECT if any(record.status is Status.SUSPECT for record in entering(records)) else 0
-
-
-def _around(directory: LabDirectory) -> list[Path]:
-    """The results that a lab is among: its noise floors may have been kept there."""
-    return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

@@ -56,8 +56,8 @@ def changes(directory: LabDirectory) -> tuple[int, int]:
 
 
 def _computed(directory: LabDirectory) -> Answer:
-    from ironbench.cli.verdict import study_of
     from ironbench.report.answer import answer
+    from ironbench.views.labs import study_of
 
     try:
         study = study_of(directory)

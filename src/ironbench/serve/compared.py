@@ -15,9 +15,9 @@ from ironbench.serve.shelf import Holdings, Shelf, is_name
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.cli.selection import Named
     from ironbench.model.lab import Lab
     from ironbench.report.charts.base import Chart
+    from ironbench.views.selection import Named
 
 MOST_TRIALS = 2_000
 """Of one side. A page of more would take a browser minutes."""
@@ -27,10 +27,10 @@ _OFFERED = 200
 
 def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLResponse:
     """`picks`: as `named` takes them; none: a form to name two. InputError."""
-    from ironbench.cli.compare import held_against
-    from ironbench.cli.explain import page_of
     from ironbench.report.comparison import text
     from ironbench.report.page import body
+    from ironbench.views.compare import held_against
+    from ironbench.views.explain import page_of
 
     if not picks:
         return simple("Compare", form(shelf.holdings(), ("", "")), at="/compare")
@@ -53,7 +53,7 @@ def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLRe
 
 def named(shelf: Shelf, pick: str) -> Named:
     """A record, series or label of runs; `LAB/NAME` a record, cell or level of a lab. InputError: any other path."""
-    from ironbench.cli.selection import Named, named_in
+    from ironbench.views.selection import Named, named_in
 
     lab, slash, inner = pick.partition("/")
     if is_name(lab) and (slash or pick not in shelf.rows()) and lab in shelf.labs():

@@ -92,7 +92,7 @@ def document(shelf: Shelf, lab: str, kind: str, margin: str, undecided: str) -> 
 
 def _asked(shelf: Shelf, lab: str, margin: str, undecided: str) -> Gate:
     from ironbench.analyse.gate import POLICIES
-    from ironbench.cli.verdict import study_of
+    from ironbench.views.labs import study_of
 
     directory = shelf.lab(lab)
     found = judged(study_of(directory), _share(margin), undecided if undecided in POLICIES else "fail")

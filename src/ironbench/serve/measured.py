@@ -49,9 +49,9 @@ def label(shelf: Shelf, name: str) -> HTMLResponse:
 
 def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
     """The report of a lab as far as it is measured, and how it came about. `failure`: why it ended, where it failed."""
-    from ironbench.cli.verdict import study_of
     from ironbench.report.document import report
     from ironbench.report.formats.html import body
+    from ironbench.views.labs import study_of
 
     directory = shelf.lab(name)
     charts: dict[str, Chart | dict[str, Any]] = dict(so_far.charts)

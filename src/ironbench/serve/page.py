@@ -155,7 +155,7 @@ def load() -> None:
 
 _MAKERS = (
     "ironbench.analyse.findings",
-    "ironbench.cli.verdict",
+    "ironbench.views.labs",
     "ironbench.report.answer",
     "ironbench.report.charts.narrowing",
     "ironbench.report.document",

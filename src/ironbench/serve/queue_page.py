@@ -173,8 +173,8 @@ def plan(name: str, text: str) -> str:
 
 def planned(name: str, text: str) -> str:
     """InputError."""
-    from ironbench.cli.plans import lab as planning
     from ironbench.experiment import declare
+    from ironbench.views.plans import lab as planning
 
     name = name if is_name(name) else "lab"
     with scratch.folder() as folder:

@@ -81,10 +81,10 @@ class Known:
 
 def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     from ironbench.analyse.labstudy import RESUMES
-    from ironbench.cli.verdict import study_of
     from ironbench.report import elements
     from ironbench.report.answer import answer
     from ironbench.report.document import cautions
+    from ironbench.views import labs
 
     lab, records = directory.lab(), directory.records()
     measured = [record for record in records if record.purpose == "lab"]
@@ -94,7 +94,7 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
         words = "No trial of a block has ended yet." if not records else "No block can be compared yet."
         return SoFar({"answer": f'<p class="lead">{words}</p>', "needs": "", "strip": strip, "trial": _waits(records)})
     try:
-        study = study_of(directory, whole)
+        study = labs.study(directory, whole)
     except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
     charts: dict[str, Any] = {}

@@ -25,8 +25,8 @@ from ironbench.words import counted
 
 def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
     from ironbench.analyse.leaderboard import NOT_COMPARABLE, PER
-    from ironbench.cli.leaderboard import rankings
     from ironbench.report.leaderboard import columns, ordered_by
+    from ironbench.views.leaderboard import rankings
 
     if per == "currency":
         raise InputError("currency", "a page names no licence", "use `ironbench leaderboard --per currency --licence`")
@@ -54,8 +54,8 @@ def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
 
 def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
     """`systems`: the text of a systems file."""
-    from ironbench.cli.cost import compared
     from ironbench.report.cost import text
+    from ironbench.views.cost import compared
 
     shown = ""
     if target or systems.strip():

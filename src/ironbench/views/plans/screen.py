@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironbench import units
-from ironbench.cli.plans import estimate
-from ironbench.cli.plans.lab import commands_of, notes
 from ironbench.experiment import screen_size
 from ironbench.experiment.size import Planned
 from ironbench.model.lab import Lab
@@ -15,6 +13,8 @@ from ironbench.plan import screen
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity
+from ironbench.views.plans import estimate
+from ironbench.views.plans.notes import commands_of, notes
 from ironbench.words import THIN, counted, in_percent
 
 _SHOWN_BLOCKS = 3

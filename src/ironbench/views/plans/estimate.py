@@ -12,6 +12,7 @@ from ironbench.load import estimate, own, snapshot
 from ironbench.model.commands import asked
 from ironbench.model.lab import Lab
 from ironbench.model.own_data import OwnData
+from ironbench.model.plan import Plan
 from ironbench.model.system import Setup, System
 from ironbench.plan import blocks, commands
 from ironbench.report import plain
@@ -156,3 +157,14 @@ def _asked(lab: Lab) -> Iterator[str]:
             "cells that need the same change by hand come together in each block, and each block has it made anew, so "
             "that blocks stay independent"
         )
+
+
+def time_of(plan: Plan) -> str:
+    """How long the trials take, as far as it is known: nobody knows the time of a number of transactions or queries."""
+    span = units.span(plan.estimate_s)
+    if all(trial.cell.load.duration_s for trial in plan.trials):
+        warmed = any(trial.cell.load.warmup_s for trial in plan.trials)
+        return f"about {span} of {'warm-up and ' if warmed else ''}measuring"
+    if plan.estimate_s:
+        return f"about {span} of warm-up, and measuring, whose time is not known"
+    return "whose time is not known"

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench import engines, units, workloads
-from ironbench.cli.plans.estimate import cost, needed_s, resolution_fields, resolved
-from ironbench.drive import checkpoints
-from ironbench.experiment import declare, server_control, size, slices
+from ironbench import units
+from ironbench.experiment import size, slices
 from ironbench.experiment.size import Planned
 from ironbench.load import estimate
-from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import commands
@@ -20,7 +17,9 @@ from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
 from ironbench.report.numbers import quantity, unit_of
-from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.views.plans import screen
+from ironbench.views.plans.estimate import cost, needed_s, resolution_fields, resolved
+from ironbench.views.plans.notes import commands_of, controlled, notes
 from ironbench.words import THIN, counted, in_percent, listed
 
 _SHOWN_BLOCKS = 12
@@ -37,16 +36,12 @@ def show(planned: Planned, json: bool) -> None:
 
 
 def text(planned: Planned) -> str:
-    from ironbench.cli.plans import screen
-
     pages = screen.pages if planned.lab.design == SCREEN else _pages
     return "\n\n".join(pages(planned))
 
 
 def document(planned: Planned) -> dict[str, Any]:
     """The plan in base units."""
-    from ironbench.cli.plans import screen
-
     lab, resolution = planned.lab, planned.resolution
     more = screen.fields(planned) if lab.design == SCREEN else {}
     return {
@@ -101,33 +96,6 @@ def _pages(planned: Planned) -> Iterator[str]:
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)
 
 
-def notes(planned: Planned) -> list[str]:
-    """What to know before the lab is run."""
-    lab = planned.lab
-    cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
-    return [*cautions, *_notes(lab), *_crowded_out(planned), *_undecidable(planned)]
-
-
-def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
-    """What will be run, before anything is; nothing where there are no commands."""
-    if not every:
-        return
-    each = ("prepare", "cleanup")
-    rows = tuple((one.of, when, getattr(one, when)) for one in every for when in each if getattr(one, when))
-    yield from plain.facts(Table(("", "", ""), rows)).split("\n")
-    run = [one for one in every if not all(map(asked, one.both))]
-    limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in run)))
-    yield (
-        f"  in {folder}, each ended after {limits}; " if run else "  "
-    ) + "a trial whose prepare fails is a failed one"
-
-
-def controlled(setup: Setup) -> Iterator[str]:
-    """What will be changed on the server's machine."""
-    for what in server_control.planned(setup.system, setup.cell.load):
-        yield f"at {setup.system.server}: {what}"
-
-
 def _controlled(lab: Lab) -> Iterator[str]:
     setups = size.possible(lab.setups)
     for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
@@ -158,32 +126,6 @@ def _listed(shares: Sequence[float]) -> str:
     """`50, 70 and 90 %`"""
     words = [f"{share * 100:g}" for share in shares]
     return (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") + f"{THIN}%"
-
-
-def _crowded_out(planned: Planned) -> Iterator[str]:
-    if planned.crowded_out:
-        yield (
-            "the budget has no room for response times at the same load (shares of the baseline's peak): with more "
-            "time, or fewer levels, they are measured, too"
-        )
-
-
-def _undecidable(planned: Planned) -> Iterator[str]:
-    """Claims about cells at rates that too few blocks, or none, will have."""
-    own = {setup.cell.name for setup in planned.lab.setups}
-    blocks = planned.costs.rated_blocks
-    for claim in planned.lab.claims:
-        if not own.issuperset(claim.cells) and (planned.crowded_out or blocks < LEAST_BLOCKS):
-            why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
-            needed_s = planned.lab.method.budget_for_rates_s
-            more = (
-                f"; a budget of about {units.span(needed_s)} has room for {LEAST_BLOCKS}"
-                if needed_s is not None
-                else ""
-            )
-            yield plain.clean(
-                f"{claim.text}: stays undecided, {'there is no room' if planned.crowded_out else why}{more}"
-            )
 
 
 def _cells(lab: Lab) -> str:
@@ -270,38 +212,3 @@ def _look(lab: Lab, block: int) -> str:
         if seen == block + 1:
             return f"look {stage.number} of {len(lab.method.stages)}" if len(lab.method.stages) > 1 else ""
     return ""
-
-
-def _notes(lab: Lab) -> Iterator[str]:
-    """What the plan can know of records that will be suspect."""
-    able = [setup for setup in lab.setups if not setup.skipped]
-    if note := checkpoints.interval_note(able, lab.method.crash):
-        yield plain.clean(note)
-    shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
-    if shorter:
-        yield plain.clean(
-            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints, so log "
-            "and data writes are not those of a steady state; make them longer, or load.checkpoint shorter"
-        )
-    for claim in lab.claims:
-        gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
-        if gone:
-            yield plain.clean(f"{claim.text}: stays undecided, {gone[0]} is skipped")
-
-
-def _which(setups: list[Setup], lab: Lab) -> str:
-    if len(setups) == len(lab.setups):
-        return "every cell"
-    return ", ".join(setup.cell.name for setup in setups[:3])
-
-
-def _short_of_two_checkpoints(setup: Setup) -> bool:
-    load, system = setup.cell.load, setup.system
-    engine = engines.get(system.engine)
-    if not engine.can("checkpoints") or load.duration_s is None:
-        return False
-    if load.checkpoint_s is None and engine.administration.checkpoint_setting in system.settings:
-        return False
-    if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s):
-        return False
-    return workloads.get(setup.choice.workload).writes(setup.choice.options)

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from ironbench import engines, units, workloads
 from ironbench.analyse.curve import SWEEP
-from ironbench.cli.plans import estimate
-from ironbench.cli.plans import lab as of_lab
-from ironbench.cli.run import time_of
 from ironbench.drive import checkpoints
 from ironbench.experiment import declare, schedule, size
 from ironbench.experiment.size import Resolution
@@ -19,6 +16,8 @@ from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.views.plans import estimate, notes
+from ironbench.views.plans import lab as of_lab
 from ironbench.words import counted
 
 _SHOWN_BLOCKS = 12
@@ -63,10 +62,10 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
-    if changes := list(of_lab.controlled(setups[0])):
+    if changes := list(notes.controlled(setups[0])):
         lines += ["changes on the server's machine, for each trial:", *(f"  {one}" for one in changes)]
     if plan.system.commands:
-        lines += ["commands:", *of_lab.commands_of(plan.system.commands, "the current directory")]
+        lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
@@ -106,7 +105,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
             yield f"{'block' if purpose == SWEEP else purpose} {block + 1}: {', '.join(names)}"
         if len(by_block) > _SHOWN_BLOCKS:
             yield f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)"
-    yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}"
+    yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {estimate.time_of(left)}"
     if left.confirmations:
         yield f"of these {left.confirmations} fresh ones of the peak, so that the luckiest is not reported"
 

@@ -59,7 +59,7 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
         raise InputError(other, "cannot be reported together with a lab", "make a report of each")
-    from ironbench.cli.verdict import study_of
+    from ironbench.views.labs import study_of
 
     return [study_of(LabDirectory(Path(word))) for word in labs]
 

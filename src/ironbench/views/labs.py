@@ -1,0 +1,32 @@
+"""The study of a lab as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.study import Study
+from ironbench.model.record import Record
+from ironbench.record import noise
+from ironbench.record.labs import LabDirectory, results
+from ironbench.report.derived import sentences
+
+
+def study_of(directory: LabDirectory) -> Study:
+    """Everything that is known of a lab by now, finished or not."""
+    return study(directory, directory.records())
+
+
+def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
+    """What these records of a lab say together."""
+    lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
+    look = max(1, len(directory.declared()))
+    floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
+    faults = directory.store.faults({record.id for record in records})
+    return lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
+
+
+def _around(directory: LabDirectory) -> list[Path]:
+    """The results that a lab is among: its noise floors may have been kept there."""
+    return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

@@ -1,0 +1,105 @@
+"""What to know before a lab or a run begins: its commands, its changes to a machine, what stays undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ironbench import engines, units, workloads
+from ironbench.drive import checkpoints
+from ironbench.experiment import declare, server_control
+from ironbench.experiment.size import Planned
+from ironbench.model.commands import Commands, asked
+from ironbench.model.lab import Lab
+from ironbench.model.system import Setup
+from ironbench.report import plain
+from ironbench.report.charts.base import Table
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.words import counted, listed
+
+
+def notes(planned: Planned) -> list[str]:
+    """What to know before the lab is run."""
+    lab = planned.lab
+    cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
+    return [*cautions, *_notes(lab), *_crowded_out(planned), *_undecidable(planned)]
+
+
+def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
+    """What will be run, before anything is; nothing where there are no commands."""
+    if not every:
+        return
+    each = ("prepare", "cleanup")
+    rows = tuple((one.of, when, getattr(one, when)) for one in every for when in each if getattr(one, when))
+    yield from plain.facts(Table(("", "", ""), rows)).split("\n")
+    run = [one for one in every if not all(map(asked, one.both))]
+    limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in run)))
+    yield (
+        f"  in {folder}, each ended after {limits}; " if run else "  "
+    ) + "a trial whose prepare fails is a failed one"
+
+
+def controlled(setup: Setup) -> Iterator[str]:
+    """What will be changed on the server's machine."""
+    for what in server_control.planned(setup.system, setup.cell.load):
+        yield f"at {setup.system.server}: {what}"
+
+
+def _crowded_out(planned: Planned) -> Iterator[str]:
+    if planned.crowded_out:
+        yield (
+            "the budget has no room for response times at the same load (shares of the baseline's peak): with more "
+            "time, or fewer levels, they are measured, too"
+        )
+
+
+def _undecidable(planned: Planned) -> Iterator[str]:
+    """Claims about cells at rates that too few blocks, or none, will have."""
+    own = {setup.cell.name for setup in planned.lab.setups}
+    blocks = planned.costs.rated_blocks
+    for claim in planned.lab.claims:
+        if not own.issuperset(claim.cells) and (planned.crowded_out or blocks < LEAST_BLOCKS):
+            why = f"cells at rates are measured in {counted(blocks, 'block')}, a verdict needs {LEAST_BLOCKS}"
+            needed_s = planned.lab.method.budget_for_rates_s
+            more = (
+                f"; a budget of about {units.span(needed_s)} has room for {LEAST_BLOCKS}"
+                if needed_s is not None
+                else ""
+            )
+            yield plain.clean(
+                f"{claim.text}: stays undecided, {'there is no room' if planned.crowded_out else why}{more}"
+            )
+
+
+def _notes(lab: Lab) -> Iterator[str]:
+    """What the plan can know of records that will be suspect."""
+    able = [setup for setup in lab.setups if not setup.skipped]
+    if note := checkpoints.interval_note(able, lab.method.crash):
+        yield plain.clean(note)
+    shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
+    if shorter:
+        yield plain.clean(
+            f"{_which(shorter, lab)}: {checkpoints.writing(shorter)}, and are too short for two checkpoints, so log "
+            "and data writes are not those of a steady state; make them longer, or load.checkpoint shorter"
+        )
+    for claim in lab.claims:
+        gone = [setup.cell.name for setup in lab.setups if setup.skipped and setup.cell.name in claim.cells]
+        if gone:
+            yield plain.clean(f"{claim.text}: stays undecided, {gone[0]} is skipped")
+
+
+def _which(setups: list[Setup], lab: Lab) -> str:
+    if len(setups) == len(lab.setups):
+        return "every cell"
+    return ", ".join(setup.cell.name for setup in setups[:3])
+
+
+def _short_of_two_checkpoints(setup: Setup) -> bool:
+    load, system = setup.cell.load, setup.system
+    engine = engines.get(system.engine)
+    if not engine.can("checkpoints") or load.duration_s is None:
+        return False
+    if load.checkpoint_s is None and engine.administration.checkpoint_setting in system.settings:
+        return False
+    if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s):
+        return False
+    return workloads.get(setup.choice.workload).writes(setup.choice.options)
