@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
+from ironbench import streams
 from ironbench.errors import IronbenchError
 from ironbench.printer import Printer
+from ironbench.streams import unwritten
 
 VERBS = {
     "run": "Drive WORKLOAD against a database and record every trial.",
@@ -91,7 +93,6 @@ def _unread() -> int:
 
 def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
-    from ironbench import streams
     from ironbench.cli.mistakes import refuse_repeated, refuse_unprintable
     from ironbench.cli.plain import without_pydantic
 
@@ -126,7 +127,6 @@ def main() -> None:
 def _mistake(error: Exception) -> int:
     """A mistake on the command line, in our words; anything else was not foreseen."""
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen
-    from ironbench.streams import unwritten
 
     if type(error).__name__ == "NoArgsIsHelpError":
         Printer().say(str(error))

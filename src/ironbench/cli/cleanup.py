@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ironbench.errors import InputError
+from ironbench.printer import Printer
+
 
 def cleanup(
     data: Annotated[
@@ -28,9 +31,7 @@ def cleanup(
     ] = "",
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup
-    from ironbench.errors import InputError
     from ironbench.experiment.upkeep import make_up
-    from ironbench.printer import Printer
     from ironbench.record.durable import remove_abandoned
 
     printer = Printer()

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ironbench.printer import Printer
+
 
 def compare(
     a: Annotated[
@@ -26,7 +28,6 @@ def compare(
         bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
     ] = False,
 ) -> int:
-    from ironbench.printer import Printer
     from ironbench.views.compare import held_against
     from ironbench.views.selection import both
 

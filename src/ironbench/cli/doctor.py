@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ironbench.errors import InputError
 from ironbench.printer import Printer
+from ironbench.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +98,6 @@ def _elsewhere(server: str, data: list[str] | None, everything: bool, json: bool
 
 def _database(dsn: str, server: str, data: list[str] | None, everything: bool, json: bool) -> int:
     from ironbench.engines.examination import examine
-    from ironbench.errors import InputError
 
     if server:
         raise InputError("--server", "is about a machine, --dsn about one database", "ask for one after the other")
@@ -141,7 +143,6 @@ def _database_as_json(examined: Examined) -> str:
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
     """The directories given, else those that `run` would use."""
-    from ironbench.errors import InputError
     from ironbench.process import place
 
     if data:
@@ -153,8 +154,6 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
 
 
 def _own_pids() -> frozenset[int]:
-    import os
-
     return frozenset({os.getpid(), os.getppid()})
 
 
@@ -208,7 +207,6 @@ def _well(visible: Sequence[Diagnosis]) -> list[str]:
 
 def _what(host: HostView) -> str:
     from ironbench.machine.fingerprint import of_tree
-    from ironbench.words import counted
 
     machine = of_tree(host.tree)
     kind = "bare metal" if host.virtual == "none" else f"virtual machine ({host.virtual})"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ironbench.cli.mistakes import number
+from ironbench.errors import InputError, nearest
+from ironbench.printer import Printer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ironbench.analyse.gate import Gate
     from ironbench.analyse.study import Effect
     from ironbench.record.labs import LabDirectory
@@ -56,7 +57,6 @@ def gate(
 ) -> int:
     from ironbench.analyse.gate import POLICIES
     from ironbench.analyse.gate import gate as judged
-    from ironbench.errors import InputError, nearest
     from ironbench.views.labs import study_of
 
     if undecided.partition(":")[0] == "more":
@@ -84,7 +84,6 @@ def whole(directory: LabDirectory, undecided: str) -> Gate:
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
     """Writes every document; the exit code."""
     from ironbench.cli.output import write
-    from ironbench.printer import Printer
     from ironbench.report import gate as documents
 
     printer = Printer()
@@ -103,10 +102,7 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 
 
 def _target(output: str) -> Path:
-    from pathlib import Path
-
     from ironbench.cli.output import target
-    from ironbench.errors import InputError
 
     # The suffixes of `report.gate.FORMATS`, which a refusal need not import.
     if Path(output).suffix not in (".xml", ".md", ".json", ".svg", ".txt"):
@@ -116,9 +112,6 @@ def _target(output: str) -> Path:
 
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
     """The lab and the comparisons asked about; none: all of them. InputError where nothing was run in blocks."""
-    from pathlib import Path
-
-    from ironbench.errors import InputError
     from ironbench.record.labs import LabDirectory
     from ironbench.views.selection import both
 
@@ -140,8 +133,6 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
 
 
 def _require_comparisons(name: str, directory: LabDirectory) -> None:
-    from ironbench.errors import InputError
-
     if not directory.lab().comparisons:
         raise InputError(name, "compares nothing", "a gate needs a lab that varies something")
 
@@ -156,7 +147,6 @@ def _not_in_blocks(a: Named, b: Named) -> str:
 def _of_cells(directory: LabDirectory, base: Named, new: Named) -> list[Effect]:
     """The comparisons that the lab declares between them, each with `base` as its reference."""
     from ironbench.analyse.labstudy import compare_cells
-    from ironbench.errors import InputError
 
     lab, records = directory.lab(), directory.records()
     look = max(1, len(directory.declared()))

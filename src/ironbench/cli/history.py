@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ironbench.errors import InputError
+
 
 def history(
     selection: Annotated[
@@ -31,7 +33,6 @@ def history(
     from ironbench import catalogue
     from ironbench.analyse.history import histories, require_order
     from ironbench.cli.output import destination, written
-    from ironbench.errors import InputError
     from ironbench.report.history import page
     from ironbench.views.selection import gathered
 

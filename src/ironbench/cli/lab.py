@@ -13,7 +13,7 @@ import typer
 
 from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
-from ironbench.errors import InputError, in_a_file
+from ironbench.errors import InputError, in_a_file, nearest
 from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
 
@@ -218,7 +218,6 @@ def new(
     output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
 ) -> int:
     """Write a commented lab file for a common question. Asks the server that you name; overwrites nothing."""
-    from ironbench.errors import InputError, nearest
     from ironbench.experiment import new as begun
 
     if kind not in begun.names():

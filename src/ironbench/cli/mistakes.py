@@ -5,13 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ironbench import ranges
 from ironbench.errors import FailureError, InputError, IronbenchError, shortened
 from ironbench.model.curve import WORDS as CURVES
+from ironbench.model.redact import redacted
+from ironbench.model.secrets import HIDDEN, hidden
 from ironbench.words import clean
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
@@ -80,14 +85,8 @@ def unforeseen(error: Exception) -> IronbenchError:
     """Any other exception as one line; the details go to a file, without passwords."""
     if isinstance(error, OSError) and error.filename:
         return InputError(str(error.filename), error.strerror or str(error), "name another place, or change its rights")
-    import sys
     import tempfile
     import traceback
-    from contextlib import suppress
-    from itertools import pairwise
-
-    from ironbench.model.redact import redacted
-    from ironbench.model.secrets import HIDDEN, hidden
 
     def clean_of_secrets(text: str) -> str:
         for piece in addresses:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.errors import FailureError, InputError, nearest
+from ironbench.printer import Printer
 
 if TYPE_CHECKING:
     from ironbench.report.page import Page
@@ -60,7 +61,6 @@ def _by_name(output: str) -> str:
 
 def written(page: Page, format: str, place: Path | None) -> int:
     """Writes the page, or prints it; the exit code."""
-    from ironbench.printer import Printer
     from ironbench.report.page import FORMATS
 
     if format not in FORMATS:

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from ironbench.printer import Printer
+from ironbench.words import counted
+
 
 def report(
     selection: Annotated[
@@ -26,9 +29,7 @@ def report(
     ] = "ironbench-results",
 ) -> int:
     from ironbench.cli.output import destination, write
-    from ironbench.printer import Printer
     from ironbench.views.selection import rendered
-    from ironbench.words import counted
 
     printer = Printer()
     chosen, place = destination(output, format)

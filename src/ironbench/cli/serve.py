@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
+
+from ironbench.printer import Printer
 
 
 def serve(
@@ -23,10 +26,8 @@ def serve(
     tls_certificate: Annotated[str, typer.Option(metavar="FILE", help="PEM file: the server speaks HTTPS.")] = "",
     tls_key: Annotated[str, typer.Option(metavar="FILE", help="PEM file of its key.")] = "",
 ) -> int:
-    import os
     from pathlib import Path
 
-    from ironbench.printer import Printer
     from ironbench.serve import server
     from ironbench.serve.door import door
 

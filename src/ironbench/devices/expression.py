@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from ironbench import _core
 from ironbench.devices.models import for_core, models
 from ironbench.devices.models import normal as normal_form
 from ironbench.errors import InputError
@@ -63,8 +64,6 @@ def rotates(model: str) -> bool:
 
 def _reads(model: str, capacity_bytes: int, depth: int, length: int = 4096) -> tuple[float, float]:
     """Reads a second, and seconds that one takes."""
-    from ironbench import _core
-
     load = {"length": length, "depth": depth, "count": _COUNT, "warm_up": _COUNT // 10}
     iops, _, latency = _core.probe_device(model, for_core(models()), capacity_bytes, json.dumps(load).encode())
     return iops, latency.mean_s

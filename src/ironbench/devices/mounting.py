@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -326,8 +327,6 @@ def _refuse_used(device: Device) -> None:
 
 
 def _registered(device: Device) -> tuple[Path, register.Entry]:
-    import tempfile
-
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=register.directory()))
     remove = [str(folder)]
     if device.backing != arrange.RAM:

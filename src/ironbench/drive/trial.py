@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench import engines, workloads
+from ironbench import _core, engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import caches, power
 from ironbench.drive.commands import commands
@@ -255,8 +255,6 @@ class _Drive:
 
 
 def _progress() -> Progress:
-    from ironbench import _core
-
     return _core.Progress()
 
 

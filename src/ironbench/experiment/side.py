@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench import engines, workloads
+from ironbench import _core, engines, workloads
 from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
 from ironbench.drive.trial import Surroundings, drive, unpacked
@@ -120,8 +120,6 @@ class AtTurns:
             one.stop()
 
     def _driven(self, plan: bytes, progress: Progress, started: str) -> Driven:
-        from ironbench import _core
-
         if self.stopping:
             progress.stop()
         return unpacked(_core.drive(plan, progress), started)

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -231,8 +231,6 @@ def copied_in_child(plan: bytes, show: Callable[[int, int], None]) -> dict[str, 
 
 
 def _done(future: Any, timeout_s: float) -> bool:
-    from concurrent.futures import wait
-
     return bool(wait([future], timeout_s).done)
 
 

@@ -17,6 +17,7 @@ from ironbench.plan import fields, screen
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sections import CommandsSection, Sections
 from ironbench.plan.vary import Varied
+from ironbench.plan.vary import named as level_name
 from ironbench.words import grouped
 
 MOST_CELLS = 1000
@@ -194,8 +195,6 @@ def _cell_of(
 
 
 def _level(factor: Varied, value: Any, where: str) -> str:
-    from ironbench.plan.vary import named as level_name
-
     name = level_name(value)
     if name not in factor.names:
         raise InputError(where, f"{name} is no level of {factor.name}", nearest(name, list(factor.names)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from ironbench import engines, workloads
+from ironbench import _core, engines, workloads
 from ironbench.load import Loaded, restore
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
@@ -146,8 +146,6 @@ def capacity(session: Session) -> dict[str, float]:
 @functools.cache
 def software() -> dict[str, str]:
     """ironbench's version and build profile, Python, and the packages that matter to a result."""
-    from ironbench import _core
-
     packages = {"numpy", *(one for name in engines.names() for one in engines.get(name).traits.packages)}
     return {
         "ironbench": _core.VERSION,

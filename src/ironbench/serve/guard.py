@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from ironbench.errors import IronbenchError
 from ironbench.printer import Printer
@@ -134,6 +134,4 @@ def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 def _ascii(target: str) -> str:
-    from urllib.parse import quote
-
     return quote(target, safe="/?=&%+-_.~:,")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse
 
+from ironbench import catalogue
+from ironbench.analyse.archive import Archives
 from ironbench.errors import InputError, IronbenchError
 from ironbench.record.index import Listed
 from ironbench.serve.archive import Query
@@ -57,8 +59,6 @@ def _named(rows: Found, name: str) -> Found:
 
 def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
     """InputError: there is no such metric or order, or nothing of it."""
-    from ironbench import catalogue
-    from ironbench.analyse.archive import Archives
     from ironbench.analyse.history import histories, require_order
 
     require_order(by)
@@ -77,8 +77,6 @@ def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
 
 
 def _form(query: Query, name: str, metric: str, by: str, holdings: Holdings, rows: Found) -> str:
-    from ironbench import catalogue
-
     hidden = "".join(
         f'<input type="hidden" name="{key}" value="{escape(value)}">'
         for key, value in query.fields(1).items()

@@ -10,7 +10,10 @@ from pathlib import Path
 from starlette.responses import HTMLResponse
 
 from ironbench import units
+from ironbench._core import BUILD_PROFILE
 from ironbench.errors import IronbenchError
+from ironbench.machine import space
+from ironbench.process import place
 from ironbench.report.numbers import moment
 from ironbench.serve import running
 from ironbench.serve.answers import Answers
@@ -128,12 +131,10 @@ def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
 
 def doctor(results: Path) -> str:
     """What spoils numbers on this machine, the worst first."""
-    from ironbench._core import BUILD_PROFILE
     from ironbench.machine.capability_tests import LiveAttempts
     from ironbench.machine.doctor import examine
     from ironbench.machine.host_view import Ourselves, watch_host
     from ironbench.machine.tree import Tree
-    from ironbench.process import place
 
     host = watch_host(
         Tree(), (place.base(), results), LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid()}))
@@ -153,9 +154,6 @@ def doctor(results: Path) -> str:
 
 
 def _space(results: Path) -> str:
-    from ironbench.machine import space
-    from ironbench.process import place
-
     rows = []
     for name, path in (("results", results), ("data of databases", place.base())):
         there = os.statvfs(space.existing(path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 import sys
 import threading
@@ -341,8 +342,6 @@ class Queue:
         durable.write_whole(self.folder / f"{entry.id}.json", msgspec.json.encode(entry))
 
     def _forget(self, entry: Entry) -> None:
-        import shutil
-
         (self.folder / f"{entry.id}.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder / entry.id, ignore_errors=True)
 

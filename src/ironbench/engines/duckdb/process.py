@@ -192,7 +192,6 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     import duckdb
 
     import ironbench._core as core
-    from ironbench.errors import FailureError
 
     begin = time.perf_counter()
     generator = json.dumps(plan["generator"]).encode()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ironbench.engines.duckdb.process import ROWS_AT_ONCE, text_of
+from ironbench.errors import FailureError
 
 Command = tuple[str, bool, bool]
 """Its text, whether its rows are wanted, whether it is several statements."""
@@ -109,7 +110,6 @@ def drive(plan: bytes, progress: Any) -> Any:
     import duckdb
 
     import ironbench._core as core
-    from ironbench.errors import FailureError
 
     asked = json.loads(plan)
     engine = asked["engine"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -55,8 +56,6 @@ def find(directory: str | None = None) -> Installation:
 
 
 def _path() -> str:
-    import os
-
     return os.environ.get("PATH", os.defpath)
 
 

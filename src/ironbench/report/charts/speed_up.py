@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from ironbench.analyse.queries import Queries
@@ -66,8 +67,6 @@ def speed_up(queries: Queries | None) -> list[Chart]:
 
 
 def _mean(values: list[float]) -> float:
-    import statistics
-
     return statistics.geometric_mean(values)
 
 

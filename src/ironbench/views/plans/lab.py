@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from ironbench import units
 from ironbench.experiment import size, slices
 from ironbench.experiment.size import Planned
@@ -28,8 +30,6 @@ _SHOWN_BLOCKS = 12
 def show(planned: Planned, json: bool) -> None:
     """Prints the plan."""
     if json:
-        import msgspec
-
         Printer().data(msgspec.json.format(msgspec.json.encode(document(planned)), indent=2).decode())
     else:
         Printer().data(text(planned))

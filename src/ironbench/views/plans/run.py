@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from ironbench import engines, units, workloads
 from ironbench.analyse.curve import SWEEP
 from ironbench.drive import checkpoints
@@ -35,8 +37,6 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     timed = all(setup.cell.load.duration_s is not None for setup in setups)
     resolution = size.of_blocks(setups, blocks) if blocks > 1 and timed and not plan.search else None
     if json:
-        import msgspec
-
         trials = [{"cell": one.cell.name, "block": one.block} for one in left.trials]
         document = {"schema": 1, "system": plan.system, "choice": plan.choice, "search": plan.search, "trials": trials}
         cells = {one.cell.name: one.cell.load for one in plan.trials}
