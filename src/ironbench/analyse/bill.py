@@ -73,7 +73,17 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
     except InvalidOperation:
         cause = f"comes to {amount:.3g} {into} for system {offer.name}"
         raise InputError(f"price {price.name}", cause, "look for a number that is too large") from None
-    return Line(price.name, units, price.per, each, price.currency, times, cents, notes, price.estimate)
+    return Line(
+        name=price.name,
+        units=units,
+        unit=price.per,
+        price=each,
+        currency=price.currency,
+        times=times,
+        amount=cents,
+        note=notes,
+        estimate=price.estimate,
+    )
 
 
 def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, str]:

@@ -124,7 +124,17 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
     if finding.changed and not finding.barred:
         doubt += f"; the ratio {finding.changed}"
     sentence = f"With {free} it would run {_times(speedup)} × as fast ({doubt}): {verdict}.{bound}"
-    return Ceiling(tuple(parts), speedup, low, high, holds_back, sentence, finding, added_bytes, bound)
+    return Ceiling(
+        parts=tuple(parts),
+        speedup=speedup,
+        low=low,
+        high=high,
+        holds_back=holds_back,
+        sentence=sentence,
+        finding=finding,
+        added_bytes=added_bytes,
+        bound=bound,
+    )
 
 
 def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:

@@ -144,24 +144,24 @@ def compare(
     extras = [asked | extra for asked, extra in zip(clients_asked(entered), _pair(facts), strict=True)]
     known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, extras, strict=True)]
     return Comparison(
-        a.name,
-        b.name,
-        _loads(sides, curves),
-        (curves[0].rate, curves[1].rate),
-        _peaks(*curves),
-        (_basis(curves[0]), _basis(curves[1])),
-        _cells(*entered, *curves, archive if pooled else EMPTY),
-        differences(known) if all(known) else (),
-        unlike(*entered),
-        (
+        a=a.name,
+        b=b.name,
+        loads=_loads(sides, curves),
+        rates=(curves[0].rate, curves[1].rate),
+        peaks=_peaks(*curves),
+        peak_basis=(_basis(curves[0]), _basis(curves[1])),
+        cells=_cells(*entered, *curves, archive if pooled else EMPTY),
+        differences=differences(known) if all(known) else (),
+        unlike=unlike(*entered),
+        warnings=(
             *(f"{side.name}: {text}" for side in sides for text in doubts(side.usable)),
             *(() if pooled else (NOT_POOLED,)),
         ),
-        tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
-        tuple(derived),
-        _only_clients(*curves),
-        (_main(curves[0], a), _main(curves[1], b)),
-        leading(a.records[0].choice) if a.records else LEADING,
+        left_out=tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
+        derived=tuple(derived),
+        clients=_only_clients(*curves),
+        trials=(_main(curves[0], a), _main(curves[1], b)),
+        leading=leading(a.records[0].choice) if a.records else LEADING,
     )
 
 

@@ -125,18 +125,18 @@ def explain(before: Side, after: Side, archive: Archive, *, in_blocks: bool) -> 
     by_query = queries(groups, in_blocks=in_blocks)
     ratios = by_query.subjects[1].ratios if by_query and len(by_query.subjects) > 1 else ()
     return Explanation(
-        before[0],
-        after[0],
-        in_blocks,
-        tuple(_measures(sides, leading(before[1][0].choice), in_blocks))[:1],
-        tuple(_measures(sides, _RESPONSE, in_blocks)),
-        _scripts(*sides, in_blocks),
-        tuple((one, ratio) for _, one, ratio in sure(timed)),
-        tuple(sorted((one for one in ratios if _apart(one)), key=lambda one: -abs(math.log(one.ratio)))),
-        waterfall(*sides),
-        _io(sides, in_blocks),
-        other_plans(uses(groups, archive)),
-        differences([facts(side[0], archive) for side in sides]),
+        before=before[0],
+        after=after[0],
+        in_blocks=in_blocks,
+        throughput=tuple(_measures(sides, leading(before[1][0].choice), in_blocks))[:1],
+        response=tuple(_measures(sides, _RESPONSE, in_blocks)),
+        scripts=_scripts(*sides, in_blocks),
+        statements=tuple((one, ratio) for _, one, ratio in sure(timed)),
+        queries=tuple(sorted((one for one in ratios if _apart(one)), key=lambda one: -abs(math.log(one.ratio)))),
+        waterfall=waterfall(*sides),
+        io=_io(sides, in_blocks),
+        plans=other_plans(uses(groups, archive)),
+        differences=differences([facts(side[0], archive) for side in sides]),
     )
 
 

@@ -210,7 +210,17 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
         sides[0].append(a)
         sides[1].append(b)
     of_a, of_b = map(tuple, sides)
-    return _Compared(cell, baseline, metric, tuple(pairs), tuple(dropped), of_a, of_b, awaited, planned)
+    return _Compared(
+        cell=cell,
+        baseline=baseline,
+        metric=metric,
+        pairs=tuple(pairs),
+        dropped=tuple(dropped),
+        a=of_a,
+        b=of_b,
+        awaited=awaited,
+        planned=planned,
+    )
 
 
 def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str]:

@@ -139,17 +139,17 @@ def leads(
     works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
     names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(
-        a,
-        b,
-        works,
-        _cores(pairs[0], machines),
-        ratio,
-        kind,
-        tuple(dict.fromkeys(rows)),
-        tuple(caution for work in works for caution in _suspicions(work)),
-        tuple(workload.derived for name in names if (workload := workloads.find(name)) and workload.derived),
-        tuple(_apart(a, b, sides, both)),
-        {record.purpose for record in (*records_a, *records_b)} - {*PRELIMINARY} == {LAB}
+        a=a,
+        b=b,
+        works=works,
+        cores=_cores(pairs[0], machines),
+        hertz_ratio=ratio,
+        hertz_kind=kind,
+        differences=tuple(dict.fromkeys(rows)),
+        cautions=tuple(caution for work in works for caution in _suspicions(work)),
+        derived=tuple(workload.derived for name in names if (workload := workloads.find(name)) and workload.derived),
+        apart=tuple(_apart(a, b, sides, both)),
+        in_turns={record.purpose for record in (*records_a, *records_b)} - {*PRELIMINARY} == {LAB}
         and len({record.series for record in (*records_a, *records_b)}) == 1,
     )
 

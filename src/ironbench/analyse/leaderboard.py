@@ -174,9 +174,19 @@ def checked_sort(sort: str) -> str:
 def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
     paid = _licences(entry.system, entry.processor, entry.sockets, entry.cores, sheet, licence)
     return Place(
-        0, entry.system, entry.processor, entry.sockets, entry.cores, entry.score, entry.per_core,
-        entry.score / entry.sockets, _per_thousand(entry.score, paid), entry.other, *_doubts(paid),
-    )  # fmt: skip
+        rank=0,
+        system=entry.system,
+        processor=entry.processor,
+        sockets=entry.sockets,
+        cores=entry.cores,
+        score=entry.score,
+        per_core=entry.per_core,
+        per_socket=entry.score / entry.sockets,
+        per_currency=_per_thousand(entry.score, paid),
+        other=entry.other,
+        estimate=bool(paid and paid.estimate),
+        cautions=paid.cautions if paid else (),
+    )
 
 
 def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: Sheet, licence: str) -> Place:
@@ -200,9 +210,19 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     paid = _licences(subject.name, model, sockets or 1, cores, sheet, licence) if cores else None
     value = score.centre
     return Place(
-        0, subject.name, model, sockets, cores, value, value / cores if cores else None,
-        value / sockets if sockets else None, _per_thousand(value, paid), other, *_doubts(paid),
-    )  # fmt: skip
+        rank=0,
+        system=subject.name,
+        processor=model,
+        sockets=sockets,
+        cores=cores,
+        score=value,
+        per_core=value / cores if cores else None,
+        per_socket=value / sockets if sockets else None,
+        per_currency=_per_thousand(value, paid),
+        other=other,
+        estimate=bool(paid and paid.estimate),
+        cautions=paid.cautions if paid else (),
+    )
 
 
 def _written(score: float) -> str:
@@ -213,10 +233,6 @@ def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Shee
     if not licence:
         return None
     return bill(Offer(system, "", 1, sockets, cores, processor, buy=(licence,)), sheet, None)
-
-
-def _doubts(paid: Bill | None) -> tuple[bool, tuple[str, ...]]:
-    return (paid.estimate, paid.cautions) if paid else (False, ())
 
 
 def _per_thousand(score: float, paid: Bill | None) -> float | None:

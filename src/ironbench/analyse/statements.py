@@ -136,15 +136,15 @@ def _timed(own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[
     mean_s = math.fsum(one.count * one.mean_s for one in own) / count
     squares = math.fsum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in own)
     return Timed(
-        _file(own[0].script),
-        own[0].line,
-        own[0].text if len(own[0].text) <= _LONGEST else own[0].text[: _LONGEST - 1] + "…",
-        sum(one.count for one in own),
-        sum(one.failed for one in own),
-        mean_s,
-        math.sqrt(squares / count),
-        _percentiles(own, answers),
-        ratio,
+        script=_file(own[0].script),
+        line=own[0].line,
+        text=own[0].text if len(own[0].text) <= _LONGEST else own[0].text[: _LONGEST - 1] + "…",
+        count=sum(one.count for one in own),
+        failed=sum(one.failed for one in own),
+        mean_s=mean_s,
+        stdev_s=math.sqrt(squares / count),
+        percentiles=_percentiles(own, answers),
+        ratio=ratio,
     )
 
 

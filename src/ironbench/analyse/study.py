@@ -340,25 +340,26 @@ def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str
 
 def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive) -> Part:
     at_peak = own.main.trials if own.main else ()
-    # Their shares of time chose no peak: trials of the sweep count beside fresh ones.
+    # Their shares of time chose no peak: trials of the sweep count as fresh ones do.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]
+    machine, engine = archive.machine(machine_of(reference)), archive.engine(reference.engine)
     return Part(
-        subject,
-        own,
-        standing(own, first) if first else None,
-        timelines.timeline(timelines.typical(at_peak), archive) if at_peak else None,
-        timelines.percentiles(at_peak, archive),
-        timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
-        budgets(bars),
-        waits(bars, events),
-        balance(at_peak, archive.machine(machine_of(reference)), archive.engine(reference.engine)) if at_peak else (),
-        little(timelines.typical(at_peak)) if at_peak else None,
-        run_command(subject.records),
-        (*doubts(subject.records), *filter(None, [shortfall(own)])),
-        left_out(subject.records),
-        spreads(at_peak, archive),
+        subject=subject,
+        curve=own,
+        standing=standing(own, first) if first else None,
+        timeline=timelines.timeline(timelines.typical(at_peak), archive) if at_peak else None,
+        response=timelines.percentiles(at_peak, archive),
+        service=timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
+        budgets=budgets(bars),
+        waits=waits(bars, events),
+        balance=balance(at_peak, machine, engine) if at_peak else (),
+        little=little(timelines.typical(at_peak)) if at_peak else None,
+        command=run_command(subject.records),
+        warnings=(*doubts(subject.records), *filter(None, [shortfall(own)])),
+        left_out=left_out(subject.records),
+        device_io=spreads(at_peak, archive),
     )
 
 

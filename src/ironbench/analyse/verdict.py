@@ -97,27 +97,27 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     cautions = _cautions(result, tests, conclusion, one.noise, second)
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
     return Finding(
-        one.metric,
-        one.cell,
-        one.baseline,
-        ratios,
-        result.ratio,
-        low,
-        high,
-        1 - (level or LEVEL),
-        conclusion,
-        method.margin,
-        detectable(result.spread, result.blocks, level) if result.blocks >= LEAST_BLOCKS else None,
-        p if decides and result.blocks >= LEAST_BLOCKS else None,
-        _method(result, place, holm.comparisons, conclusion, tests),
-        advised,
-        (*one.warnings, *cautions),
-        tuple(one.dropped),
-        decides,
-        second,
-        barred,
-        changed,
-        (math.exp(change.before), math.exp(change.after)) if change else None,
+        metric=one.metric,
+        cell=one.cell,
+        baseline=one.baseline,
+        ratios=ratios,
+        ratio=result.ratio,
+        low=low,
+        high=high,
+        confidence=1 - (level or LEVEL),
+        conclusion=conclusion,
+        margin=method.margin,
+        detectable=detectable(result.spread, result.blocks, level) if result.blocks >= LEAST_BLOCKS else None,
+        p=p if decides and result.blocks >= LEAST_BLOCKS else None,
+        method=_method(result, place, holm.comparisons, conclusion, tests),
+        advice=advised,
+        warnings=(*one.warnings, *cautions),
+        dropped=tuple(one.dropped),
+        decides=decides,
+        bootstrap=second,
+        barred=barred,
+        changed=changed,
+        ends=(math.exp(change.before), math.exp(change.after)) if change else None,
     )
 
 
@@ -218,10 +218,24 @@ def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusio
 def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Finding:
     level = place.level(LEVEL, 2) or LEVEL
     return Finding(
-        one.metric, one.cell, one.baseline, (), math.nan, 0.0, math.inf, 1 - level, Conclusion.CANNOT_TELL,
-        method.margin, None, None, "no complete block", f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
-        (*one.warnings, *((_too_few(0),) if decides else ())), tuple(one.dropped), decides,
-    )  # fmt: skip
+        metric=one.metric,
+        cell=one.cell,
+        baseline=one.baseline,
+        ratios=(),
+        ratio=math.nan,
+        low=0.0,
+        high=math.inf,
+        confidence=1 - level,
+        conclusion=Conclusion.CANNOT_TELL,
+        margin=method.margin,
+        detectable=None,
+        p=None,
+        method="no complete block",
+        advice=f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
+        warnings=(*one.warnings, *((_too_few(0),) if decides else ())),
+        dropped=tuple(one.dropped),
+        decides=decides,
+    )
 
 
 # Changes over the blocks: of the machine, which the pairing cancels, or of the ratio, which it does not.

@@ -190,5 +190,13 @@ def _published(name: str, row: _PublishedRow) -> Published:
     if low is None or high is None:
         raise InputError(f"{name}, published", f"{row.what} has no figure", "write is = …, or low = … and high = …")
     return Published(
-        row.what, row.on or name, row.load, row.against, row.of, low, high, row.source, row.not_held
-    )  # fmt: skip
+        what=row.what,
+        on=row.on or name,
+        load=row.load,
+        against=row.against,
+        of=row.of,
+        low=low,
+        high=high,
+        source=row.source,
+        not_held=row.not_held,
+    )

@@ -106,21 +106,21 @@ class Live:
         assert trial is not None
         load, first = trial.cell.load, max(0, len(self._seconds) - _KEPT_S)
         state = State(
-            os.getpid(),
-            time.time(),
-            self._title,
-            trial.cell.name,
-            trial.block,
-            trial.purpose,
-            trial.attempt,
-            phase,
-            elapsed_s,
-            load.duration_s,
-            load.clients,
-            transactions,
-            failed,
-            tuple(self._seconds[first:]),
-            first,
+            pid=os.getpid(),
+            at=time.time(),
+            title=self._title,
+            cell=trial.cell.name,
+            block=trial.block,
+            purpose=trial.purpose,
+            attempt=trial.attempt,
+            phase=phase,
+            elapsed_s=elapsed_s,
+            duration_s=load.duration_s,
+            clients=load.clients,
+            transactions=transactions,
+            failed=failed,
+            seconds=tuple(self._seconds[first:]),
+            first=first,
         )
         data = msgspec.json.encode(state) + b"\n"
         with contextlib.suppress(OSError):

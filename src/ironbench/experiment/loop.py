@@ -78,7 +78,18 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
             source = snapshot.ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
-            bench = RestoredEach(plan, secrets, source, databases, store, printer, kept, storage, crew, live)
+            bench = RestoredEach(
+                plan=plan,
+                secrets=secrets,
+                source=source,
+                databases=databases,
+                store=store,
+                printer=printer,
+                upkeep=kept,
+                storage=storage,
+                crew=crew,
+                live=live,
+            )
         else:
             session = stack.enter_context(engines.running(plan.system, secrets, plan.most_clients))
             if plan.system.dsn is not None:
@@ -94,7 +105,17 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 crew.reach(how, session.target(how.protocol, how.io))
             else:
                 crew.close()  # the workers have loaded the data, and have nothing else to do
-            bench = OneEngine(plan, session, loaded, store, printer, kept, storage, crew, live)
+            bench = OneEngine(
+                plan=plan,
+                session=session,
+                loaded=loaded,
+                store=store,
+                printer=printer,
+                upkeep=kept,
+                storage=storage,
+                crew=crew,
+                live=live,
+            )
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
         return records
@@ -162,7 +183,18 @@ def _conducted(
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
         if not any(_in_parts(setup) for setup in lab.setups):
             crew.close()  # as in a run
-        each = EngineEach(lab, secrets, directory.store, data, printer, kept, known, traces, crew, live)
+        each = EngineEach(
+            lab=lab,
+            secrets=secrets,
+            store=directory.store,
+            data=data,
+            printer=printer,
+            upkeep=kept,
+            known=known,
+            traces=traces,
+            crew=crew,
+            live=live,
+        )
         bench: Bench = each if lab.method.slice_s is None else Turns(each, directory)
         schedule.ready()
         records = measured(schedule, bench, before)

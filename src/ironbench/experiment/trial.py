@@ -102,7 +102,19 @@ class OneEngine:
         settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
         settled |= restore.without_garbage(session, dataset) if dataset else {}
         due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
-        return [measure(plan, session, self.loaded, due, self.store, self.printer, self.storage, self.crew, self.live)]
+        return [
+            measure(
+                plan,
+                session,
+                self.loaded,
+                due,
+                self.store,
+                self.printer,
+                storage=self.storage,
+                crew=self.crew,
+                live=self.live,
+            )
+        ]
 
     def over(self, record: Record) -> bool:
         """Interrupted, ended by its first error, or not survived by the engine or its devices."""
@@ -140,7 +152,15 @@ class RestoredEach:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
             bench = OneEngine(
-                plan, session, self.source.loaded, self.store, self.printer, self.upkeep, storage, self.crew, self.live
+                plan=plan,
+                session=session,
+                loaded=self.source.loaded,
+                store=self.store,
+                printer=self.printer,
+                upkeep=self.upkeep,
+                storage=storage,
+                crew=self.crew,
+                live=self.live,
             )
             records = bench.measure(replace(due, notes=due.notes.merge(conditions)))
             self._over = any(map(bench.over, records))
@@ -206,7 +226,15 @@ class EngineEach:
                     storage.set_model_timing(on=True)
                     settled = replace(due, notes=prepared)
                     record = measure(
-                        plan, session, loaded, settled, self.store, self.printer, storage, self.crew, self.live
+                        plan,
+                        session,
+                        loaded,
+                        settled,
+                        self.store,
+                        self.printer,
+                        storage=storage,
+                        crew=self.crew,
+                        live=self.live,
                     )
             lasting = not setup.system.layout.devices  # an emulated one ends with its trial
             if record.status.comparable and lasting and trial.purpose == "lab":  # others are in no block

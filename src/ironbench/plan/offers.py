@@ -78,10 +78,22 @@ def _offer(file: str, name: str, table: Any) -> Offer:
     if (row.score is not None or row.share is not None) and not row.source:
         raise InputError(subject, "has a score without a source", "say where the number comes from")
     return Offer(
-        name, row.records or name, row.servers, row.sockets, row.cores, row.processor, row.memory_gb, row.storage_tb,
-        row.watts, tuple(row.buy), row.score, row.share_of, _range(subject, "share", row.share),
-        _range(subject, "core_speed", row.core_speed), row.source,
-    )  # fmt: skip
+        name=name,
+        records=row.records or name,
+        servers=row.servers,
+        sockets=row.sockets,
+        cores=row.cores,
+        processor=row.processor,
+        memory_gb=row.memory_gb,
+        storage_tb=row.storage_tb,
+        watts=row.watts,
+        buy=tuple(row.buy),
+        score=row.score,
+        share_of=row.share_of,
+        share=_range(subject, "share", row.share),
+        core_speed=_range(subject, "core_speed", row.core_speed),
+        source=row.source,
+    )
 
 
 def _range(subject: str, field: str, value: float | list[float] | None) -> Range | None:

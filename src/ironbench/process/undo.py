@@ -55,7 +55,17 @@ def noted(cleanup: str, of: str, limit_s: float, folder: str, environment: Mappi
     owner = processes.identify(os.getpid())
     assert owner is not None
     number = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-    note = Note(number, cleanup, of, limit_s, folder, dict(environment), began, owner, processes.pid_namespace())
+    note = Note(
+        id=number,
+        cleanup=cleanup,
+        of=of,
+        limit_s=limit_s,
+        folder=folder,
+        environment=dict(environment),
+        began=began,
+        owner=owner,
+        namespace=processes.pid_namespace(),
+    )
     write(note)
     return note
 

@@ -66,22 +66,24 @@ _DECODER = msgspec.json.Decoder(_Kept)
 def short(record: Record) -> Listed:
     """The record's row."""
     return Listed(
-        record.id,
-        record.series,
-        record.system.label,
-        record.choice.workload,
-        record.cell.name,
-        record.purpose,
-        record.status.value,
-        record.started_at,
-        record.metrics.get("throughput"),
-        record.metrics.get("response_time_p99_s") if listed(record, "response_time_p99_s") else None,
-        record.cell.load.rate,
-        record.cell.load.clients,
-        alike(record.system, record.choice, record.cell.load, record.machine),
-        record.tags,
-        record.system.engine,
-        record.machine,
+        id=record.id,
+        series=record.series,
+        label=record.system.label,
+        workload=record.choice.workload,
+        cell=record.cell.name,
+        purpose=record.purpose,
+        status=record.status.value,
+        started_at=record.started_at,
+        throughput=record.metrics.get("throughput"),
+        response_time_p99_s=record.metrics.get("response_time_p99_s")
+        if listed(record, "response_time_p99_s")
+        else None,
+        rate=record.cell.load.rate,
+        clients=record.cell.load.clients,
+        alike=alike(record.system, record.choice, record.cell.load, record.machine),
+        tags=record.tags,
+        engine=record.system.engine,
+        machine=record.machine,
     )
 
 

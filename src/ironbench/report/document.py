@@ -83,16 +83,16 @@ class Report:
 
 def report(study: Study) -> Report:
     return Report(
-        study,
-        title(study),
-        tuple(kicker(study)),
-        answer(study),
-        tuple(cards(study)),
-        peaks(study),
-        tuple(cautions(study)),
-        tuple(sections(study)),
-        tuple(commands(study)),
-        tuple(notes(study)),
+        study=study,
+        title=title(study),
+        kicker=tuple(kicker(study)),
+        answer=answer(study),
+        cards=tuple(cards(study)),
+        peaks=peaks(study),
+        cautions=tuple(cautions(study)),
+        sections=tuple(sections(study)),
+        commands=tuple(commands(study)),
+        notes=tuple(notes(study)),
     )
 
 

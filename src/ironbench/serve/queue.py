@@ -127,9 +127,18 @@ class Queue:
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
             not_before = wish.not_before or (next_at(wish.nightly, self._now()) if wish.nightly else 0.0)
             entry = Entry(
-                id, wish.name, self._now(), self._last() + 1, f"{wish.name}-{id}", False, 0, wish.follows, not_before,
-                wish.after, wish.nightly,
-            )  # fmt: skip
+                id=id,
+                name=wish.name,
+                made_at=self._now(),
+                order=self._last() + 1,
+                lab=f"{wish.name}-{id}",
+                resumes=False,
+                more=0,
+                follows=wish.follows,
+                not_before=not_before,
+                after=wish.after,
+                nightly=wish.nightly,
+            )
             try:
                 durable.write_whole(self.file(entry), wish.text.encode())
                 self._keep(entry)

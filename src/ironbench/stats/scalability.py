@@ -162,21 +162,21 @@ def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: boo
     alpha = _estimate(curve.alpha, within.interval("alpha", curve.alpha))
     beta = Estimate(0.0, 0.0, 0.0) if problem.amdahl else _estimate(curve.beta, within.interval("beta", curve.beta))
     return Fit(
-        law,
-        curve,
-        alpha,
-        beta,
-        _estimate(curve.gamma, within.interval("gamma", curve.gamma)),
-        Estimate(curve.knee, _inverse(alpha.high), _inverse(alpha.low)),
-        _peak_clients(problem, curve, within),
-        _estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput)),
-        math.sqrt(best.squares / max(1, len(usable) - problem.parameters)),
-        error,
-        freedom,
-        proportional,
-        misfit,
-        tuple(_residual(n, throughput[clients == n], curve) for n in distinct),
-        len(usable),
+        law=law,
+        curve=curve,
+        alpha=alpha,
+        beta=beta,
+        gamma=_estimate(curve.gamma, within.interval("gamma", curve.gamma)),
+        knee=Estimate(curve.knee, _inverse(alpha.high), _inverse(alpha.low)),
+        peak_clients=_peak_clients(problem, curve, within),
+        peak_throughput=_estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput)),
+        residual_error=math.sqrt(best.squares / max(1, len(usable) - problem.parameters)),
+        error=error,
+        freedom=freedom,
+        proportional=proportional,
+        misfit=misfit,
+        residuals=tuple(_residual(n, throughput[clients == n], curve) for n in distinct),
+        trials=len(usable),
     )
 
 

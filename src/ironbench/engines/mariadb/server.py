@@ -37,18 +37,18 @@ def launch(
 ) -> Launch:
     """Of prepared files. `settings_for`: socket directory → settings."""
     return Launch(
-        MAKE,
-        home.place,
-        home.messages,
-        (str(installation.server), f"--defaults-file={home.options}"),
-        environment(),
-        identity,
-        lambda sockets: _write_settings(home, identity, settings_for(sockets)),
-        partial(_says_ready, home.messages),
-        lock,
-        system.server_cpus,
-        system.memory_total_bytes,
-        (home.files, home.log),
+        make=MAKE,
+        place=home.place,
+        messages=home.messages,
+        command=(str(installation.server), f"--defaults-file={home.options}"),
+        environment=environment(),
+        identity=identity,
+        configure=lambda sockets: _write_settings(home, identity, settings_for(sockets)),
+        ready=partial(_says_ready, home.messages),
+        lock=lock,
+        cpus=system.server_cpus,
+        limit_bytes=system.memory_total_bytes,
+        cached=(home.files, home.log),
     )
 
 

@@ -43,18 +43,18 @@ def launch(
 ) -> Launch:
     """Of a prepared cluster. `settings_for`: socket directory → settings."""
     return Launch(
-        MAKE,
-        cluster.place,
-        cluster.messages,
-        (installation.program("postgres"), "-D", str(cluster.files)),
-        environment(),
-        identity,
-        lambda sockets: _write_settings(cluster, identity, settings_for(sockets)),
-        partial(_says_ready, cluster.files / "postmaster.pid"),
-        lock,
-        system.server_cpus,
-        system.memory_total_bytes,
-        (cluster.files, Path(os.path.realpath(cluster.files / "pg_wal"))),
+        make=MAKE,
+        place=cluster.place,
+        messages=cluster.messages,
+        command=(installation.program("postgres"), "-D", str(cluster.files)),
+        environment=environment(),
+        identity=identity,
+        configure=lambda sockets: _write_settings(cluster, identity, settings_for(sockets)),
+        ready=partial(_says_ready, cluster.files / "postmaster.pid"),
+        lock=lock,
+        cpus=system.server_cpus,
+        limit_bytes=system.memory_total_bytes,
+        cached=(cluster.files, Path(os.path.realpath(cluster.files / "pg_wal"))),
     )
 
 

@@ -92,15 +92,15 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         raise _wrong("its socket is no whole path", "write ldapi://%2Frun%2Fslapd%2Fldapi/dc=example,dc=com")
     host, port = ("localhost", "") if socket else _host_and_port(where)
     address = Address(
-        _decoded(user),
-        _decoded(base),
-        _decoded(host) or "localhost",
-        _port(port, _PORTS[scheme]),
-        socket,
-        scheme == "ldaps",
-        tls,
-        None if authority_file is None else str(Path(authority_file).absolute()),
-        mechanism,
+        user=_decoded(user),
+        base=_decoded(base),
+        host=_decoded(host) or "localhost",
+        port=_port(port, _PORTS[scheme]),
+        socket=socket,
+        ldaps=scheme == "ldaps",
+        tls=tls,
+        tls_ca=None if authority_file is None else str(Path(authority_file).absolute()),
+        mechanism=mechanism,
     )
     return address, Secrets(password=_decoded(password) if colon else environ.get("LDAP_PASSWORD"))
 

@@ -169,18 +169,18 @@ class _OwnSlapd(OwnServer[SlapdSession]):
             waiting.append(path)
 
         launch = Launch(
-            _MAKE,
-            home.place,
-            home.messages,
-            (*words, str(home.files), str(program), str(home.options), str(addresses)),
-            homes.environment(),
-            Identity("own user"),
-            configure,
-            lambda _: _answers(waiting[-1]),
-            lock,
-            self.system.server_cpus,
-            self.system.memory_total_bytes,
-            (home.files,),
+            make=_MAKE,
+            place=home.place,
+            messages=home.messages,
+            command=(*words, str(home.files), str(program), str(home.options), str(addresses)),
+            environment=homes.environment(),
+            identity=Identity("own user"),
+            configure=configure,
+            ready=lambda _: _answers(waiting[-1]),
+            lock=lock,
+            cpus=self.system.server_cpus,
+            limit_bytes=self.system.memory_total_bytes,
+            cached=(home.files,),
         )
         return server.start(launch)
 

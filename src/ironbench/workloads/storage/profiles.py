@@ -52,7 +52,17 @@ def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, T
 
 def _sync(kind: str, block: int) -> Test:
     title = f"{'O_DSYNC' if kind == 'dsync' else kind} {block // KIB}K"
-    return Test(f"{kind}-{block // KIB}k", title, "write", "sequential", block, 1, 1, 0, kind)
+    return Test(
+        name=f"{kind}-{block // KIB}k",
+        title=title,
+        direction="write",
+        order="sequential",
+        block_bytes=block,
+        depth=1,
+        threads=1,
+        read_percent=0,
+        sync=kind,
+    )
 
 
 def _cost(block: int) -> tuple[Test, Test]:

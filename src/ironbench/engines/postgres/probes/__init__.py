@@ -45,15 +45,15 @@ def _server(session: Session) -> Server:
     if session.query(f"select {LOADED}") != [("t",)]:
         extensions.pop(STATEMENTS, None)
     return Server(
-        "PostgreSQL",
-        str(version),
-        int(number or 0),
-        str(database),
-        str(role),
-        frozenset({MONITORING.name}) if monitors == "t" else frozenset(),
-        extensions,
-        examination.memory_bytes(session),
-        rotates(data) if (data := session.directories().get("data")) else None,
+        title="PostgreSQL",
+        version=str(version),
+        number=int(number or 0),
+        database=str(database),
+        role=str(role),
+        rights=frozenset({MONITORING.name}) if monitors == "t" else frozenset(),
+        extensions=extensions,
+        memory_bytes=examination.memory_bytes(session),
+        rotates=rotates(data) if (data := session.directories().get("data")) else None,
     )
 
 
