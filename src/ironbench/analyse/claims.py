@@ -36,10 +36,6 @@ def judged(claims: Sequence[Claim], findings: Sequence[Finding]) -> tuple[Judged
     return tuple(_ratio(claim, findings) if claim.kind == "ratio" else _order(claim, findings) for claim in claims)
 
 
-def refuted(judgements: Sequence[Judged]) -> bool:
-    return any(one.outcome is Outcome.REFUTED for one in judgements)
-
-
 def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
     """Confirmed when the whole interval lies inside the claimed range, refuted when it lies outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)

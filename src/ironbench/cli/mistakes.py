@@ -37,7 +37,7 @@ def _quantity(option: str) -> str:
     return option.removeprefix("--").replace("-", "_")
 
 
-def or_search(option: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def or_search(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """What `read` reads; text that asks for a search, or declares a curve, stays as it is."""
     return lambda text: text if str(text).startswith(("auto", *CURVES)) else read(text)
 

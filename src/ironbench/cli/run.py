@@ -86,7 +86,7 @@ def run(
     rate: Annotated[
         float | None,
         OPTION(
-            parser=or_search("--rate", number("--rate")),
+            parser=or_search(number("--rate")),
             metavar="N",
             help="Open loop: transactions started per second, all clients together; auto:100-5000 searches; "
             "ramp:100-5000/60s, steps:100,500/20s, sine:100-500/60s and file:FILE are curves.",

@@ -11,7 +11,6 @@ from ironbench.errors import InputError
 FUSE = Path("/dev/fuse")
 LOOPS = Path("/dev/loop-control")
 _PROGRAMS = ("losetup", "mount", "umount", "sync")
-_CAPABILITIES = Path("/proc/self/status")
 _SYS_ADMIN = 21
 """Bit of CAP_SYS_ADMIN (capabilities(7)), without which nothing can be mounted."""
 WITHOUT = "name a directory instead (one with a slash): everything else works without emulated devices"

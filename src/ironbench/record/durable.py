@@ -132,14 +132,9 @@ def unfinished_file(path: Path) -> Iterator[Path]:
     yield from _unfinished(path, os.O_RDWR | os.O_CREAT)
 
 
-def abandoned(directory: Path) -> list[Path]:
-    """Unfinished things in a directory of results whose writer is gone; those of its labs too. Removes nothing."""
-    return [path for path in _unfinished_in(directory) if _released(path, remove=False)]
-
-
 def remove_abandoned(directory: Path) -> list[Path]:
-    """Removes what `abandoned` finds; what was removed."""
-    return [path for path in _unfinished_in(directory) if _released(path, remove=True)]
+    """Removes unfinished things in a directory of results whose writer is gone, those of its labs too; what it was."""
+    return [path for path in _unfinished_in(directory) if _removed(path)]
 
 
 def _unfinished(path: Path, flags: int) -> Iterator[Path]:
@@ -192,16 +187,15 @@ def _unfinished_in(directory: Path) -> list[Path]:
     return files
 
 
-def _released(path: Path, *, remove: bool) -> bool:
-    """Whether nobody holds its lock; it is removed while we hold it."""
+def _removed(path: Path) -> bool:
+    """Whether nobody holds its lock: then it is removed while we hold it."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if remove:
-            _remove(path)
+        _remove(path)
     except OSError:
         return False
     else:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ironbench import units
-from ironbench.analyse.compare import NO_VERDICT, CellComparison, Comparison, Row
+from ironbench.analyse.compare import NO_VERDICT, Comparison, Row
 from ironbench.analyse.differences import telling
 from ironbench.analyse.rate import loop_words
 from ironbench.model.record import SCHEMA
@@ -241,10 +241,10 @@ def _cells(comparison: Comparison) -> str:
     if not rows:
         return "There is no number of clients that both were measured with."
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
-    return "Load by load (↑ higher is better, ↓ lower is better)\n" + _grouped(head, rows, comparison.cells)
+    return "Load by load (↑ higher is better, ↓ lower is better)\n" + _grouped(head, rows)
 
 
-def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]], cells: Sequence[CellComparison]) -> str:
+def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Names each load once."""
     seen: set[str] = set()
     shown = []

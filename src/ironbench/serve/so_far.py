@@ -20,7 +20,6 @@ from ironbench.report.numbers import quantity
 from ironbench.serve.answers import changes
 from ironbench.words import counted, in_percent
 
-CHART = "so-far-narrowing"
 _MOST_COMPARISONS = 4
 _SHARE = 0.003
 """Of a processor, that open pages have labs computed for."""

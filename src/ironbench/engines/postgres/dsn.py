@@ -191,13 +191,13 @@ def _from_pairs(text: str) -> dict[str, str]:
         name, equals, rest = rest.partition("=")
         if not equals:
             raise _wrong("a word in it has no value", "write name=value, with spaces between the pairs")
-        value, rest = _value(rest.lstrip(), name.strip())
+        value, rest = _value(rest.lstrip())
         given[name.strip()] = value
         rest = rest.lstrip()
     return given
 
 
-def _value(text: str, name: str) -> tuple[str, str]:
+def _value(text: str) -> tuple[str, str]:
     """One value, quoted or not, with backslash escapes; and what follows it."""
     quoted = text.startswith("'")
     value: list[str] = []

@@ -77,7 +77,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     title += ", on the sweep" if confirmations else ""
     unit = unit_of(metric)
     suffix, factor = scale(unit, [point.metrics[metric].high for _, point in points])
-    medians = [_median(name, point, metric, unit, factor) for name, point in points]
+    medians = [_median(name, point, metric, factor) for name, point in points]
     trials = [_trial(name, record, metric, unit, factor) for name, point in points for record in point.trials]
     trials += [_trial(name, record, metric, unit, factor) for name, record in confirmations if metric in record.metrics]
     peaks = _peaks(study, factor) if metric == "throughput" else []
@@ -115,7 +115,7 @@ def _note(points: list[tuple[str, Point]], place: str) -> str:
     return " ".join(texts)
 
 
-def _median(name: str, point: Point, metric: str, unit: str, factor: float) -> dict[str, Any]:
+def _median(name: str, point: Point, metric: str, factor: float) -> dict[str, Any]:
     summary = point.metrics[metric]
     return {
         "system": name,

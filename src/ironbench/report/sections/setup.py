@@ -135,7 +135,7 @@ def order(study: Study) -> list[Chart]:
             "Order of the trials",
             f"{len(blocks)} blocks of {len(names)} trials, each in the order it was run; "
             f"{sum(row['status'] not in ('ok', 'suspect') for row in data)} trials did not end well.",
-            base.specification(_layers(names, len(blocks)), {"order": data}, len(blocks) * _SQUARE + 40),
+            base.specification(_layers(names), {"order": data}, len(blocks) * _SQUARE + 40),
             _table(blocks, done),
             "left to right: first to last of a block" + (", rated cells left out" if study.lab.rated else ""),
             tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
@@ -150,7 +150,7 @@ def _place(name: str, block: int, place: int, record: Record | None) -> dict[str
     return row | {"sign": _SIGNS.get(status, ""), "cause": record.cause if record else ""}
 
 
-def _layers(names: list[str], blocks: int) -> list[dict[str, Any]]:
+def _layers(names: list[str]) -> list[dict[str, Any]]:
     x = {
         "field": "place",
         "type": "ordinal",

@@ -24,7 +24,6 @@ from ironbench.workloads.directory import counts, entries, entry_password
 _SAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]")
 _LETTERS = "[a-z]{20}"
 """In place of values, which no log holds."""
-CHANGES = ("add", "delete", "modify", "rename")
 
 
 @dataclass(frozen=True, slots=True)

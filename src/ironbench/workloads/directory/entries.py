@@ -23,7 +23,6 @@ ENTRY_BYTES = 2_000
 """With its indexes, in back-mdb."""
 _PIECE = 1000
 _LARGEST = 1 << 20
-_LARGEST_LDIF = 1 << 32
 
 
 def dataset(options: Mapping[str, str]) -> Dataset:

@@ -141,7 +141,7 @@ def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Ch
         checked("ledger = history, month by month", 0, _unlike(session)),
         checked("lines posted = lines held + archived", *_lines(then, now)),
         checked("revisions of prices = changes noted", now.revisions, now.changes),
-        *_months(session, now),
+        *_months(session),
         _jobs("jobs that wrote", done.get("post", 0) + done.get("reprice", 0), now.writing - then.writing, unsure),
         _jobs("months aged", done.get("age", 0), now.ageing - then.ageing, unsure),
         *commits,
@@ -172,7 +172,7 @@ def _unlike(session: Session) -> int:
     )[0]
 
 
-def _months(session: Session, now: State) -> tuple[Check, ...]:
+def _months(session: Session) -> tuple[Check, ...]:
     span = one_row(session, "select count(*), max(month) - min(month) + 1 from batch_month")
     checks = [checked(f"{MONTHS} months without a gap", f"{MONTHS} of {MONTHS}", f"{span[0]} of {span[1]}")]
     engine = engines.get(session.engine)

@@ -63,7 +63,6 @@ def order(stream: int) -> tuple[int, ...]:
 
 
 TESTS = ("power", "throughput", "both", "stream")
-_POWER_STREAM = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from functools import cache
 from pathlib import Path
 
@@ -27,10 +26,6 @@ def template(query: int, engine: str) -> str:
 def about(query: int) -> str:
     """What the query asks, in words."""
     return (_FOLDER / f"{name(query)}.sql").read_text().splitlines()[0].removeprefix("-- ")
-
-
-def placeholders(query: int, engine: str) -> set[str]:
-    return {field for _, field, _, _ in string.Formatter().parse(template(query, engine)) if field}
 
 
 def name(query: int) -> str:
