@@ -317,9 +317,13 @@ class Little:
 
 
 def little(record: Record) -> Little | None:
-    """None for an open loop or a curve, whose clients are not all busy, for work that ends by itself, whose window
-    holds more than transactions (refresh functions, processes that begin and end), for one with more connections than
-    clients, which wait for work, and where a number is missing."""
+    """None where the law does not apply:
+
+    - An open loop or a curve: not all clients are busy.
+    - Work that ends by itself: its window holds more than transactions (refresh functions, starting processes).
+    - More connections than clients: some wait for work.
+    - A number is missing.
+    """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
     response = record.metrics.get("response_time_mean_s")

@@ -276,7 +276,7 @@ class Policy:
 def _policy(gate: bool, undecided: str) -> Policy | None:
     """InputError: no policy, or no gate."""
     if undecided and not gate:
-        raise InputError("--undecided", "says what becomes of a gate, and there is none", "add --gate")
+        raise InputError("--undecided", "needs --gate", "add it, or leave --undecided out")
     if not gate:
         return None
     word, colon, time_ = undecided.partition(":")

@@ -17,7 +17,7 @@ from ironbench.model.system import Load, Setup
 LEAST = 2
 """Complete ones that a writing trial must cover."""
 PER_TRIAL = LEAST + 1
-"""Whole cycles in a trial, where nobody said how far apart: the last one may not be complete at the end."""
+"""Default number of checkpoint cycles per trial: the last one may not be complete at the end."""
 
 
 def settled(setup: Setup, crash: str = "") -> Setup:

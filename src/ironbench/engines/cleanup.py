@@ -32,7 +32,7 @@ class Cleaned:
     kept: tuple[str, ...] = ()
     """Default data directories and snapshots of loaded data that were kept: nobody asked for their end."""
     used: tuple[str, ...] = ()
-    """The same, of which somebody did, and which a living ironbench uses."""
+    """Kept although removal was asked for: in use."""
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:

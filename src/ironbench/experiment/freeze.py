@@ -88,7 +88,7 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
 
 
 def require_scripts(lab: Lab) -> None:
-    """InputError: a script is not what it was. Trials of it would be of other work, so nothing can insist on them."""
+    """InputError: a script changed, which makes trials incomparable; `--changed` cannot override this."""
     for setup in lab.setups:
         if setup.choice.digests and not setup.skipped:
             workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)

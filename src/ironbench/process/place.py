@@ -22,17 +22,17 @@ _OF_THE_FILE_SYSTEM = {"lost+found"}
 
 
 def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Where data lie when nobody said where."""
+    """Default data directory of an engine."""
     return base(environ) / f"{engine}-{version}"
 
 
 def snapshots(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where snapshots of loaded data lie."""
+    """Directory of snapshots of loaded data."""
     return base(environ) / "snapshots"
 
 
 def base(environ: Mapping[str, str] = os.environ) -> Path:
-    """Under which everything of ours lies when nobody said where. InputError: no home to lie in."""
+    """Default directory of data and snapshots. InputError: no home directory."""
     root = environ.get("IRONBENCH_DATA", "")
     return (Path(root) if root else cache(environ) / "data").absolute()
 

@@ -123,8 +123,7 @@ class Workload(ABC):
     """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
     another one left (`ironbench.load.restore`). Without meaning where nothing is written."""
     starts_from_copy: bool = False
-    """Whether a trial is one operation whose length nobody knows beforehand, so that no share of it can be set against
-    the cost of a copy: each then starts right after one (`ironbench.load.restore`), even where nothing is written."""
+    """Duration unknown, as of one operation: always restore before the trial (`ironbench.load.restore`)."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """What people call the unit of its work, one and many: the word for it in reports."""
     foreign: bool = False

@@ -74,8 +74,8 @@ class Tpch(Workload):
         Option(
             "check",
             "once",
-            "answers held against those kept for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10: once for each load "
-            "of the data; always; drawn: at this trial's own parameters, against expected=DIR; no",
+            "compare the answers with those kept for scale factors 0.01, 0.1, 0.2, 0.3, 0.5, 1 and 10; once: for each "
+            "load of the data; always: for each trial; drawn: at the trial's own parameters, with expected=DIR; no",
             ("once", "always", "drawn", "no"),
             incidental=True,
         ),
@@ -83,7 +83,7 @@ class Tpch(Workload):
         Option(
             "expected",
             "",
-            "directory of answers to be held against instead, as another engine wrote them",
+            "directory of answers to compare with instead, written by another engine",
             incidental=True,
         ),
     )
