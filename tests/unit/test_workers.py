@@ -236,8 +236,8 @@ def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -
     control = object.__new__(controller.Control)
     control._child = SimpleNamespace(pid=1)  # type: ignore[assignment]
     for change in ({"version": "0.0.1"}, {"core": "f00"}, {"build": "debug"}):
-        monkeypatch.setattr(controller.Control, "asked", lambda *_, said=ours | change: {"workers": [said]})
+        monkeypatch.setattr(controller.Control, "request", lambda *_, said=ours | change: {"workers": [said]})
         with pytest.raises(InputError, match=r"runs on m2, here another build does"):
             control.hire(1)
-    monkeypatch.setattr(controller.Control, "asked", lambda *_: {"workers": [dict(ours)]})
+    monkeypatch.setattr(controller.Control, "request", lambda *_: {"workers": [dict(ours)]})
     control.hire(1)

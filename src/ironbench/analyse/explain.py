@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.differences import Difference, differences, facts
 from ironbench.analyse.inside import OtherPlan, other_plans, uses
-from ironbench.analyse.queries import QueryRatio, queries, told
+from ironbench.analyse.queries import QueryRatio, queries, shown_interval
 from ironbench.analyse.shares import LEVEL, Waterfall, waterfall
 from ironbench.analyse.statements import Timed, sure, times
 from ironbench.analyse.subjects import leading
@@ -167,7 +167,7 @@ def _measure(name: str, a: _Values, b: _Values, in_blocks: bool, per_transaction
     common = [value / base[block] for block, value in b if block in base] if in_blocks else []
     if len(common) > 1:
         found = paired(common)
-        return Measure(name, per_transaction, before, after, found.ratio, *told(found))
+        return Measure(name, per_transaction, before, after, found.ratio, *shown_interval(found))
     return Measure(name, per_transaction, before, after, *unpaired([v for _, v in a], [v for _, v in b], LEVEL))
 
 

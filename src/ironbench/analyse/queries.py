@@ -56,9 +56,9 @@ class Subject:
     parallelism: int | None = None
     """Processes or threads at work on one statement, where that was declared."""
     reference_score: float | None = None
-    """Of its processors in a benchmark of others, higher is faster."""
+    """CPU benchmark score (e.g. SPEC), higher is faster."""
     expected: float | None = None
-    """The ratio to the baseline that the two reference scores let expect; None where either is not known."""
+    """The ratio to the baseline that the two reference scores predict; None where either is not known."""
 
     @property
     def overall(self) -> float | None:
@@ -155,12 +155,12 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
     ratios = []
     for query, values in sorted(pairs.items()):
         one = paired(values)
-        low, high = told(one)
+        low, high = shown_interval(one)
         ratios.append(QueryRatio(query, one.ratio, low, high, one.blocks))
     return tuple(ratios)
 
 
-def told(one: Paired) -> tuple[float, float]:
+def shown_interval(one: Paired) -> tuple[float, float]:
     """The 95 % interval that a page gives, as of a verdict's ratio: (0, inf) of fewer than `FEWEST_TOLD` blocks."""
     return one.interval(_LEVEL) if one.blocks >= FEWEST_TOLD else (0.0, math.inf)
 

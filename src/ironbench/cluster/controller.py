@@ -87,7 +87,7 @@ class Control:
                 "packages": [str(package.parent), ray],
                 "travels": [str(package), str(Path(str(msgspec.__file__)).parent)],
             }
-            self.machines: int = self.asked(asked)["machines"]
+            self.machines: int = self.request(asked)["machines"]
         except BaseException:
             self.close()
             raise
@@ -105,7 +105,7 @@ class Control:
 
     def hire(self, count: int, fewer: bool = False) -> None:
         """InputError: another build there. FailureError: too few machines, unless fewer workers are allowed."""
-        self.workers = self.asked({"ask": "workers", "count": count, "fewer": fewer})["workers"]
+        self.workers = self.request({"ask": "workers", "count": count, "fewer": fewer})["workers"]
         self._started = processes.below(self._child.pid)
         from ironbench import _core
 
@@ -119,7 +119,7 @@ class Control:
                     written("load.cluster"), cause, "remove ironbench from the path of Ray's workers there"
                 )
 
-    def asked(self, message: dict[str, Any]) -> dict[str, Any]:
+    def request(self, message: dict[str, Any]) -> dict[str, Any]:
         """The answer. InputError, FailureError."""
         self._child.send(message)
         return self._next(_START_S)[0]
@@ -145,7 +145,7 @@ class Control:
         self._child.send({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
         found: list[Part] = []
         lost, states = "", _States(progress)
-        for frame, data in self._told(progress):
+        for frame, data in self._frames_until_over(progress):
             if "began" in frame:
                 window.begins(frame["began"])
             elif "states" in frame:
@@ -159,7 +159,7 @@ class Control:
                     found.append(Part(number, self.workers[number], frame["clock"], frame["found"], data))
         return found, lost
 
-    def _told(self, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:
+    def _frames_until_over(self, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:
         """Frames of a trial until it is over."""
         interrupted = stopped = False
         heard_s = time.monotonic()

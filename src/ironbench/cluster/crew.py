@@ -54,7 +54,7 @@ class Crew:
         if not known or (load.workers, load.cluster, known) in self._reached:
             return
         parts.require_common(dict(known), away := [one["host"] for one in control.workers if not one["here"]])
-        for number, why in enumerate(control.asked({"ask": "reach", "server": dict(known)})["reach"]):
+        for number, why in enumerate(control.request({"ask": "reach", "server": dict(known)})["reach"]):
             if why:
                 cause = f"worker {number + 1} on {control.workers[number]['host']} does not reach the server: {why}"
                 way_out = f"name it in {written('system.dsn')} by an address that every machine reaches"
@@ -171,9 +171,6 @@ def require(load: Load) -> None:
     if importlib.util.find_spec("ray") is None:
         raise InputError(written("load.workers"), "the Python package ray is not installed", HINT)
     package_folder("ray", "", HINT)
-
-
-require_shared = parts.require
 
 
 def machines(cluster: str) -> int:

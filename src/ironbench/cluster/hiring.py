@@ -9,14 +9,14 @@ import socket
 from collections.abc import Iterable
 from typing import Any
 
-from ironbench.cluster import loading
 from ironbench.cluster.worker import Worker
 from ironbench.errors import FailureError, InputError
+from ironbench.load.rows import MOST_CONNECTIONS
 from ironbench.words import counted
 
 LOST_S = 5.0
 """A worker that does not answer for so long is lost."""
-_AT_ONCE = loading.MOST_CONNECTIONS + 8
+_AT_ONCE = MOST_CONNECTIONS + 8
 """Calls of one worker: pieces that it copies, and questions meanwhile."""
 _PATIENCE_S = 5.0
 _JOINED = "begin it with `ray start` on each machine, this one included: see docs/guide/many-machines.md"

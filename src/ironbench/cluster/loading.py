@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironbench.errors import FailureError
+from ironbench.load.rows import MOST_CONNECTIONS
 from ironbench.process.child import refusal
 
-MOST_CONNECTIONS = 16
-"""Of one worker: as of a load by one process (`ironbench.load.rows`)."""
 _LOOK_S = 0.5
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench import engines, workloads
 from ironbench.analyse import optimum
-from ironbench.cluster import crew
+from ironbench.cluster import crew, parts
 from ironbench.devices import arrange
 from ironbench.devices.arrange import Request, requested_devices
 from ironbench.drive import caches
@@ -167,7 +167,7 @@ class Builder:
             raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
         dataset = workload.dataset(engine.name, choice.options)
         if workload.in_parts(engine.name, choice.options):
-            crew.require_shared(load)
+            parts.require(load)
         elif dataset is None or not dataset.large:
             cause = f"workload {workload.name} is not made of scripts, and its data are small"
             raise InputError(field, cause, "leave it out")

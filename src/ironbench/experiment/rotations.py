@@ -14,7 +14,7 @@ from random import Random
 from statistics import median
 
 from ironbench import units
-from ironbench.experiment.side import Side, of_one, order
+from ironbench.experiment.side import Side, attribute_errors_to, order
 from ironbench.experiment.slices import LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
@@ -45,7 +45,7 @@ class Rotations:
     def warm_up(self) -> None:
         """OverError, OfOneError, KeyboardInterrupt."""
         for side in self._order():
-            with of_one(side.cell):
+            with attribute_errors_to(side.cell):
                 side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
 
     def pilot(self) -> float:
@@ -54,7 +54,7 @@ class Rotations:
         lost_s = {id(side): [] for side in self.sides}  # type: dict[int, list[float]]
         for _ in range(PILOT_TURNS):
             for side in self._order():
-                with of_one(side.cell):
+                with attribute_errors_to(side.cell):
                     lost_s[id(side)].append(side.lost_at_start_s())
         self.start_up_s = max(0.0, *(median(each) for each in lost_s.values()))
         return chosen(self.start_up_s)
@@ -104,7 +104,7 @@ class Rotations:
 
     def _turn(self, side: Side, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
         before = disturbance.read(own)
-        with of_one(side.cell):
+        with attribute_errors_to(side.cell):
             side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
         # A server out of sight would count as another program; so would threads of the kernel that write what a system

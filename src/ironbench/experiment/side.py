@@ -76,7 +76,7 @@ class OfOneError(Exception):
 
 
 @contextmanager
-def of_one(cell: str) -> Iterator[None]:
+def attribute_errors_to(cell: str) -> Iterator[None]:
     """Inside, one system is acted upon, and what fails is its own. OfOneError, UnwrittenError."""
     try:
         yield

@@ -26,7 +26,7 @@ from ironbench.experiment.data import place_of
 from ironbench.experiment.rotations import MOST_START_UP, Rotations
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.shared import Shared
-from ironbench.experiment.side import OfOneError, OverError, Side, of_one
+from ironbench.experiment.side import OfOneError, OverError, Side, attribute_errors_to
 from ironbench.experiment.slices import START_UP_S
 from ironbench.experiment.trial import EngineEach, failed, most_clients
 from ironbench.load import restore
@@ -110,11 +110,11 @@ class Turns:
             notes = notes.merge(*quiet.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
         chance = random.Random(f"{lab.method.seed}/{due.trial.block}/turns")
         for trial in chance.sample(list(trials), len(trials)):
-            with of_one(trial.cell.name):
+            with attribute_errors_to(trial.cell.name):
                 sides.append(self._side(stack, trial, notes, sides))
         _share(sides)
         for side in sides:
-            with of_one(side.cell):
+            with attribute_errors_to(side.cell):
                 side.connect()
         sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
         rotations = Rotations(sides, chance, lab.method.order == "fixed")
@@ -134,13 +134,13 @@ class Turns:
 
             rotations.measure(count, slice_s, kept)
         for side in sides:
-            with of_one(side.cell):
+            with attribute_errors_to(side.cell):
                 side.pay_off()
             doubts = (*rotations.warnings(), *_written_between(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
         for finish in (Side.finish, Side.settle):
             for side in sides:
-                with of_one(side.cell):
+                with attribute_errors_to(side.cell):
                     finish(side)
 
     def _slice_s(self, rotations: Rotations) -> float:

@@ -48,7 +48,7 @@ from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import fill, prepare, problem, simple, static
 from ironbench.serve.queue import Queue
-from ironbench.serve.shelf import Shelf, said
+from ironbench.serve.shelf import Shelf, error_text
 from ironbench.serve.so_far import Known
 
 Page = Callable[[Request], Response]
@@ -184,7 +184,7 @@ class Pages:
                 await tools.received(request.stream(), path)
                 return PlainTextResponse(await run_in_threadpool(tools.take, self.shelf, path))
             except IronbenchError as error:
-                return PlainTextResponse(said(error, self.shelf.results).replace(str(path), "the file"), 400)
+                return PlainTextResponse(error_text(error, self.shelf.results).replace(str(path), "the file"), 400)
             except OSError as error:
                 return PlainTextResponse(f"cannot be kept: {error.strerror}", 507)
 
@@ -302,7 +302,7 @@ def application(shelf: Shelf, door: Door, printer: Printer) -> Application:
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, IronbenchError)
         status = 500 if isinstance(error, FailureError) else 404
-        return problem("This cannot be shown", said(error, results), status)
+        return problem("This cannot be shown", error_text(error, results), status)
 
     async def not_there(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

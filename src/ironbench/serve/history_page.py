@@ -15,7 +15,7 @@ from ironbench.record.index import Listed
 from ironbench.serve.archive import Query
 from ironbench.serve.compared import MOST_TRIALS
 from ironbench.serve.page import link, page, simple
-from ironbench.serve.shelf import Holdings, Shelf, said
+from ironbench.serve.shelf import Holdings, Shelf, error_text
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
     try:
         found = _histories(shelf, matching[:MOST_TRIALS], metric, by or "date")
     except IronbenchError as error:
-        words = escape(said(error, shelf.results))
+        words = escape(error_text(error, shelf.results))
         return simple("History", f'{above}<p class="problem" role="alert">{words}</p>{form}', at="/history")
     charts: dict[str, Chart] = {}
     rest = len(matching) - MOST_TRIALS

@@ -21,7 +21,7 @@ from ironbench.serve import measured, notes, running
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import button, head, link, page
 from ironbench.serve.running import Experiment
-from ironbench.serve.shelf import Shelf, said
+from ironbench.serve.shelf import Shelf, error_text
 from ironbench.serve.so_far import Known, SoFar
 
 _PERIOD_S = 1.0
@@ -110,7 +110,7 @@ class Events:
                     known = await run_in_threadpool(self._known.of, directory, False)
                 changed, so_far = known
             except IronbenchError as error:
-                changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(said(error, self._shelf.results))}</p>"})
+                changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(error_text(error, self._shelf.results))}</p>"})
             if changed != seen:
                 seen = changed
                 yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})

@@ -199,7 +199,7 @@ def is_name(text: str) -> bool:
     return bool(text) and len(text) <= 255 and not text.startswith(".") and "/" not in text and "\0" not in text
 
 
-def said(error: IronbenchError, results: Path) -> str:
+def error_text(error: IronbenchError, results: Path) -> str:
     """An error on a page: without where the results lie on this machine."""
     return without_place(str(error) + (f" ({error.hint})" if error.hint else ""), results)
 

@@ -19,7 +19,7 @@ from ironbench.report import elements
 from ironbench.report.charts.base import Table
 from ironbench.serve.compared import named
 from ironbench.serve.page import simple
-from ironbench.serve.shelf import Shelf, said
+from ironbench.serve.shelf import Shelf, error_text
 from ironbench.words import counted
 
 
@@ -65,7 +65,7 @@ def cost(shelf: Shelf, target: str, systems: str) -> HTMLResponse:
                 path.write_text(systems, encoding="utf-8", errors="replace")
                 found = compared((), target, str(path) if systems.strip() else "", (), "", str(shelf.results))
         except IronbenchError as error:
-            shown = f'<p class="problem" role="alert">{escape(said(error, shelf.results))}</p>'
+            shown = f'<p class="problem" role="alert">{escape(error_text(error, shelf.results))}</p>'
         else:
             shown = f'<pre class="plain" tabindex="0">{escape(text(found, None))}</pre>'
     form = (

@@ -63,7 +63,7 @@ class OdbcEngine(Engine):
             address, secrets = dsn.parse(dsn_)
             line = OdbcLine(address.whole(secrets))
             line.close()
-            self._answered[dsn_] = line.said["product"]
+            self._answered[dsn_] = line.driver_info["product"]
         kind = kinds.of(self._answered[dsn_])
         return next(engine for engine in self.variants.values() if isinstance(engine, Through) and engine.kind is kind)
 
@@ -122,7 +122,7 @@ class Through(Engine):
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         session = self.start(system, secrets, 1)
         try:
-            said = session.said
+            said = session.driver_info
             return {"version": session.version(), "driver": f"{said['driver']} {said['driver_version']}"}
         finally:
             session.stop()

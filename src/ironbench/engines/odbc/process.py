@@ -47,7 +47,7 @@ class OdbcLine(Line):
             if frame is None:
                 raise self._child.died("before it was connected")
             raise_refusal(frame[0])
-            self.said: dict[str, str] = frame[0]
+            self.driver_info: dict[str, str] = frame[0]
             """What the driver says of itself and of the database."""
         except BaseException:
             self._child.process.kill()

@@ -30,8 +30,8 @@ class OdbcSession(SessionDefaults):
         self._using = threading.Lock()
         self._stopped = False
         self._connection: OdbcLine | None = OdbcLine(self._whole)
-        self.said = self._connection.said
-        self.kind = kinds.of(self.said["product"])
+        self.driver_info = self._connection.driver_info
+        self.kind = kinds.of(self.driver_info["product"])
         if self.kind.own or self.kind.splits:
             self._connection.close()
             self._connection = self.line()
@@ -52,13 +52,13 @@ class OdbcSession(SessionDefaults):
         return {
             "kind": "called",
             "address": self._whole,
-            "product": self.said["product"],
+            "product": self.driver_info["product"],
             "driver": {"module": trial.__name__, "packages": packages},
             "loader": {"module": load.__name__, "packages": packages},
         }
 
     def facts(self) -> dict[str, Any]:
-        kind, said = self.kind, self.said
+        kind, said = self.kind, self.driver_info
         settings: dict[str, str] = {}
         if kind.settings:
             try:
@@ -80,7 +80,7 @@ class OdbcSession(SessionDefaults):
     def version(self) -> str:
         """As exactly as the database tells."""
         if not self.kind.version:
-            return self.said["version"]
+            return self.driver_info["version"]
         return self.query(self.kind.version)[0][0] or ""
 
     def alive(self) -> bool:
