@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironbench import units
 from ironbench.machine.doctor import probe
 from ironbench.machine.fingerprint import boost, mitigations
 from ironbench.machine.host_view import HostView
@@ -153,7 +154,7 @@ def limits(host: HostView) -> list[Reading]:
     if bounds.memory_bytes is not None:
         readings.append(
             note(
-                f"at most {bounds.memory_bytes / 2**30:.1f} GiB of memory (cgroup {bounds.cgroup})",
+                f"at most {units.memory(bounds.memory_bytes)} of memory (cgroup {bounds.cgroup})",
                 "Page cache counts against this limit: data beyond it are read from the device again.",
             )
         )

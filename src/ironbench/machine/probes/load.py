@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironbench import units
 from ironbench.machine.doctor import probe
 from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
@@ -85,7 +86,7 @@ def swapping(host: HostView) -> Reading | None:
         )
     if used > 0:
         return note(
-            f"{used / 2**20:.0f} MiB are in swap, none moved in the last second",
+            f"{units.memory(used)} are in swap, none moved in the last second",
             "Something was moved out earlier and will come back with a pause when it is needed.",
             "sudo swapoff -a && sudo swapon -a",
         )

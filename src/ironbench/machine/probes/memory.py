@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ironbench import units
 from ironbench.machine.doctor import probe
 from ironbench.machine.host_view import HostView
 from ironbench.machine.mounts import all_mounts, mount_of
@@ -10,7 +11,6 @@ from ironbench.model.diagnosis import Reading, note, ok, warning
 _SHORT_SHARE = 0.10
 _DIRTY_BYTES = 4 << 30
 _SHM_BYTES = 256 << 20
-_GIB = 1 << 30
 
 
 @probe("memory", "free memory")
@@ -20,7 +20,7 @@ def available(host: HostView) -> Reading | None:
     if "MemAvailable" not in memory or not memory.get("MemTotal"):
         return None
     share = memory["MemAvailable"] / memory["MemTotal"]
-    seen = f"{memory['MemAvailable'] / _GIB:.1f} of {memory['MemTotal'] / _GIB:.1f} GiB"
+    seen = f"{units.memory(memory['MemAvailable'])} of {units.memory(memory['MemTotal'])}"
     if share < _SHORT_SHARE:
         return warning(
             seen,
@@ -41,11 +41,11 @@ def swappiness(host: HostView) -> Reading | None:
         return ok(f"{value}, but there is no swap")
     if value > 10:
         return note(
-            f"{value}, with {swap / _GIB:.1f} GiB of swap",
+            f"{value}, with {units.memory(swap)} of swap",
             "The kernel may move parts of the database's own cache to swap to cache more files.",
             "sudo sysctl vm.swappiness=1",
         )
-    return ok(f"{value}, with {swap / _GIB:.1f} GiB of swap")
+    return ok(f"{value}, with {units.memory(swap)} of swap")
 
 
 @probe("memory", "transparent huge pages")
@@ -119,7 +119,7 @@ def write_back(host: HostView) -> Reading | None:
     if total is None or ratio is None:
         return None
     most = limit or total * ratio // 100
-    seen = f"up to {most / _GIB:.1f} GiB"
+    seen = f"up to {units.memory(most)}"
     if most <= _DIRTY_BYTES:
         return ok(seen)
     return note(
@@ -139,7 +139,7 @@ def shared_memory(host: HostView) -> Reading | None:
     free = host.attempts.free_bytes(host.tree.path("/dev/shm"))
     if free is None:
         return None
-    seen = f"{free[0] / _GIB:.2f} GiB free in /dev/shm"
+    seen = f"{units.memory(free[0])} free in /dev/shm"
     if free[0] < _SHM_BYTES:
         return warning(
             seen,

@@ -12,7 +12,6 @@ from ironbench.machine.tree import Tree
 from ironbench.model.diagnosis import Reading, note, ok, severe, warning
 from ironbench.model.machine import Mount
 
-_GIB = 1 << 30
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
 _FULL_SHARE = 0.10
 """Nearly full flash writes slower, and so do file systems."""
@@ -140,7 +139,7 @@ def free_space(host: HostView) -> list[Reading]:
         if space is None or not space[1]:
             continue
         free, size = space
-        seen = f"{place.directory}: {free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
+        seen = f"{place.directory}: {units.stored(free)} of {units.stored(size)} free"
         if free < _NO_ROOM_BYTES:
             readings.append(
                 severe(
