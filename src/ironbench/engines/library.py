@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from abc import ABC
 from collections.abc import Mapping
 from pathlib import Path
@@ -146,3 +147,10 @@ def _give_up(file: Path) -> None:
     for part in parts:
         if part.exists():
             part.rename(file.with_name(name + part.name.removeprefix(file.name)))
+
+
+def place_file(system: System, dump: Path, name: str) -> None:
+    """Copies a database file of the user's into the system's data directory, under the name that the engine opens."""
+    file = place.claim(str(system.layout.data), "data") / name
+    copies.file(dump, file)
+    file.chmod(stat.S_IRUSR | stat.S_IWUSR)  # whatever the original's owner allows

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
 from ironbench.engines.data_import import DataImport, Dump, Show
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess
 from ironbench.engines.duckdb.session import FILE
+from ironbench.engines.library import place_file
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import copies
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import place
 
 _MAGIC, _MAGIC_AT = b"DUCK", 8
 """Behind a checksum (duckdb.org, "Storage Versions and Format")."""
@@ -43,9 +40,7 @@ class DuckdbDataImport(DataImport):
         return Dump("DuckDB database file", "DuckDB", dump.stat().st_size)
 
     def placed(self, system: System, dump: Path) -> None:
-        folder = place.claim(str(system.layout.data), "data")
-        copies.file(dump, folder / FILE)
-        os.chmod(folder / FILE, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101 - whatever the original's owner allows
+        place_file(system, dump, FILE)
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         """Reads every column once: DuckDB holds each block against its checksum when it reads it."""

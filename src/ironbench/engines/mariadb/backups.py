@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ironbench.engines import own_files
 from ironbench.engines.maintenance import Backup
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb import installation
@@ -72,7 +73,7 @@ class _Copies:
         """The log is applied to the copied files first; then they are a server's."""
         files = place.claim(str(data), "data") / "files"
         files.mkdir(mode=0o700)
-        homes.write_note(files, {"version": installation.find().major})
+        own_files.write_note(files, {"version": installation.find().major})
         prepare = [shutil.which(_COPY) or _COPY, "--prepare", _into(backup)]
         copy = ["cp", "--archive", f"{backup}/.", str(files)]
         return [Program(prepare, homes.environment()), Program(copy, dict(os.environ))]

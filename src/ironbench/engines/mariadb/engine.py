@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ironbench.engines import ideal as memory
-from ironbench.engines import identity, server
+from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
@@ -101,7 +101,8 @@ class MariadbEngine(Engine):
     def in_use(self, system: System) -> InputError | None:
         if system.dsn is not None:
             return None
-        return homes.in_use(homes.of(system.layout, installation.find(system.settings.get("bin"))))
+        home = homes.of(system.layout, installation.find(system.settings.get("bin")))
+        return own_files.in_use(home.files, home.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """Of programs of our own also what the server's file holds; of a running server what it says."""

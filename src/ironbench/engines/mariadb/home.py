@@ -5,24 +5,22 @@ Without its log InnoDB opens no data, even after a clean shutdown: the log alway
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb.installation import Installation, complaint
+from ironbench.engines.own_files import note, refuse_running, write_note
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import copies
 from ironbench.model.system import Layout
-from ironbench.process import place, processes, programs
+from ironbench.process import place, programs
 
 DATABASE = "ironbench"
 LOG_FILE = "ib_logfile0"
-NOTE = "ironbench.json"
 """In the data directory: which version made it, where its log lies, which snapshot it came from."""
 _OWNER = "owner"
 """Beside a log: the data directory that it belongs to."""
@@ -91,7 +89,7 @@ def prepare(home: Home, installation: Installation, identity: Identity, shape: M
 
     `shape`: settings that the first start decides. InputError, FailureError.
     """
-    refuse_running(home)
+    refuse_running(home.files, home.place)
     _refuse_log_of_another(home)
     for path, role in ((home.log_place, "log"), (home.temp_place, "temp")):
         if path is not None:
@@ -104,21 +102,6 @@ def prepare(home: Home, installation: Installation, identity: Identity, shape: M
         identity.give(folder)
     for tree in (home.files, home.log, home.temp):
         identity.give_tree(tree)
-
-
-def note(files: Path) -> dict[str, Any]:
-    """What is known of a data directory; empty where there is none of ours."""
-    try:
-        known = json.loads((files / NOTE).read_text())
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def write_note(files: Path, known: Mapping[str, Any]) -> None:
-    aside = files / f"{NOTE}.new"
-    aside.write_text(json.dumps(known) + "\n")
-    aside.rename(files / NOTE)
 
 
 def log_file(files: Path) -> Path:
@@ -210,25 +193,6 @@ def environment() -> dict[str, str]:
     """What the server's programs see of our environment: nothing that chooses another server or language."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MYSQL", "MARIADB"))}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
-
-
-def refuse_running(home: Home) -> None:
-    """InputError while a server runs on the files."""
-    if (error := in_use(home)) is not None:
-        raise error
-
-
-def in_use(home: Home) -> InputError | None:
-    """A server works in its data directory, so this also finds those that others started."""
-    running = processes.working_in(home.files)
-    if not running:
-        return None
-    return InputError(
-        f"data directory {home.place}",
-        f"a server already runs on it (process {running[0]})",
-        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
-        f"or name another directory with {written('layout.data')}",
-    )
 
 
 def _refuse_log_of_another(home: Home) -> None:

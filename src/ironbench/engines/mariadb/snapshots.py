@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from ironbench.engines import own_files
 from ironbench.engines.mariadb import home as homes
-from ironbench.engines.mariadb.home import LOG_FILE, NOTE, Home
+from ironbench.engines.mariadb.home import LOG_FILE, Home
+from ironbench.engines.own_files import NOTE
 from ironbench.machine import copies, space
 from ironbench.machine.copies import Copied
 
@@ -20,8 +22,8 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
 
     With its log a copy is whole, however the server ended.
     """
-    homes.refuse_running(home)
-    log, known = homes.log_file(home.files), homes.note(home.files)
+    own_files.refuse_running(home.files, home.place)
+    log, known = homes.log_file(home.files), own_files.note(home.files)
     aside = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(mode=0o700, parents=True)
@@ -29,7 +31,7 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
         done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
         link = not keep and log.stat().st_dev == aside.stat().st_dev
         done += copies.file(log, aside / FILES / LOG_FILE, link=link)
-        homes.write_note(aside / FILES, {"version": known.get("version", "")})
+        own_files.write_note(aside / FILES, {"version": known.get("version", "")})
         copies.put(aside, folder)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
@@ -42,13 +44,13 @@ def put_back(home: Home, folder: Path) -> Copied:
 
     The caller holds the directory's lock. Files that no snapshot made are kept aside as `files.kept-N`.
     """
-    homes.refuse_running(home)
+    own_files.refuse_running(home.files, home.place)
     _give_up(home)
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
     space.require(home.place, copies.size(folder), "the copy of the data")
     done = copies.tree(folder / FILES, aside)
-    homes.write_note(aside, homes.note(folder / FILES) | {"snapshot": folder.name})
+    own_files.write_note(aside, own_files.note(folder / FILES) | {"snapshot": folder.name})
     copies.put(aside, home.files)
     copies.evict(folder)
     return done
@@ -56,7 +58,7 @@ def put_back(home: Home, folder: Path) -> Copied:
 
 def restored(home: Home) -> bool:
     """Whether what is there came from a snapshot."""
-    return "snapshot" in homes.note(home.files)
+    return "snapshot" in own_files.note(home.files)
 
 
 def _skipped(name: str) -> bool:

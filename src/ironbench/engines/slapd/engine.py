@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ironbench.engines import ideal as memory
-from ironbench.engines import server
+from ironbench.engines import own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.given import refuse_configuring
 from ironbench.engines.identity import Identity
@@ -76,7 +76,10 @@ class SlapdEngine(Engine):
         return replace(system, layout=Layout(str(home.place), devices=system.layout.devices)), Secrets()
 
     def in_use(self, system: System) -> InputError | None:
-        return None if system.dsn is not None else homes.in_use(self._home(system))
+        if system.dsn is not None:
+            return None
+        home = self._home(system)
+        return own_files.in_use(home.files, home.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         if system.dsn is not None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ironbench.engines.own_files import NOTE, note, refuse_running, write_note
 from ironbench.engines.slapd import settings as server_settings
 from ironbench.engines.slapd.installation import Installation
 from ironbench.engines.slapd.settings import BASE
-from ironbench.errors import FailureError, InputError, written
+from ironbench.errors import FailureError, InputError
 from ironbench.machine import copies, space
 from ironbench.machine.copies import Copied
 from ironbench.model.system import Layout
-from ironbench.process import place, processes, programs
+from ironbench.process import place, programs
 
-NOTE = "ironbench.json"
 """In the directory of the data: which version made it, which snapshot it came from."""
 FILES = "files"
 """Name of the data in a snapshot's folder."""
@@ -64,7 +62,7 @@ def validate(home: Home, installation: Installation) -> None:
 
 def prepare(home: Home, installation: Installation, settings: Mapping[str, str]) -> None:
     """Makes the files where they are missing: a directory with its suffix alone. FailureError."""
-    refuse_running(home)
+    refuse_running(home.files, home.place)
     if not home.files.is_dir():
         fill(home, installation, settings, ())
 
@@ -113,43 +111,9 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def note(files: Path) -> dict[str, Any]:
-    """What is known of a database; empty where there is none of ours."""
-    try:
-        known = json.loads((files / NOTE).read_text())
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def write_note(files: Path, known: Mapping[str, Any]) -> None:
-    aside = files / f"{NOTE}.new"
-    aside.write_text(json.dumps(known) + "\n")
-    aside.replace(files / NOTE)
-
-
-def refuse_running(home: Home) -> None:
-    """InputError while a server runs on the files."""
-    if (error := in_use(home)) is not None:
-        raise error
-
-
-def in_use(home: Home) -> InputError | None:
-    """A server of ours works in the directory of its data."""
-    running = processes.working_in(home.files)
-    if not running:
-        return None
-    return InputError(
-        f"data directory {home.place}",
-        f"a server already runs on it (process {running[0]})",
-        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
-        f"or name another directory with {written('layout.data')}",
-    )
-
-
 def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: links."""
-    refuse_running(home)
+    refuse_running(home.files, home.place)
     aside = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(mode=0o700, parents=True)
@@ -168,7 +132,7 @@ def put_back(home: Home, folder: Path) -> Copied:
 
     Files that no snapshot made are kept aside as `files.kept-N`.
     """
-    refuse_running(home)
+    refuse_running(home.files, home.place)
     if home.files.exists():
         if "snapshot" in note(home.files):
             shutil.rmtree(home.files)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
 from ironbench.engines.data_import import DataImport, Dump, Show
+from ironbench.engines.library import place_file
 from ironbench.engines.sqlite.session import FILE
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import copies
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import place
 
 _MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
@@ -48,9 +45,7 @@ class SqliteDataImport(DataImport):
         return Dump("SQLite database file", "SQLite", dump.stat().st_size)
 
     def placed(self, system: System, dump: Path) -> None:
-        folder = place.claim(str(system.layout.data), "data")
-        copies.file(dump, folder / FILE)
-        os.chmod(folder / FILE, stat.S_IRUSR | stat.S_IWUSR)  # noqa: PTH101 - whatever the original's owner allows
+        place_file(system, dump, FILE)
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         verdict = session.query("pragma quick_check(1)")[0][0] or ""

@@ -1,0 +1,47 @@
+"""The files of a database that ironbench made: what is noted beside them, and whether a server runs on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ironbench.errors import InputError, written
+from ironbench.process import processes
+
+NOTE = "ironbench.json"
+
+
+def note(files: Path) -> dict[str, Any]:
+    """What is known of a data directory; empty where there is none of ours."""
+    try:
+        known = json.loads((files / NOTE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def write_note(files: Path, known: Mapping[str, Any]) -> None:
+    aside = files / f"{NOTE}.new"
+    aside.write_text(json.dumps(known) + "\n")
+    aside.replace(files / NOTE)
+
+
+def refuse_running(files: Path, place: Path) -> None:
+    """InputError while a server runs on the files. `place`: the directory that the user knows them by."""
+    if (error := in_use(files, place)) is not None:
+        raise error
+
+
+def in_use(files: Path, place: Path) -> InputError | None:
+    """A server works in the directory of its data, so this also finds those that others started."""
+    running = processes.working_in(files)
+    if not running:
+        return None
+    return InputError(
+        f"data directory {place}",
+        f"a server already runs on it (process {running[0]})",
+        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
+        f"or name another directory with {written('layout.data')}",
+    )
