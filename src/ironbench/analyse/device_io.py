@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.summarise import Summary, summarise
@@ -191,7 +192,7 @@ def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost
     known = [(name, used) for name, records in groups if (used := _by_block(records))]
     if len(known) < 2:
         return ()
-    cached, least = min(known, key=lambda one: _mean([used.reads for used in one[1].values()]))
+    cached, least = min(known, key=lambda one: fmean([used.reads for used in one[1].values()]))
     engines = {name: {record.system.engine for record in records} for name, records in groups}
     costs = [
         _cost(name, used, cached, least) for name, used in known if name != cached and engines[name] == engines[cached]
@@ -247,7 +248,3 @@ def _of_reads(cost_s: Summary) -> bool:
     """Whether CPU time for a read can be what a read costs; else the trials differ in more than reads."""
     least_s = cost_s.low if cost_s.interval is None else min(cost_s.low, cost_s.interval[0])
     return least_s > 0 and cost_s.high <= _MOST_S
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

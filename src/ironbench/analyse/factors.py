@@ -20,6 +20,7 @@ from ironbench.catalogue import part_of
 from ironbench.model.lab import Factor, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
+from ironbench.plan.design import named as named_by
 from ironbench.record.progress import by_place
 from ironbench.stats.ratio import paired
 
@@ -135,15 +136,10 @@ def contrasts(
 
 def _differing(cell: Mapping[str, str], baseline: Mapping[str, str], name: str, other: str) -> Contrast:
     factors = [factor for factor in cell if factor in baseline and cell[factor] != baseline[factor]]
-    named = any(_joined(levels) != called for levels, called in ((cell, name), (baseline, other)))
+    named = any(named_by(levels) != called for levels, called in ((cell, name), (baseline, other)))
     if not factors or named or cell.keys() != baseline.keys():
         return Contrast(name, other)
     return Contrast(*(" ".join(f"{factor}={side[factor]}" for factor in factors) for side in (cell, baseline)))
-
-
-def _joined(levels: Mapping[str, str]) -> str:
-    """What a cell is called that has no name of its own."""
-    return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def _common(pair: tuple[str, str], levels: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 from ironbench.analyse.archive import Archive, Columns
 from ironbench.analyse.summarise import merged
@@ -81,8 +82,8 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     lines = tuple(
         Line(name, "", *_thinned(times, _values(seconds, column), step, reduce))
         for name, column, reduce in (
-            ("throughput", "transactions", _mean),
-            ("errors", "errors", _mean),
+            ("throughput", "transactions", fmean),
+            ("errors", "errors", fmean),
             ("response_time_p50_s", "response_p50_s", _middle),
             ("response_time_p99_s", "response_p99_s", max),
         )
@@ -116,7 +117,7 @@ def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
             line = Line(
                 base_name(name),
                 part_of(name).removeprefix("role="),
-                *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), _mean),
+                *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), fmean),
             )
             twin = next((place for place, other in enumerate(lines) if _same(other, line)), None)
             if twin is not None:
@@ -158,10 +159,6 @@ def _thinned(
             kept_t.append(times[start])
             kept.append(float(reduce(part)))
     return tuple(kept_t), tuple(kept)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _middle(values: Sequence[float]) -> float:

@@ -134,6 +134,7 @@ def _full(factors: Sequence[Varied]) -> Iterator[dict[str, str]]:
 
 
 def named(levels: Mapping[str, str]) -> str:
+    """What a cell is called that has no name of its own."""
     return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.summarise import Summary
 from ironbench.model.sample import needed
 from ironbench.report.charts.base import Table
+from ironbench.report.columns import metrics_of, ratios
 from ironbench.report.numbers import measured, quantity, times, unit_of
 from ironbench.report.section import Section
 
@@ -50,10 +49,6 @@ _LEAD_FELT = (
 )
 
 
-def metrics_of(part: Part) -> dict[str, Summary]:
-    return part.curve.main.metrics if part.curve.main else {}
-
-
 def headline(study: Study) -> list[tuple[str, str]]:
     return [(part.name, _sentence(part.subject.records[0].choice.workload, metrics_of(part))) for part in study.parts]
 
@@ -92,20 +87,12 @@ def table(study: Study) -> Table:
     """A row per figure, a column per system, and ratios to the first."""
     columns = [metrics_of(part) for part in study.parts]
     rows = [
-        (name, *(measured(column.get(metric), unit_of(metric)) for column in columns), *_ratios(columns, metric))
+        (name, *(measured(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))
         for name, metric in _FIGURES.items()
         if any(metric in column for column in columns)
     ]
     names = [part.name for part in study.parts]
     return Table(("", *names, *(f"{name} / {names[0]}" for name in names[1:])), tuple(rows), numbers=True)
-
-
-def _ratios(columns: Sequence[dict[str, Summary]], metric: str) -> list[str]:
-    first = columns[0].get(metric)
-    return [
-        times(other.centre / first.centre) if first and first.centre and (other := column.get(metric)) else "–"
-        for column in columns[1:]
-    ]
 
 
 def felt(part: Part) -> Table:

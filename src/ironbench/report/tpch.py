@@ -12,8 +12,9 @@ from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
+from ironbench.report.columns import metrics_of, ratios
 from ironbench.report.findings import against_trend_tables
-from ironbench.report.numbers import between, measured, span, times, unit_of
+from ironbench.report.numbers import between, measured, span, unit_of
 from ironbench.report.section import Section
 from ironbench.words import THIN, counted
 
@@ -36,10 +37,6 @@ _LEAD = (
     "a tenth of a second; below scale factor 1 that hides differences, so the unrounded figures lead there."
 )
 _RANGES = " In brackets: the range of all trials."
-
-
-def metrics_of(part: Part) -> dict[str, Summary]:
-    return part.curve.main.metrics if part.curve.main else {}
 
 
 def figures(part: Part) -> dict[str, str]:
@@ -109,7 +106,7 @@ def _rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
     for name, metric in {**figures(parts[0]), **_TIMES}.items():
         if any(metric in column for column in columns):
             cells = [_cell(column.get(metric), unit_of(metric)) for column in columns]
-            lines.append((name, *cells, *_ratios(columns, metric)))
+            lines.append((name, *cells, *ratios(columns, metric)))
     known = [sessions(part.subject.records[0]) for part in parts]
     if any(known):
         ran = [one[1] if one else "–" for one in known]
@@ -128,14 +125,6 @@ def _shown(summary: Summary, unit: str) -> str:
 
 def _range(summary: Summary, unit: str) -> str:
     return between(summary.low, summary.high, unit) if summary.low < summary.high else span(summary, unit)
-
-
-def _ratios(columns: Sequence[dict[str, Summary]], metric: str) -> list[str]:
-    first = columns[0].get(metric)
-    return [
-        times(other.centre / first.centre) if first and first.centre and (other := column.get(metric)) else "–"
-        for column in columns[1:]
-    ]
 
 
 def queries(part: Part) -> Table:

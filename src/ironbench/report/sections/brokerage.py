@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ironbench.analyse.study import Part, Study
 from ironbench.analyse.summarise import Summary
 from ironbench.report.charts.base import Table
+from ironbench.report.columns import metrics_of
 from ironbench.report.numbers import measured, percent, quantity, unit_of
 from ironbench.report.section import Section
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
@@ -40,10 +41,6 @@ def sections(study: Study) -> Iterator[Section]:
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(part.name, _mix(part)) for part in parts]
     yield Section("brokerage", f"The brokerage, {study.place}", _LEAD, tables=tuple(tables), at_end=True)
-
-
-def metrics_of(part: Part) -> Mapping[str, Summary]:
-    return part.curve.main.metrics if part.curve.main else {}
 
 
 def _mix(part: Part) -> Table:
