@@ -138,16 +138,16 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     ran = [replace(one, budget=Budget(0.5, 0.1, 0.0, 0.0, 0.1, 0.0, 0.3)) for one in ran]
     study, page = shown(*ran)
     chart = of_parts(study)[0]
-    assert chart.table.head[0] == "sessions" and chart.table.rows[0][0] == "2 streams and a refresh session"
-    assert page.peaks(study).rows[-1][:2] == ("in the throughput test", "2 streams and a refresh session")
+    assert chart.table.head[0] == "streams" and chart.table.rows[0][0] == "2 streams and a refresh stream"
+    assert page.peaks(study).rows[-1][:2] == ("in the throughput test", "2 streams and a refresh stream")
     assert study.place == "over the whole trial"
     names = {entry.name: entry for entry in study.parts[0].balance}
     assert "throughput per core" not in names and "clients per core" not in names
     assert "queries per second of the whole trial, per core" in names
-    assert names["sessions per core"].note.startswith("2 streams and a refresh session; ")
+    assert names["streams per core"].note.startswith("2 streams and a refresh stream; ")
     text = comparison(compare(Subject("a", (ran[0],)), Subject("b", (ran[1],))))
     assert "throughput of the whole trial ↑" in text and "\n  throughput ↑" not in text
-    assert "A: 2 streams and a refresh session, 1 trial" in text and "1 client" not in text
+    assert "A: 2 streams and a refresh stream, 1 trial" in text and "1 client" not in text
 
 
 def test_a_power_test_has_the_one_client_that_it_has() -> None:

@@ -19,7 +19,7 @@ from ironbench.analyse.subjects import (
     leading,
     machine_cores,
     machine_of,
-    sessions,
+    streams,
 )
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
@@ -67,10 +67,10 @@ def balance(
 
 
 def _at_work(record: Record, cores: int | None, core_note: str) -> Entry:
-    if (known := sessions(record)) is None:
+    if (known := streams(record)) is None:
         return Entry("clients per core", "1", _over(float(record.cell.load.clients), cores), core_note)
     count, words = known
-    return Entry("sessions per core", "1", _over(float(count), cores), f"{words}; {core_note}")
+    return Entry("streams per core", "1", _over(float(count), cores), f"{words}; {core_note}")
 
 
 def _throughput_name(records: Sequence[Record]) -> str:

@@ -11,7 +11,7 @@ from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
 from ironbench.analyse.rate import Rate, Ratios, clients_asked, without_ratio
-from ironbench.analyse.subjects import Subject, leading, sessions
+from ironbench.analyse.subjects import Subject, leading, streams
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
@@ -176,7 +176,7 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
 def _basis(side: Curve) -> str:
     if side.main is None:
         return "no usable trial"
-    known = sessions(side.main.trials[0])
+    known = streams(side.main.trials[0])
     return f"{known[1] if known else counted(side.main.clients, 'client')}, {side.main.basis}"
 
 
@@ -205,7 +205,7 @@ def _cells(
     points = {point.clients: point for point in curve_b.points}
     cells = [
         CellComparison(
-            known[1] if (known := sessions(point.trials[0])) else counted(point.clients, "client"),
+            known[1] if (known := streams(point.trials[0])) else counted(point.clients, "client"),
             _rows(
                 point.metrics,
                 points[point.clients].metrics,

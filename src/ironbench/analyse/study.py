@@ -21,7 +21,7 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.statements import Times, times
-from ironbench.analyse.subjects import Subject, by_work, counted_in, machine_of, sessions, subjects, work_name
+from ironbench.analyse.subjects import Subject, by_work, counted_in, machine_of, streams, subjects, work_name
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
 from ironbench.model.record import Record
@@ -235,7 +235,7 @@ class Study:
         """Where the details of all parts were measured, in words."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
-        if any(sessions(part.subject.records[0]) for part in self.parts):
+        if any(streams(part.subject.records[0]) for part in self.parts):
             return "over the whole trial"
         at_peak = "at the peak"
         if peaks and all(peak.alone for peak in peaks):

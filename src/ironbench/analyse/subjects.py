@@ -102,10 +102,10 @@ def counted_in(records: Sequence[Record]) -> tuple[str, str]:
     return known.pop() if len(known) == 1 else workloads.Workload.counts
 
 
-def sessions(record: Record) -> tuple[int, str] | None:
-    """How many sessions work at once in its trial, and which, where those are not the clients of its load."""
+def streams(record: Record) -> tuple[int, str] | None:
+    """How many streams work at once in its trial, and which, where the clients of its load do not."""
     known = workloads.find(record.choice.workload)
-    return known.sessions(record.choice.options) if known else None
+    return known.streams(record.choice.options) if known else None
 
 
 def failed_share(trials: Sequence[Record]) -> float | None:

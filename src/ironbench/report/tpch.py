@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ironbench import engines
 from ironbench.analyse.study import Part, Study
-from ironbench.analyse.subjects import leading, sessions
+from ironbench.analyse.subjects import leading, streams
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.charts.base import Table
@@ -107,7 +107,7 @@ def _rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
         if any(metric in column for column in columns):
             cells = [_cell(column.get(metric), unit_of(metric)) for column in columns]
             lines.append((name, *cells, *ratios(columns, metric)))
-    known = [sessions(part.subject.records[0]) for part in parts]
+    known = [streams(part.subject.records[0]) for part in parts]
     if any(known):
         ran = [one[1] if one else "–" for one in known]
         lines.append(("in the throughput test", *ran, *("–" for _ in parts[1:])))

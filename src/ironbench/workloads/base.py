@@ -166,8 +166,8 @@ class Workload(ABC):
         """Metrics that a comparison of two systems begins with, the most telling first; those that were measured."""
         return LEADING
 
-    def sessions(self, options: Mapping[str, str]) -> tuple[int, str] | None:
-        """How many work at once at most, and which they are, where those are not the clients of a load; else None."""
+    def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
+        """How many streams work at once at most, and which; None where the clients of a load work."""
         return None
 
     def connections(self, clients: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ironbench.analyse.shares import OTHER, Shares
 from ironbench.analyse.study import Part, Study
-from ironbench.analyse.subjects import sessions
+from ironbench.analyse.subjects import streams
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
@@ -101,8 +101,8 @@ BUDGET = {
 
 
 def at_work(part: Part) -> str:
-    """The sessions of work that has other ones than the clients of its load."""
-    known = sessions(part.subject.records[0])
+    """The streams that do the work where the clients of the load do not."""
+    known = streams(part.subject.records[0])
     return known[1] if known else ""
 
 
@@ -113,13 +113,13 @@ def by_clients(
     bars: Sequence[Shares],
     colours: dict[str, str],
     what: str,
-    sessions_words: str = "",
+    streams_words: str = "",
 ) -> Chart:
-    """A bar for each number of clients; `sessions_words` stands for it where other sessions did the work."""
-    axis = "sessions" if sessions_words else "clients"
+    """A bar for each number of clients; `streams_words` stands for it where streams did the work."""
+    axis = "streams" if streams_words else "clients"
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
     rows = [
-        {"clients": sessions_words or bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}
+        {"clients": streams_words or bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}
         | {"text": quantity(bar.parts.get(part, 0.0), "share")}
         for bar in bars
         for place, part in enumerate(parts)
@@ -131,12 +131,12 @@ def by_clients(
     return Chart(
         id,
         name,
-        f"{subject} of {name}, share {what}. With {sessions_words or counted(busiest.clients, 'client')}: {words}.",
+        f"{subject} of {name}, share {what}. With {streams_words or counted(busiest.clients, 'client')}: {words}.",
         base.specification([layer], {"shares": rows}, 230),
         Table(
             (axis, *parts),
             tuple(
-                (sessions_words or str(bar.clients), *(quantity(bar.parts.get(p, 0.0), "share") for p in parts))
+                (streams_words or str(bar.clients), *(quantity(bar.parts.get(p, 0.0), "share") for p in parts))
                 for bar in bars
             ),
         ),

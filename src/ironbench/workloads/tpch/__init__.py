@@ -118,12 +118,12 @@ class Tpch(Workload):
                 f"leave it out; {written('workload.with', 'limit=SECONDS')} bounds each query",
             )
 
-    def sessions(self, options: Mapping[str, str]) -> tuple[int, str] | None:
+    def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
         valid = self.validated(options)
         if valid["test"] not in ("throughput", "both"):
             return None
         streams = int(valid["streams"]) or merits.minimum_streams(float(valid["sf"]))
-        return streams + 1, f"{counted(streams, 'stream')} and a refresh session"
+        return streams + 1, f"{counted(streams, 'stream')} and a refresh stream"
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         return None
