@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import getpass
 import os
-import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
-from ironbench.errors import InputError, nearest, written
+from ironbench.engines.url import decoded, host_and_port, port_of, wrong
+from ironbench.errors import InputError, nearest
 from ironbench.model.secrets import Secrets
 
 _VARIABLES = {
@@ -114,7 +114,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     user = given.get("user") or _own_name()
     address = Address(
         host=given.get("host") or _default_host(),
-        port=_port(given.get("port") or "5432"),
+        port=port_of(given.get("port") or "", 5432, _ESCAPES),
         user=user,
         database=given.get("dbname") or user,
         sslmode=_sslmode(given.get("sslmode") or "prefer"),
@@ -122,7 +122,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         options={name: given[name] for name in ("application_name", "options") if given.get(name)},
     )
     if "," in address.host:
-        raise _wrong("it names several hosts", "name the one to be measured")
+        raise wrong("it names several hosts", "name the one to be measured")
     return address, Secrets(given.get("password") or _stored_password(address, given, environ))
 
 
@@ -130,67 +130,46 @@ def _refuse_unknown(name: str) -> None:
     if name in _VARIABLES or name in _WITHOUT_EFFECT:
         return
     if name in _REFUSED:
-        raise _wrong(f"ironbench does not do what {name} says", "leave it out")
+        raise wrong(f"ironbench does not do what {name} says", "leave it out")
     # What is no known word may be a piece of a password: it is not quoted.
     cause = "it holds a word that no connection string has"
-    raise _wrong(cause, f"{nearest(name, sorted(_VARIABLES))}; {_ESCAPES}")
+    raise wrong(cause, f"{nearest(name, sorted(_VARIABLES))}; {_ESCAPES}")
 
 
 def _from_uri(text: str) -> dict[str, str]:
     rest = text.split("://", 1)[1]
     rest, _, query = rest.partition("?")
     if "@" in query or "@" in rest.partition("/")[2]:
-        raise _wrong("an @ follows the first / or ?", _ESCAPES)
+        raise wrong("an @ follows the first / or ?", _ESCAPES)
     authority, _, database = rest.partition("/")
     login, _, place = authority.rpartition("@")
     user, _, password = login.partition(":")
-    host, port = _host_and_port(place)
+    host, port = host_and_port(place, 5432)
     parts = {"user": user, "password": password, "host": host, "port": port, "dbname": database}
-    given = {name: _decoded(value) for name, value in parts.items() if value}
+    given = {name: decoded(value) for name, value in parts.items() if value}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
         if not equals:
-            raise _wrong("a parameter after the ? has no value", _ESCAPES)
-        given["sslmode" if pair == "ssl=true" else _decoded(name)] = (
-            "require" if pair == "ssl=true" else _decoded(value)
-        )
+            raise wrong("a parameter after the ? has no value", _ESCAPES)
+        given["sslmode" if pair == "ssl=true" else decoded(name)] = "require" if pair == "ssl=true" else decoded(value)
     return given
-
-
-def _host_and_port(place: str) -> tuple[str, str]:
-    if place.startswith("["):
-        host, bracket, rest = place[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
-            raise _wrong("its host is no IPv6 address in brackets", "write [::1]:5432")
-        return host, rest[1:]
-    if "," in place:
-        raise _wrong("it names several hosts", "name the one to be measured")
-    host, _, port = place.partition(":")
-    return host, port
-
-
-def _decoded(text: str) -> str:
-    try:
-        return unquote(text, errors="strict")
-    except UnicodeDecodeError:
-        raise _wrong("a %-escape in it is not UTF-8", "escape the bytes of UTF-8, for example %C3%A9") from None
 
 
 def _from_pairs(text: str) -> dict[str, str]:
     """`host=a port='5432'`; a lone word is a database name, as for psql."""
     if "://" in text:
-        raise _wrong("it does not begin with postgresql://", "write postgresql://user@host:5432/database")
+        raise wrong("it does not begin with postgresql://", "write postgresql://user@host:5432/database")
     if "=" not in text:
         if any(char in text for char in ":/@"):
             cause = "it is neither a URI, nor key=value pairs, nor the name of a database"
-            raise _wrong(cause, "write postgresql://user@host:5432/database")
+            raise wrong(cause, "write postgresql://user@host:5432/database")
         return {"dbname": text.strip()} if text.strip() else {}
     given: dict[str, str] = {}
     rest = text.strip()
     while rest:
         name, equals, rest = rest.partition("=")
         if not equals:
-            raise _wrong("a word in it has no value", "write name=value, with spaces between the pairs")
+            raise wrong("a word in it has no value", "write name=value, with spaces between the pairs")
         value, rest = _value(rest.lstrip())
         given[name.strip()] = value
         rest = rest.lstrip()
@@ -215,19 +194,13 @@ def _value(text: str) -> tuple[str, str]:
             value.append(char)
         position += 1
     if quoted:
-        raise _wrong("a quote in it is not closed", "close it, or write a quote in a value as \\'")
+        raise wrong("a quote in it is not closed", "close it, or write a quote in a value as \\'")
     return "".join(value), text[position:]
-
-
-def _port(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
-        raise _wrong("its port is not a number from 1 to 65535", _ESCAPES)
-    return int(text)
 
 
 def _sslmode(text: str) -> str:
     if text not in _SSLMODES:
-        raise _wrong("its sslmode is unknown", nearest(text, _SSLMODES))
+        raise wrong("its sslmode is unknown", nearest(text, _SSLMODES))
     return text
 
 
@@ -238,7 +211,7 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
         return None
     if named:
         if not Path(named).is_file():
-            raise _wrong("its sslrootcert names no file", "name the file with its whole path")
+            raise wrong("its sslrootcert names no file", "name the file with its whole path")
         return str(Path(named).absolute())
     usual = Path(environ.get("HOME", "/"), ".postgresql/root.crt")
     return str(usual) if given.get("sslmode", "").startswith("verify") and usual.is_file() else None
@@ -261,11 +234,7 @@ def _own_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        raise _wrong("it names no user, and this process's user has no name", "add user=NAME") from None
-
-
-def _wrong(cause: str, hint: str = "") -> InputError:
-    return InputError(written("system.dsn"), cause, hint)
+        raise wrong("it names no user, and this process's user has no name", "add user=NAME") from None
 
 
 def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:

@@ -1,0 +1,56 @@
+"""Parts that the DSNs of servers have in common, each of which is refused with what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from urllib.parse import unquote
+
+from ironbench.errors import InputError, nearest, written
+
+
+def wrong(cause: str, hint: str = "") -> InputError:
+    return InputError(written("system.dsn"), cause, hint)
+
+
+def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
+    """The text before and after the colon; an IPv6 address is in brackets. InputError."""
+    if place.startswith("["):
+        host, bracket, rest = place[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise wrong("its host is no IPv6 address in brackets", f"write [::1]:{usual_port}")
+        return host, rest[1:]
+    if "," in place:
+        raise wrong("it names several hosts", "name the one to be measured")
+    host, _, port = place.partition(":")
+    return host, port
+
+
+def port_of(text: str, usual: int, hint: str) -> int:
+    """InputError with the hint: a password with a colon looks like a port."""
+    if not text:
+        return usual
+    if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
+        raise wrong("its port is not a number from 1 to 65535", hint)
+    return int(text)
+
+
+def parameters(query: str, known: Collection[str]) -> dict[str, str]:
+    """`name=value&…` behind the question mark. InputError."""
+    given: dict[str, str] = {}
+    for pair in filter(None, query.split("&")):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise wrong(f"its parameter {name} has no value", "write ?name=value")
+        if name not in known:
+            raise wrong(f"its parameter {name} is unknown", nearest(name, list(known)))
+        given[name] = decoded(value)
+    return given
+
+
+def decoded(text: str) -> str:
+    """Without %-escapes. InputError."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise wrong("a %-escape in it is not UTF-8", "escape the bytes of UTF-8, for example %C3%A9") from None
