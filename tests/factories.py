@@ -304,6 +304,12 @@ def example() -> list[Record]:
     return sweep(DISK, 3600, 6) + sweep(MEMORY, 9800, 5, seed=2, started_at="2026-11-21T01:10:00")
 
 
+def rarely_mariadb(*others: str, argument: str = "engine", indirect: bool = False) -> pytest.MarkDecorator:
+    """A rule that does not depend on the server's make: with MariaDB in the long tests alone."""
+    engines = [*others, pytest.param("mariadb", marks=pytest.mark.long)]
+    return pytest.mark.parametrize(argument, engines, indirect=indirect)
+
+
 def require_installed(engine: str) -> None:
     """Skips a test whose engine's programs are not on this machine."""
     if reason := lacking(engine):

@@ -25,6 +25,8 @@ HANG_S = 5.0
 BATCH = 5000
 SHARES = {"lab": 10, "script": 25, "device": 20, "prices": 10, "systems": 10, "models": 10, "dsn": 10, "target": 5}
 """Of all texts, in percent."""
+FEW = {"lab": 20, "parcels": 10}
+"""Of the kinds that take longest: inputs in the short test."""
 TAKEN = (0.02, 0.95)
 """Share of each kind that is taken: a fuzz whose inputs all end at the door tests the door alone."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -75,7 +77,7 @@ def read(name: str, first: int, count: int, folder: Path, hang_s: float = HANG_S
 
 @pytest.mark.parametrize("name", [*sorted(targets()), "parcels"])
 def test_a_few_mutated_inputs_are_taken_or_refused_in_words(name: str, tmp_path: Path) -> None:
-    assert read(name, 0, 30 if name in ("lab", "parcels") else 200, tmp_path).complaint == ""
+    assert read(name, 0, FEW.get(name, 100), tmp_path).complaint == ""
 
 
 @pytest.mark.parametrize("name", sorted(FAULTY))

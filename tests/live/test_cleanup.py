@@ -10,7 +10,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
-from factories import require_installed
+from factories import rarely_mariadb, require_installed
 
 from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import execute
@@ -37,7 +37,15 @@ def engine(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("engine", "number"),
+    [
+        pytest.param(engine, number, marks=() if number == often else pytest.mark.long)
+        for engine, often in (("postgres", signal.SIGKILL), ("mariadb", signal.SIGTERM))
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+    ],
+    indirect=["engine"],
+)
 def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, engine: str, number: int) -> None:
     with pg.Parent(place / "d", engine) as parent:
         parent.kill(number)
@@ -50,6 +58,7 @@ def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, engine:
         session.stop()
 
 
+@rarely_mariadb("postgres", indirect=True)
 def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path, engine: str) -> None:
     with pg.Parent(place / "d", engine) as parent:
         os.kill(parent.guard.pid, signal.SIGKILL)
@@ -85,6 +94,7 @@ def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanu
         session.stop()
 
 
+@rarely_mariadb("postgres", indirect=True)
 def test_a_session_whose_guard_was_killed_still_stops_its_server(place: Path, engine: str) -> None:
     session = pg.start(pg.system(place / "d", engine))
     server, sockets = processes.identify(pg.pid_of(session)), pg.sockets(session)

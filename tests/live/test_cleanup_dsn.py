@@ -44,10 +44,12 @@ def there(boss: Connection) -> set[str]:
     "words",
     [
         ("igen-oltp",),
-        ("igen-batch",),
-        ("tpcb-like",),
-        ("populate", "--with", "gb=0.001"),
-        ("tpch", "--with", "sf=0.01", "--with", "queries=6", "--with", "plans=no"),
+        pytest.param(("igen-batch",), marks=pytest.mark.long),
+        pytest.param(("tpcb-like",), marks=pytest.mark.long),
+        pytest.param(("populate", "--with", "gb=0.001"), marks=pytest.mark.long),
+        pytest.param(
+            ("tpch", "--with", "sf=0.01", "--with", "queries=6", "--with", "plans=no"), marks=pytest.mark.long
+        ),
     ],
     ids=lambda words: words[0],
 )
@@ -78,6 +80,7 @@ def test_what_an_experiment_did_not_load_is_not_said_to_be_left_by_it(user: User
     assert "pgbench_accounts" in line and "igen" not in line
 
 
+@pytest.mark.long
 def test_what_a_lab_leaves_is_said_once_for_each_database(user: User, boss: Connection, dsn: str) -> None:
     others = dsn.replace("host=", "application_name=other host=")
     words = "".join(f'{name} = {{ system.dsn = "{one}" }}\n' for name, one in (("one", dsn), ("other", others)))

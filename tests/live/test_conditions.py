@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import require_installed
+from factories import rarely_mariadb, require_installed
 
 from ironbench import engines, load, observe, workloads
 from ironbench.drive import before, caches
@@ -80,7 +80,7 @@ def codes(driven: Driven) -> set[str]:
     return {warning.code for warning in driven.prepared.warnings}
 
 
-@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+@rarely_mariadb("postgres")
 def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) -> None:
     require_installed(engine)
     how = paced(clients=2, duration_s=3.0, checkpoint_s=1.0)
@@ -95,7 +95,7 @@ def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) ->
     assert [note for note in driven.summary["observer_notes"] if late not in note] == []
 
 
-@pytest.mark.parametrize("purpose", ["lab", "sweep"])
+@pytest.mark.parametrize("purpose", ["lab", pytest.param("sweep", marks=pytest.mark.long)])
 def test_a_writing_trial_has_two_complete_checkpoints_where_nobody_chose_an_interval(purpose: str, place: Path) -> None:
     how = paced(clients=2, duration_s=3.0)
     with Bench(place / "d", how, "tpcb-like", purpose) as bench:
@@ -130,7 +130,7 @@ def test_a_checkpoint_that_takes_long_delays_no_observer(place: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
+@rarely_mariadb("postgres", "sqlite")
 def test_cold_is_cold_and_warm_is_warm(on_disk: Path, engine: str) -> None:
     require_installed(engine)
     reads = {}
@@ -215,7 +215,7 @@ def test_a_server_that_is_not_ours_is_not_made_cold(place: Path) -> None:
         caches.require(system, Load(cache="tepid"))
 
 
-@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+@rarely_mariadb("postgres")
 def test_a_restarted_server_is_the_same_server_with_empty_caches(place: Path, engine: str) -> None:
     require_installed(engine)
     with Bench(place / "d", Load(), "select-only", engine=engine) as bench:

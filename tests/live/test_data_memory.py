@@ -12,7 +12,7 @@ from user import User
 pytestmark = pytest.mark.live
 
 
-@pytest.mark.parametrize(("memory", "fits"), [("8MiB", False), ("64MiB", True)])
+@pytest.mark.parametrize(("memory", "fits"), [("8MiB", False), pytest.param("64MiB", True, marks=pytest.mark.long)])
 def test_data_that_its_own_cache_cannot_hold_are_not_said_to_be_warm(tmp_path: Path, memory: str, fits: bool) -> None:
     require_installed("mariadb")
     words = ("--engine", "mariadb", "--memory", memory, "--cache", "warm", "--duration", "1s", "--warmup", "0s")
@@ -24,6 +24,7 @@ def test_data_that_its_own_cache_cannot_hold_are_not_said_to_be_warm(tmp_path: P
     assert larger is not fits, json.dumps(record["conditions"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("memory", "fits"), [("8MiB", False), ("128MiB", True)])
 def test_data_of_the_user_that_its_own_cache_cannot_hold_are_not_said_to_be_warm(
     tmp_path: Path, memory: str, fits: bool

@@ -23,7 +23,9 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path)
 
 
-@pytest.mark.parametrize("model", ["free", "ram", "ssd-sata-2011"])
+@pytest.mark.parametrize(
+    "model", ["free", *(pytest.param(one, marks=pytest.mark.long) for one in ("ram", "ssd-sata-2011"))]
+)
 def test_what_was_written_is_read_whoever_answers_and_when(user: User, model: str) -> None:
     point = user.home / "d"
     told = user("device", "mount", model, str(point), "--capacity", "400MiB", "--detach")
@@ -62,6 +64,7 @@ def flushes(point: Path) -> bool:
     return "nobarrier" not in options.split(",")
 
 
+@pytest.mark.long
 def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:
     point = user.home / "d"
     assert user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach").code == 0
@@ -91,6 +94,7 @@ def test_a_record_says_that_storage_was_emulated_though_its_process_saw_nothing(
     assert (ended.code, nothing_left(user.home)) == (0, True), ended.stderr
 
 
+@pytest.mark.long
 def test_the_end_of_its_process_voids_the_trial_though_the_device_goes_on(user: User) -> None:
     words = ["--data", "free", "--duration", "10s", *PAUSED, "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:

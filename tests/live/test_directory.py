@@ -359,9 +359,11 @@ def test_a_run_of_the_directory_makes_a_record(place: Path) -> None:
     assert metrics["directory_threads_active"] >= 1.0
 
 
-def commands_of_the_guide() -> list[str]:
+def commands_of_the_guide() -> list[Any]:
     page = (Path(__file__).parents[2] / "docs" / "guide" / "directory.md").read_text()
-    return [line for line in page.splitlines() if line.startswith("ironbench run ")]
+    lines = [line for line in page.splitlines() if line.startswith("ironbench run ")]
+    # In short: that of them which sets most options. That all can be planned: tests/docs/test_page_commands.py.
+    return [pytest.param(line, marks=() if "share=80" in line else pytest.mark.long) for line in lines]
 
 
 @pytest.mark.parametrize("line", commands_of_the_guide())

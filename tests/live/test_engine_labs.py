@@ -51,7 +51,10 @@ def records(user: User, text: str) -> list:
     return LabDirectory(user.home / "lab").records()
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param("postgres", marks=pytest.mark.long), pytest.param("sqlite", marks=pytest.mark.long), "mariadb"],
+)
 def test_one_lab_runs_on_another_engine_by_changing_one_word(user: User, engine: str) -> None:
     require_installed(engine)
     found = records(user, ONE.format(engine=engine, data=user.home / "d"))

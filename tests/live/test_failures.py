@@ -125,7 +125,7 @@ def test_a_warm_up_has_its_own_transactions(user: User, dsn: str) -> None:
     assert isinstance(metrics, dict) and metrics["transactions"] == 900, told.stderr
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_statements_and_scripts_are_timed_one_by_one_where_that_is_asked_for(user: User, dsn: str, engine: str) -> None:
     slow = written(user, "two.sql", "SELECT 1 AS one;\n\\sleep 30 ms\nSELECT\n  2 AS two;\n")
     fast = written(user, "one.sql", "SELECT 3 AS three;\n")
@@ -148,7 +148,7 @@ def test_without_being_asked_no_statement_is_timed(user: User, dsn: str) -> None
     assert record_of(user)["statements"] == []
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_a_line_of_progress_each_second(user: User, dsn: str, engine: str) -> None:
     script = written(user, "one.sql", "SELECT 1;\n")
     where = ("--dsn", dsn) if engine == "postgres" else ("--engine", engine)

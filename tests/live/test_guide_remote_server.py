@@ -24,6 +24,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_page_leads_from_an_address_to_a_report_and_to_changes_for_trials(place: Path) -> None:
     user = User(place / "user")
     with SshServer(free_port()) as ssh, Restartable() as server:

@@ -115,7 +115,12 @@ def test_statements_are_counted_over_the_window_for_an_ordinary_role(user: User,
 @pytest.mark.parametrize(
     ("sql", "why", "remedy"),
     [
-        ("", "is loaded, but not made in this database", "CREATE EXTENSION pg_stat_statements"),
+        pytest.param(
+            "",
+            "is loaded, but not made in this database",
+            "CREATE EXTENSION pg_stat_statements",
+            marks=pytest.mark.long,
+        ),
         (f"{EXTENSION}; revoke all on pg_stat_statements from public", "the role may not read", "GRANT SELECT ON"),
     ],
     ids=["not made", "not readable"],
@@ -147,7 +152,11 @@ def test_the_server_that_comes_with_ironbench_says_that_it_has_no_contrib_module
     ("what", "words"),
     [
         ("select pg_stat_statements_reset()", "was reset during the trial"),
-        ("; ".join(f"select {', '.join('1' * n)}" for n in range(1, 250)), "evicted rare statements"),
+        pytest.param(
+            "; ".join(f"select {', '.join('1' * n)}" for n in range(1, 250)),
+            "evicted rare statements",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["reset", "evicted"],
 )
@@ -250,7 +259,7 @@ clients = [1, 2]
     assert plans[0]["steps"] and "does not exist" in plans[-1]["failed"]
 
 
-@pytest.mark.parametrize("protocol", ["prepared", "simple"])
+@pytest.mark.parametrize("protocol", ["prepared", pytest.param("simple", marks=pytest.mark.long)])
 def test_plans_as_they_were_executed_are_read_from_a_log_that_can_be_read(user: User, protocol: str) -> None:
     if not DEBIAN.is_dir():
         pytest.skip(f"there is no PostgreSQL with contrib modules in {DEBIAN}")
@@ -276,6 +285,7 @@ def test_plans_as_they_were_executed_are_read_from_a_log_that_can_be_read(user: 
     assert "As they were executed (auto_explain)" in (user.home / "report.md").read_text().replace("\\", "")
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_run(user: User, shop: Callable[[str], str]) -> None:
     page = (ROOT / "docs" / "guide" / "inside-the-server.md").read_text()
     dsn = shop(EXTENSION)

@@ -57,7 +57,7 @@ def run(
     return last(user)
 
 
-@pytest.mark.parametrize("protocol", ["prepared", "simple"])
+@pytest.mark.parametrize("protocol", [pytest.param("prepared", marks=pytest.mark.long), "simple"])
 def test_statements_tables_and_plans_are_told_to_an_ordinary_user(user: User, server: RawMysql, protocol: str) -> None:
     server.query("truncate performance_schema.events_statements_summary_by_digest")
     record, said = run(user, server, "--protocol", protocol)
@@ -99,6 +99,7 @@ def test_a_user_without_the_right_is_told_what_grants_it(user: User, server: Raw
     assert {one["remedy"] for one in said["missing"]} == {"GRANT SELECT ON performance_schema.* TO …"}
 
 
+@pytest.mark.long
 def test_where_digests_do_not_fit_or_are_emptied_figures_are_doubted(user: User, server: RawMysql) -> None:
     many = "; ".join(
         f"select {', '.join('ab'[n % 2] for n in range(number))} from t limit 0" for number in range(1, 90)
@@ -132,6 +133,7 @@ def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(user
     assert server.query("select count(*) from empty") == [("1",)], "the trial's own"
 
 
+@pytest.mark.long
 def test_rows_are_counted_where_userstat_is_on_and_otherwise_it_is_said_how(user: User) -> None:
     words = ("run", "script", "read.sql", "--engine", "mariadb", "--setup", "schema.sql", *TRIAL)
     (user.home / "schema.sql").write_text(

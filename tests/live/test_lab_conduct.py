@@ -42,7 +42,9 @@ def places(records: list[Record]) -> list[tuple[str, int]]:
     return [(record.cell.name, record.block) for record in records]
 
 
-@pytest.mark.parametrize("engine", ["null", pytest.param("sqlite", marks=pytest.mark.long), "postgres"])
+@pytest.mark.parametrize(
+    "engine", ["null", *(pytest.param(one, marks=pytest.mark.long) for one in ("sqlite", "postgres"))]
+)
 def test_every_planned_trial_is_measured_once_in_order(place: Path, engine: str) -> None:
     planned = small(engine, stages=(2, 1), data=None if engine == "null" else place / "data")
     directory = begun(planned, place / "lab")

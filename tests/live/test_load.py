@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from factories import rarely_mariadb
 from workload_trial import Filed, Served, Target, Trial, loaded, without_references
 
 from ironbench import _core, workloads
@@ -40,6 +41,7 @@ def test_data_of_another_key_are_replaced(target: Target) -> None:
     assert target.query("select count(*) from igen_customer where region_id = 6") == [("550",)]
 
 
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 def test_an_interrupted_load_is_redone(target: Target) -> None:
     loaded(target, "igen-oltp")
     without_references(target)
@@ -135,6 +137,7 @@ def test_too_little_space_is_said_before_anything_is_written(target: Target, mon
     assert not loaded(target, "igen-oltp").reused
 
 
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 @pytest.mark.parametrize("name", ["igen-oltp", "select-only"])
 def test_the_estimate_of_size_holds(target: Target, name: str) -> None:
     """Within a fifth; it decides whether a load is begun at all."""

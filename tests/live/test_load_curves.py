@@ -27,7 +27,7 @@ def per_second(user: User) -> list[float]:
     return [float(count) for count in store.seconds(store.all()[-1].id)["transactions"]]
 
 
-@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.long), "3"])
 def test_transactions_are_as_many_as_the_area_under_the_curve(user: User, threads: str) -> None:
     words = ("--rate", "ramp:100-1900/3s", "--arrivals", "fixed", "--clients", "8", "--threads", threads)
     told = user("run", "select-only", *words, *SHORT)
@@ -47,7 +47,7 @@ def test_a_file_is_followed_and_its_points_are_in_the_record(user: User) -> None
     assert record["cell"]["load"]["curve"]["points"][3] == [2, 900]
 
 
-@pytest.mark.parametrize("engine", ["null", "sqlite"])
+@pytest.mark.parametrize("engine", ["null", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_as_many_clients_are_active_as_the_curve_says(user: User, engine: str) -> None:
     words = ("--clients", "steps:2,8,0/1s", "--think-time", "20ms", "--threads", "3", "--engine", engine)
     told = user("run", "select-only", *words, "--warmup", "0s", "--no-observe", "--duration", "3s")
@@ -58,6 +58,7 @@ def test_as_many_clients_are_active_as_the_curve_says(user: User, engine: str) -
     assert user.records()[0]["cell"]["load"]["clients"] == 8
 
 
+@pytest.mark.long
 def test_the_commands_of_the_page_run_as_written(user: User) -> None:
     (lines,), (file,), (lab,) = (re.findall(rf"^```{of}\n(.*?)^```", PAGE, re.M | re.S) for of in ("sh", "csv", "toml"))
     (user.home / "day.csv").write_text(file.replace("5s", "1s").replace("8s", "2s").replace("10s", "3s"))

@@ -101,7 +101,10 @@ def test_a_load_whose_process_was_killed_is_never_taken_for_complete(system: Sys
         assert_incomplete_and_made_anew(session, system)
 
 
-@pytest.mark.parametrize(("engine", "size_mb", "error"), [("postgres", 100, "No space left"), ("mariadb", 200, "full")])
+@pytest.mark.parametrize(
+    ("engine", "size_mb", "error"),
+    [("postgres", 100, "No space left"), pytest.param("mariadb", 200, "full", marks=pytest.mark.long)],
+)
 def test_a_full_disk_leaves_a_server_of_ours_that_works_and_stops(
     small_disk: Callable[[int], Path],
     place: Path,

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from factories import rarely_mariadb
 from workload_trial import Filed, Served, Target, loaded, without_references
 
 from ironbench.errors import InputError
@@ -58,6 +59,7 @@ def test_a_view_in_a_file_is_refused_too(place: Path) -> None:
         filed.close()
 
 
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 @pytest.mark.parametrize(
     "change",
     [

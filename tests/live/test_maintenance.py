@@ -72,7 +72,11 @@ def require_programs(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [pytest.param(words, marks=pytest.mark.long if "--" in words else ()) for words in OPERATIONS]
+    "words",
+    [
+        pytest.param(words, marks=pytest.mark.long if "--" in words or words == "restore" else ())
+        for words in OPERATIONS
+    ],
 )
 def test_an_operation_is_timed_checked_and_felt_by_a_bystander(place: Path, tmp_path: Path, words: str) -> None:
     require_programs(words)

@@ -41,6 +41,7 @@ def lines() -> list[list[str]]:
     return [shlex.split(line)[1:] for block in blocks("sh") for line in block.splitlines()]
 
 
+@pytest.mark.long
 def test_the_pages_commands_for_this_machine_lead_to_a_report(tmp_path: Path) -> None:
     user = User(tmp_path / "user")
     for words in (one for one in lines() if "--cluster" not in one):

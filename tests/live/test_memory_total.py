@@ -14,7 +14,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
-from factories import require_installed
+from factories import rarely_mariadb, require_installed
 
 from ironbench import engines, load, workloads
 from ironbench.drive.trial import drive
@@ -107,7 +107,7 @@ def test_the_server_and_the_page_cache_of_its_files_stay_within_the_limit(on_dis
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", list(BIG))
+@rarely_mariadb("postgres")
 def test_what_was_cached_before_counts_too(on_disk: Path, engine: str) -> None:
     """Pages that another group read first would be free of charge; they are dropped before the server starts."""
     require_installed(engine)
@@ -166,7 +166,7 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
+@rarely_mariadb("postgres", "sqlite")
 def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> None:
     require_installed(engine)
     told = System(engine, "x", layout=Layout(str(place / "d")), memory_bytes=32 * MiB, memory_total_bytes=LIMIT)

@@ -42,7 +42,7 @@ def shop(user: User) -> Path:
     return user.home / "shop.sqlite"
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "duckdb", pytest.param("mariadb", marks=MARIADB)])
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb", pytest.param("mariadb", marks=[MARIADB, pytest.mark.long])])
 def test_setup_files_make_data_and_their_failure_names_the_statement(user: User, engine: str) -> None:
     words = ("run", "script", "one.sql", "--engine", engine, "--setup", "schema.sql", "--setup")
     told = user(*words, "rows.sql", "--check", HOLDS, *SHORT)
@@ -57,7 +57,7 @@ def test_setup_files_make_data_and_their_failure_names_the_statement(user: User,
     ("engine", "quote", "way"),
     [
         ("sqlite", '"', "files read"),
-        ("duckdb", '"', "every column of 3 tables read"),
+        pytest.param("duckdb", '"', "every column of 3 tables read", marks=pytest.mark.long),
         pytest.param("mariadb", "`", "3 indexes read in their order", marks=MARIADB),
     ],
 )

@@ -324,6 +324,7 @@ def test_a_dump_that_does_not_restore_leaves_no_database(user: User, server: Raw
     assert databases(boss) == there and not user.records()
 
 
+@pytest.mark.long
 def test_two_at_once_load_and_copy_beside_each_other_and_cleanup_waits_for_both(
     user: User, server: RawServer, boss: Connection, before: list[tuple[str | None, ...]], place: Path
 ) -> None:

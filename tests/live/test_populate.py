@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -38,17 +39,13 @@ def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any
     return records(results)[-1]
 
 
-@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+OFTEN = {("postgres", "copy", "random"), ("postgres", "rows", "identity"), ("mariadb", "batch", "random")}
+"""Each method, each kind of keys, each engine once; all others in the long tests."""
+EVERY = itertools.product(("postgres", "mariadb"), ("rows", "batch", "copy"), ("identity", "random"))
+
+
 @pytest.mark.parametrize(
-    ("method", "keys"),
-    [
-        ("rows", "identity"),
-        ("batch", "random"),
-        ("copy", "random"),
-        pytest.param("rows", "random", marks=pytest.mark.long),
-        pytest.param("batch", "identity", marks=pytest.mark.long),
-        pytest.param("copy", "identity", marks=pytest.mark.long),
-    ],
+    ("engine", "method", "keys"), [pytest.param(*one, marks=() if one in OFTEN else pytest.mark.long) for one in EVERY]
 )
 def test_every_row_arrives_on_a_server(place: Path, tmp_path: Path, engine: str, method: str, keys: str) -> None:
     require_installed(engine)

@@ -1,4 +1,7 @@
-"""README's examples run as written, but for their duration and the address of your server."""
+"""README's examples run as written, but for their duration and the address of your server.
+
+That they can be planned: tests/docs/test_page_commands.py.
+"""
 
 import os
 import re
@@ -13,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SHORT = ["--duration", "0.4s", "--warmup", "0s"]
 SUSPECT = 3
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.long]
 
 
 def examples() -> list[list[str]]:

@@ -49,7 +49,10 @@ def test_a_sweep_is_followed_by_three_fresh_trials_of_its_peak(user: User) -> No
     assert len(user.records()) == 6
 
 
-@pytest.mark.parametrize("words", [("igen-oltp",), ("igen-oltp", "--with", "weight=heavy"), ("tpcb-like",)])
+@pytest.mark.parametrize(
+    "words",
+    [("igen-oltp",), pytest.param(("igen-oltp", "--with", "weight=heavy"), marks=pytest.mark.long), ("tpcb-like",)],
+)
 def test_a_trial_on_a_server_of_our_own_is_recorded_whole_and_leaves_nothing_running(
     user: User, fast_directory: Path, words: tuple[str, ...]
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from factories import require_installed
+from factories import rarely_mariadb, require_installed
 from own_server import FILES
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer
@@ -130,6 +130,7 @@ def test_more_clients_than_a_running_server_takes_are_refused_before_the_trial(
     assert not user.results.exists()
 
 
+@rarely_mariadb("postgres", indirect=True)
 def test_a_server_killed_mid_trial_voids_it_ends_the_sweep_and_keeps_what_was_finished(
     user: User, engine: str, fast_directory: Path
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_server_that_stands_still_for_five_seconds_is_waited_for_and_seen(
     assert not servers(data, engine) and user.nothing_runs()
 
 
+@rarely_mariadb("postgres", indirect=True)
 def test_a_second_run_on_a_directory_in_use_is_refused_and_the_first_goes_on(
     user: User, engine: str, fast_directory: Path
 ) -> None:
@@ -253,6 +255,7 @@ def test_too_little_room_is_refused_before_anything_is_started(
     assert user.untouched()
 
 
+@rarely_mariadb("postgres", indirect=True)
 def test_a_disk_that_fills_during_the_load_is_named_and_nothing_keeps_running(
     user: User, engine: str, small_disk: Callable[[int], Path]
 ) -> None:

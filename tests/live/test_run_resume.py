@@ -19,7 +19,7 @@ def user(place: Path) -> User:
     return User(place)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 def test_a_run_that_was_stopped_goes_on_with_what_is_missing(user: User, how: signal.Signals) -> None:
     with user.begun(*WORDS) as run:
         assert eventually(lambda: len(list(user.results.glob("trials/*/record.json"))) == 2)

@@ -84,6 +84,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
     assert len(records(user)) == 4
 
 
+@pytest.mark.long
 def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_checks_see_the_work_of_all(
     user: User, dsn: str
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_link_lost_for_5_s_costs_its_samples_and_not_the_trial(
     assert record["status"] in ("ok", "suspect")
 
 
+@pytest.mark.long
 def test_a_machine_that_is_gone_when_a_trial_begins_leaves_that_trial_without_it(
     user: User, ssh: SshServer, raw_server: RawServer, database: str
 ) -> None:

@@ -31,7 +31,7 @@ def records(results: Path) -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
-@pytest.mark.parametrize("io", ["io_uring", "threads"])
+@pytest.mark.parametrize("io", ["io_uring", pytest.param("threads", marks=pytest.mark.long)])
 def test_it_prints_the_table_people_know_and_records_it(place: Path, tmp_path: Path, io: str) -> None:
     done = run(place, tmp_path, "--with", f"io={io}")
     for line in ("SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"):

@@ -25,7 +25,7 @@ def answered(home: Path, engine: str, sf: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("engine", "sf"),
     [
-        ("mariadb", "0.01"),
+        pytest.param("mariadb", "0.01", marks=pytest.mark.long),
         pytest.param("mariadb", "0.1", marks=pytest.mark.long),
         pytest.param("mariadb", "1", marks=pytest.mark.long),
         pytest.param("postgres", "1", marks=pytest.mark.long),

@@ -62,7 +62,9 @@ def counts(session: Session) -> dict[str, int]:
     return {table: int(session.query(f"select count(*) from {table}")[0][0] or 0) for table in ROWS}
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(
+    params=[pytest.param(one, marks=pytest.mark.long if one in ("mariadb", "postgres") else ()) for one in ENGINES]
+)
 def session(request: pytest.FixtureRequest, place: Path) -> Iterator[Session]:
     with running(request.param, place) as session:
         yield session
@@ -127,6 +129,11 @@ def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> No
     assert not pieces.Pieces(session, "tpch").known()
 
 
+@pytest.mark.parametrize(
+    "session",
+    [pytest.param(engine, marks=() if engine == "sqlite" else pytest.mark.long) for engine in ENGINES],
+    indirect=True,
+)
 def test_a_load_is_begun_anew_for_another_scale_factor(session: Session) -> None:
     with pytest.raises(FailureError):
         load(session, Killing(), sf="0.04")

@@ -32,6 +32,7 @@ def checked(trial: dict[str, Any]) -> bool:
     return any(check["name"] == "answers" and check["passed"] for check in trial["checks"])
 
 
+@pytest.mark.long
 def test_every_trial_that_is_always_checked_is_checked_whatever_ran_before(user: User) -> None:
     duckdb = ("--engine", "duckdb", "--data", str(user.home / "d"))
     (first,) = tried(user, *duckdb, "--with", "check=no")
@@ -45,6 +46,7 @@ def test_every_trial_that_is_always_checked_is_checked_whatever_ran_before(user:
     assert later["conditions"]["refresh sets"].startswith("2 to 2,"), "what is not checked costs no load"
 
 
+@pytest.mark.long
 def test_data_that_were_never_checked_are_restored_for_the_first_check_alone(user: User) -> None:
     duckdb = ("--engine", "duckdb", "--data", str(user.home / "d"))
     tried(user, *duckdb, "--with", "check=no")

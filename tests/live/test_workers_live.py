@@ -52,7 +52,7 @@ def begun_below(begun: Begun) -> list[processes.ProcessId]:
     return processes.below(begun.process.pid)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL])
 def test_nothing_of_ray_stays_two_seconds_after_our_end(user: User, number: signal.Signals) -> None:
     with user.begun(*NULL, "--duration", "60s", "--warmup", "0s") as begun:
         begun.wait_for("starting 2 workers")

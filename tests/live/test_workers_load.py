@@ -57,6 +57,7 @@ class Once:
         return self._copiers.copied(plan, show)
 
 
+@pytest.mark.long
 def test_rows_that_workers_load_are_those_that_one_process_loads(served: Served, raw_server: RawServer) -> None:
     told = io.StringIO()
     with Crew(Printer(io.StringIO(), io.StringIO())) as crew:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from raw_mysql import LACKING
+from factories import require_installed
 from workload_trial import Served, Trial, loaded
 
 from ironbench import engines
@@ -15,7 +15,6 @@ from ironbench.cli import main
 from ironbench.engines.mariadb.session import MariadbSession
 
 pytestmark = pytest.mark.live
-SERVED_BY_OTHERS = pytest.param("mariadb", marks=pytest.mark.skipif(LACKING, reason="mariadbd is not on PATH"))
 HELD = (
     "select month, product_id, quantity, price_cents, amount_cents, count(*) from batch_history "
     "group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5",
@@ -41,10 +40,13 @@ def driven(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
     return found["trials"][0]
 
 
-@pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long), SERVED_BY_OTHERS])
+@pytest.mark.parametrize(
+    "engine", ["postgres", *(pytest.param(one, marks=pytest.mark.long) for one in ("sqlite", "mariadb"))]
+)
 def test_jobs_run_beside_each_other_and_every_rule_holds(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    require_installed(engine)
     place = ["--engine", engine, "--data", str(tmp_path / "data"), "--results", str(tmp_path / "results")]
     trial = driven(monkeypatch, capsys, *place, "--clients", "3", "--duration", "4s", "--with", "lines=50")
     assert [check["name"] for check in trial["checks"] if not check["passed"]] == []

@@ -37,7 +37,7 @@ def definitions(session: Served) -> list[tuple[str | None, ...]]:
     )
 
 
-@pytest.mark.parametrize("fillfactor", ["100", "70"])
+@pytest.mark.parametrize("fillfactor", [pytest.param("100", marks=pytest.mark.long), "70"])
 def test_the_tables_are_those_of_pgbench(served: Served, fillfactor: str) -> None:
     loaded(served, "select-only", scale="2", fillfactor=fillfactor)
     ours = rows(served), definitions(served)

@@ -53,8 +53,11 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 def test_no_engine_is_named_outside_its_folder() -> None:
     outside = [path for path in SOURCE.rglob("*.py") if ENGINES not in path.parents]
-    named = [f"{path}:{line}: {text!r}" for path in outside for line, text in texts(path) if WORDS.search(text)]
-    assert len(outside) > 100 and not named
+    assert len(outside) > 100
+    # Only what names one anywhere need be parsed.
+    suspects = [path for path in outside if WORDS.search(path.read_text())]
+    named = [f"{path}:{line}: {text!r}" for path in suspects for line, text in texts(path) if WORDS.search(text)]
+    assert not named
 
 
 @pytest.mark.parametrize(

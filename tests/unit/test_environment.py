@@ -189,7 +189,8 @@ def test_a_path_below_a_directory_that_may_not_be_entered_is_refused_in_words(na
 @pytest.mark.parametrize("place", ["/dev/null", "relative", "/nonexistent/x", "/proc/1/x", "\\x01"])
 def test_a_bad_runtime_directory_is_not_used(place: str, tmp_path: Path) -> None:
     words = ["run", "select-only", "--engine", "null", "--duration", "0.1s", "--warmup", "0s", "--no-observe"]
-    done = told(words, tmp_path, env={"XDG_RUNTIME_DIR": place})
+    environment = {**os.environ, "XDG_RUNTIME_DIR": place, "IRONBENCH_DATA": str(tmp_path / "data")}
+    done = launch.run(words, env=environment, cwd=tmp_path)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode in (0, 3), done.stderr
 

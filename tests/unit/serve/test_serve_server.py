@@ -25,6 +25,9 @@ vary.clients = [1, 2]
 """
 SECRET = "what-lies-outside-the-results"
 
+pytestmark = pytest.mark.xdist_group("serve-server")
+"""Begun once, by the test whose requests are its first."""
+
 
 class Server:
     def __init__(self, port: int, results: Path) -> None:
@@ -44,12 +47,14 @@ class Server:
             line.close()
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    results = stocked(tmp_path / "results")
-    (tmp_path / "outside.json").write_text(SECRET)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests: whatever is asked of it, it goes on, and says nothing of failures when it ends."""
+    place = tmp_path_factory.mktemp("serve")
+    results = stocked(place / "results")
+    (place / "outside.json").write_text(SECRET)
     words = [sys.executable, "-m", "ironbench.start", "serve", "--listen", "127.0.0.1:0", "--results", str(results)]
-    environment = {**os.environ, "IRONBENCH_TOKEN": TOKEN, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = {**os.environ, "IRONBENCH_TOKEN": TOKEN, "XDG_CACHE_HOME": str(place / "cache")}
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None and process.stderr is not None
         try:

@@ -1,0 +1,47 @@
+"""Each `ironbench run` that a page shows can be planned as written.
+
+Tests in tests/live carry out the commands of most pages from end to end, some of them in `make test-long`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import launch
+import pytest
+from factories import lacking
+
+ROOT = Path(__file__).parents[2]
+PAGES = [page for page in sorted((ROOT / "docs" / "guide").glob("*.md")) if page.name != "devices.md"]
+"""That of devices needs rights and programs of file systems: tests/live holds devices."""
+LACKED = {"mariadb": "mariadb", "directory": "slapd"}
+"""A word of a command, and the engine that it needs."""
+NEEDED = ("--cluster", "--dump", "--resume", "odbc:", "expected=")
+"""Even a plan needs what they name: a running cluster, a dump, an earlier run, drivers, answers."""
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of every `ironbench run …` that has a line of its own; what explains it there follows two spaces."""
+    lines = re.findall(r"^ironbench (run .*?)(?:  .*)?$", page.read_text(), re.MULTILINE)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in (ROOT / "README.md", *PAGES) if commands(page)], ids=lambda page: page.name
+)
+def test_every_run_of_a_page_can_be_planned(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "card").mkdir()
+    (tmp_path / "day.csv").write_text("0 100\n1h 200\n")
+    for words in commands(page):
+        if any(needed in word for needed in NEEDED for word in words):
+            continue
+        if any(word in words and lacking(engine) for word, engine in LACKED.items()):
+            continue
+        words = [str(tmp_path / word.removeprefix("/mnt/")) if word.startswith("/mnt/") else word for word in words]
+        for word in words:
+            if word.endswith(".sql") or ".sql@" in word:
+                (tmp_path / word.partition("@")[0]).write_text("SELECT :client_id;\n")
+        done = launch.run([*words, *(() if "--plan" in words else ("--plan",))], cwd=tmp_path)
+        assert done.returncode == 0, f"{shlex.join(words)}:\n{done.stderr}"
