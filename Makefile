@@ -47,7 +47,7 @@ test-together:
 	@$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null || true
 	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup || $(AGAIN)
 
-test-long: setup ## The tests that take minutes
+test-long: setup ## The tests that take long, and further variants of short ones
 	@scripts/servers
 	@$(VENV)/bin/python -m pytest -m long --timeout 1800
 

