@@ -36,7 +36,7 @@ test: setup ## All tests but the long ones: Rust, Python, live engines
 	@rm -f $(RETRIED)
 	@$(MAKE) --no-print-directory -j2 build-rust-tests test-together
 	@cargo test --locked --quiet --release --workspace
-	@$(VENV)/bin/python -m pytest -m 'alone and not long' || $(AGAIN)
+	@$(VENV)/bin/python -m pytest -m 'alone and not long' tests/live || $(AGAIN)
 	@if [ -s $(RETRIED) ]; then echo "passed only when run once more, alone:"; cat $(RETRIED); fi
 
 # Python's tests wait more than they compute: Rust's are built meanwhile. They run alone: some of them keep time.

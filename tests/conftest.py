@@ -13,8 +13,8 @@ from ironbench.model import secrets
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Workers of `-n auto`: two for each CPU, since a test with a server waits about as long as it computes."""
-    return min(2 * len(os.sched_getaffinity(0)), 16)
+    """Workers of `-n auto`: three for each CPU, since a test with a server waits most of its time."""
+    return min(3 * len(os.sched_getaffinity(0)), 16)
 
 
 _MADE = pytest.StashKey[Path | None]()
@@ -29,6 +29,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if made := config.stash.get(_MADE, None):
         shutil.rmtree(made, ignore_errors=True)
         del os.environ[made_once.FOLDER]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    strayed = [one.nodeid for one in items if one.get_closest_marker("alone") and "live" not in one.path.parts]
+    if strayed:
+        raise pytest.UsageError(f"alone, but not in tests/live, where `make test` looks for such: {strayed}")
 
 
 # A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that
