@@ -8,6 +8,7 @@ import random
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import Worker
 from ironbench.record import Evidence, timed, workers
+from ironbench.record.importer import Arrived, take_in
 from ironbench.record.inside import written
+from ironbench.record.parcel import Reader
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
 MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)
@@ -323,3 +326,9 @@ def lacking(engine: str) -> str:
     except InputError as error:
         return str(error) + f": {error.hint}"
     return ""
+
+
+def arrive(parcel: Path, directory: Path) -> Arrived:
+    """Imports a parcel."""
+    with Reader(parcel) as reader:
+        return take_in(reader, directory)

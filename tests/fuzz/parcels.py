@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from factories import DISK, MEMORY, evidence, sweep
+from factories import DISK, MEMORY, arrive, evidence, sweep
 from labfactory import lab, trials
 
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.record import Evidence, Store
 from ironbench.record.export import export
-from ironbench.record.importer import arrive
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.views.selection import rendered
 

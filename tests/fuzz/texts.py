@@ -97,11 +97,12 @@ def _script(text: str) -> None:
 
 
 def _device(text: str) -> None:
+    from ironbench import _core
     from ironbench.devices import expression, models
 
     normal = expression.normal("--data", text)
     assert expression.normal("--data", normal) == normal
-    models.capacity(normal)
+    _core.device_capacity(normal, models.for_core(models.models()))
     expression.depth(normal, 10**9)
 
 

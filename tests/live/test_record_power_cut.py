@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from emulated import needs_devices
-from factories import DISK, evidence, record
+from factories import DISK, arrive, evidence, record
 
 from ironbench.devices import arrange
 from ironbench.devices.mounting import Mounted
@@ -16,7 +16,6 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.system import Device, Partition
 from ironbench.record import Store, durable
 from ironbench.record.export import export
-from ironbench.record.importer import arrive
 
 pytestmark = [pytest.mark.live, needs_devices]
 

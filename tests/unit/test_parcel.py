@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from factories import DISK, evidence, sweep
+from factories import DISK, arrive, evidence, sweep
 from labfactory import lab, trials
 
 from ironbench.cli.record import _exported as exported
@@ -23,7 +23,6 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.record import Evidence, Store
 from ironbench.record.export import export
-from ironbench.record.importer import arrive
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.record.parcel import Reader
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from factories import DISK, evidence, sweep
+from factories import DISK, arrive, evidence, sweep
 from test_parcel import MACHINE, begun, first_record, refused, rewritten
 
 from ironbench.errors import InputError
@@ -22,7 +22,6 @@ from ironbench.model.lab import Confirmation
 from ironbench.model.record import Record
 from ironbench.record import Store, labs, shapes
 from ironbench.record.export import export
-from ironbench.record.importer import arrive
 from ironbench.record.parcel import Reader, Writer
 
 MIB = 1 << 20

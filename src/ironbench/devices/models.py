@@ -36,8 +36,3 @@ def for_core(known: dict[str, DeviceModel]) -> bytes:
 def normal(text: str, more: Iterable[str] = ()) -> str:
     """A device expression in its normal form. InputError with the position of a mistake and the nearest name."""
     return _core.normal_device(text, for_core(models(more)))
-
-
-def capacity(text: str, more: Iterable[str] = ()) -> int:
-    """Bytes of a device whose size nobody asked for: what its models hold."""
-    return _core.device_capacity(text, for_core(models(more)))

@@ -39,12 +39,6 @@ class Arrived:
     """Where they are."""
 
 
-def arrive(parcel: Path, directory: Path) -> Arrived:
-    """`take_in` of a file."""
-    with Reader(parcel) as reader:
-        return take_in(reader, directory)
-
-
 def take_in(reader: Reader, directory: Path) -> Arrived:
     """Unpacks everything aside, verifies and examines it, makes it durable, and renames it among what is there.
 
