@@ -278,7 +278,7 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
 
 
 def test_a_policy_without_a_gate_is_refused() -> None:
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="needs --gate"):
         _policy(False, "pass")
     assert _policy(False, "") is None
     assert _policy(True, "more:30m") == Policy("fail", 1800.0)
