@@ -334,6 +334,7 @@ def test_whatever_kills_it_the_dump_stays_and_nothing_of_ours_is_left(user: User
     assert not [path for path in (user.home / "data").rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
+@pytest.mark.long
 def test_after_twenty_restores_with_changes_in_between_every_table_has_the_same_checksum(
     user: User, dumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,7 +348,7 @@ def test_after_twenty_restores_with_changes_in_between_every_table_has_the_same_
     seen = set()
     for number in range(21):
         restore.restored(setup, source)
-        if number % 10 == 0:
+        if number % 5 == 0:
             with engines.running(system, Secrets(), 2) as session:
                 sums = [session.query(SUMS.format(table))[0] for table in ("item", "sale", "dear")]
                 seen.add(tuple(sums))
