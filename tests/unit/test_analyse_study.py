@@ -153,6 +153,12 @@ def test_incoherent_numbers_are_called_so() -> None:
     assert "does not hold" in found.sentence
 
 
+def test_littles_law_counts_the_time_in_which_clients_connect_anew() -> None:
+    metrics = {"response_time_mean_s": 0.001, "reconnects": 30_000.0, "reconnect_mean_s": 0.007}
+    found = little(record(clients=8, throughput=1000, metrics=metrics))
+    assert found is not None and found.holds and found.expected == pytest.approx(8.0)
+
+
 def test_littles_law_counts_what_the_window_cut_off_at_either_edge() -> None:
     """One of two clients waits for a lock for half of the window, across its end or across its start."""
     for response_s, edges in ((0.0005, {"unfinished_s": 15.0}), (0.00125, {"carried_s": 15.0})):

@@ -12,10 +12,11 @@ from ironbench.analyse import target as targets
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import Study, studies
+from ironbench.analyse.study import LIMITS, SEARCH, Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
 from ironbench.experiment.search import answer
+from ironbench.model.curve import Curve
 from ironbench.model.record import Record, Status, Warning
 from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
@@ -111,6 +112,44 @@ def test_so_few_that_even_the_median_is_unbounded_have_no_curve_by_percentile() 
 
     trials = [some(4)]
     assert percentiles(trials, Few(trials)) is None
+
+
+def test_a_percentile_and_its_range_are_of_the_same_trials() -> None:
+    """A trial too small for the percentile is in neither, so the percentile lies within its range."""
+    few = replace(some(20), id="few")
+    large = [replace(some(3_000), id=name) for name in ("a", "b")]
+    large = [
+        replace(one, metrics=one.metrics | {"response_time_p99_s": value})
+        for one, value in zip(large, (0.0403, 0.0504), strict=True)
+    ]
+
+    class Times(Shelf):
+        def histograms(self, id: str) -> dict[str, SortedHistogram]:
+            values = {"few": [5.0] * 2_000, "a": [0.0403] * 3_000, "b": [0.0504] * 3_000}
+            return {"response_time": SortedHistogram(values[id])}
+
+    trials = [few, *large]
+    found = metrics_of(trials, None, Times(trials))["response_time_p99_s"]
+    assert found.n == 2 and found.low <= found.centre <= found.high, found
+
+
+def test_the_headline_of_a_curve_of_clients_gives_a_mean_and_names_it() -> None:
+    load = Load(duration_s=30.0, curve=Curve("clients", "ramp:1-16/30s", ((0.0, 1.0), (30.0, 16.0))))
+    ((_, text),) = headline(study(record(THREADS, 16, 9880.0, choice=Choice("igen-cpu", {}), load=load)))
+    assert text.startswith("reaches 9\u202f880 pictures per second on average over the curve with at most 16 clients")
+
+
+def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_answer() -> None:
+    limits = {SEARCH: "best clients: 1 with 145/s, by 8 trials", LIMITS: "device_queue_depth <= 1"}
+    most = [record(DISK, 8, 419.0, metrics={"device_queue_depth": 7.5})]
+    fresh = [
+        record(DISK, 1, 145.0, block=block, purpose=purpose, conditions=limits, metrics={"device_queue_depth": 0.93})
+        for purpose in ("sweep", "confirmation")
+        for block in range(2)
+    ]
+    ((_, text),) = headline(study(*most, *fresh))
+    assert text.startswith("within device_queue_depth <= 1 reaches 145 transactions per second with 1 client")
+    assert "; there device_queue_depth 0.93" in text
 
 
 def test_no_target_is_met_by_a_percentile_of_few_transactions() -> None:

@@ -294,12 +294,12 @@ class Little:
 
     The law is of long times. A window has two edges: a transaction under way at its end is in no response time, and one
     that began before it is there with all of its time. A client that waits for a lock for long, as SQLite's writers do,
-    makes that a large part of the window, so both are put right.
+    makes that a large part of the window, so both are put right. So is the time in which clients connect anew.
     """
 
     clients: int
     expected: float
-    """Throughput × (mean response time + think time), put right at the edges of the window."""
+    """Throughput × (mean response time + think time), put right at the edges of the window and for new connections."""
 
     @property
     def holds(self) -> bool:
@@ -336,5 +336,6 @@ def little(record: Record) -> Little | None:
     if workload is not None and workload.connections(load.clients) != load.clients:
         return None
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
-    at_edges = edges_s / record.elapsed_s if record.elapsed_s > 0 else 0.0
-    return Little(load.clients, throughput * (response + load.think_time_s) + at_edges)
+    apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)
+    besides = (edges_s + apart_s) / record.elapsed_s if record.elapsed_s > 0 else 0.0
+    return Little(load.clients, throughput * (response + load.think_time_s) + besides)

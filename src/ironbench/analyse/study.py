@@ -271,6 +271,7 @@ class Study:
 
 
 SEARCH = "search"
+LIMITS = "search limits"
 """Condition of confirmation trials after a search: its answer in words."""
 
 

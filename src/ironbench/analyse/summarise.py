@@ -13,7 +13,7 @@ from typing import Any
 
 from ironbench.analyse.archive import Archive
 from ironbench.model.record import Record
-from ironbench.model.sample import enough, percentile
+from ironbench.model.sample import enough, percentile, sampled
 from ironbench.stats.intervals import t_quantile
 
 _LEAST = 3
@@ -99,15 +99,23 @@ def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> 
 def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
     """`summaries`, summaries of `trials`, with pooled percentiles as centres; ranges stay those of the trials.
 
-    Where no trial has a histogram the centre stays the median of the trials.
+    Centre and range are of the same trials: those with transactions enough for the percentile. So it lies within.
+    Where no trial has a histogram it stays the median of the trials.
     """
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known:
         return dict(summaries)
-    histograms = merged(trials, sorted({name for name, _ in known.values()}), archive)
-    pooled = {
-        metric: replace(summaries[metric], centre=float(histograms[name].quantiles([share])[0]))
-        for metric, (name, share) in known.items()
-        if name in histograms and enough(share, histograms[name].count)
-    }
+    by_trials: dict[tuple[int, ...], list[str]] = {}
+    for metric in known:
+        entered = [at for at, one in enumerate(trials) if metric in one.metrics and sampled(one, metric)]
+        by_trials.setdefault(tuple(entered), []).append(metric)
+    pooled: dict[str, Summary] = {}
+    for places, metrics in by_trials.items():
+        names = sorted({known[metric][0] for metric in metrics})
+        histograms = merged([trials[at] for at in places], names, archive)
+        for metric in metrics:
+            name, share = known[metric]
+            if name in histograms and enough(share, histograms[name].count):
+                centre = float(histograms[name].quantiles([share])[0])
+                pooled[metric] = replace(summaries[metric], centre=centre)
     return {**summaries, **pooled}

@@ -11,7 +11,7 @@ from typing import Protocol
 from ironbench import units
 from ironbench.analyse import claims, curve, findings, looks
 from ironbench.analyse.optimum import Answer
-from ironbench.analyse.study import SEARCH
+from ironbench.analyse.study import LIMITS, SEARCH
 from ironbench.errors import FailureError
 from ironbench.experiment import search as searching
 from ironbench.experiment import warmup
@@ -97,7 +97,7 @@ class BestLoad:
                 self._printer.say(step.sentence)
             best = None if step.point is None else cell_at(self._plan, step.point)
             trial = _missing(self._plan.confirmation_trials(best), records)
-            notes = TrialNotes({SEARCH: step.sentence})
+            notes = TrialNotes({SEARCH: step.sentence, **_limits(self._search)})
         else:
             cell = cell_at(self._plan, step.point)
             blocks = {record.block for record in tried if record.cell.name == cell.name}
@@ -188,6 +188,10 @@ class Blocks:
         best = lab.setup(trial.cell.name).best
         searched = {SEARCH: best.sentence} if best else {}
         return replace(due, notes=due.notes.merge({**rated.conditions, **searched}, rated.warnings))
+
+
+def _limits(search: Search) -> dict[str, str]:
+    return {LIMITS: ", ".join(limit.text for limit in search.limits)} if search.limits else {}
 
 
 def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:

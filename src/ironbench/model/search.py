@@ -14,6 +14,10 @@ class Limit:
     most: float
     """In the metric's base unit, above 0."""
 
+    @property
+    def text(self) -> str:
+        return f"{self.metric} <= {self.most:g}"
+
 
 @dataclass(frozen=True, slots=True)
 class Search:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.curve import Peak, lost_share
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.study import SEARCH, Part, Study
+from ironbench.analyse.study import LIMITS, SEARCH, Part, Study
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.report import presentation
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
 from ironbench.units import rate
-from ironbench.words import counted, in_percent
+from ironbench.words import counted, in_percent, listed
 from ironbench.workloads.base import LEADING
 
 NAMED = 3
@@ -134,11 +134,26 @@ def _peak_sentence(part: Part) -> str:
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
     units = counted_in(peak.trials)[1]
     rate = measured(peak.throughput, "1/s").replace("/s", f" {units} per second")
+    load = peak.trials[0].cell.load
+    if load.curve is not None:
+        rate, clients = f"{rate} on average over the curve", f"at most {clients}"
+    verb, limits = _within_limits(peak, verb)
     lost = f"; {failed_percent(share)} of the {units} failed" if (share := failed_share(peak.trials)) else ""
     score = _score(part, peak)
     less = lost_share(peak)
     fell = f"; that is {in_percent(less)} less than the sweep that chose it" if less is not None else ""
-    return f"{verb} {score}{rate} with {clients} ({spread}{peak.basis}){fell}{tail}{lost}."
+    return f"{verb} {score}{rate} with {clients} ({spread}{peak.basis}){limits}{fell}{tail}{lost}."
+
+
+def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
+    """The verb of a peak that a search found under limits, and what the limited metrics are there: more clients may do
+    more, and break a limit."""
+    limits = peak.trials[-1].conditions.get(LIMITS, "")
+    if not limits:
+        return verb, ""
+    names = [limit.partition(" <= ")[0] for limit in limits.split(", ")]
+    there = [f"{name} {quantity(peak.metrics[name].centre, unit_of(name))}" for name in names if name in peak.metrics]
+    return f"within {limits} reaches", f"; there {listed(there)}" if there else ""
 
 
 def _score(part: Part, peak: Peak) -> str:
