@@ -15,6 +15,7 @@ import pytest
 from factories import DISK, Shelf, example, record
 from labfactory import lab, trials
 
+from ironbench import workloads
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.model.system import Choice
@@ -36,6 +37,18 @@ def of_tpch() -> bytes:
     return formats.get("html")(
         studies([replace(record(one, metrics=figures), choice=work) for one in systems], Shelf())
     )
+
+
+def of_works_with_long_names() -> bytes:
+    weights = "search=60,modify=20,bind=10,compare=5,add=3,delete=1,modify-dn=1"
+    directory = workloads.get("directory")
+    works = [directory.validated(one) for one in ({}, {"job": "mixed", "weights": weights})]
+    records = [
+        record(clients=clients, choice=Choice("directory", work), id=f"{place}-{clients}", series=f"s{place}")
+        for place, work in enumerate(works)
+        for clients in (1, 16)
+    ]
+    return formats.get("html")(studies(records, Shelf(records)))
 
 
 def of_a_lab() -> bytes:
@@ -82,7 +95,7 @@ CUT = """<script>addEventListener("load", () => setTimeout(() => {
 }, 500));</script>"""
 
 
-@pytest.mark.parametrize("made", [of_systems, of_a_lab, of_tpch])
+@pytest.mark.parametrize("made", [of_systems, of_a_lab, of_tpch, of_works_with_long_names])
 @pytest.mark.parametrize("width", [400, 800])
 def test_no_table_is_cut_on_a_phone_or_a_tablet(width: int, made: Callable[[], bytes], tmp_path: Path) -> None:
     """In a frame, since a window of a browser without a screen has a least width of 500."""

@@ -83,11 +83,12 @@ def _values(choice: Choice) -> dict[str, str]:
 def _of_work(choice: Choice) -> dict[str, str]:
     """The options that shape what is measured; all of them where this version does not know the workload."""
     try:
-        known = workloads.get(choice.workload).options
+        known = workloads.get(choice.workload)
     except InputError:
         return choice.options
-    incidental = {option.name for option in known if option.incidental}
-    return {name: value for name, value in choice.options.items() if name not in incidental}
+    incidental = {option.name for option in known.options if option.incidental}
+    telling = known.telling(choice.options)
+    return {name: value for name, value in telling.items() if name not in incidental}
 
 
 def leading(choice: Choice) -> tuple[str, ...]:

@@ -162,8 +162,10 @@ def table_block(name: str, content: Table) -> str:
 
 def _cell(text: str, head: str) -> str:
     """One word is never broken; long paths are, wherever that is needed. `head`: shown where rows are stacked."""
-    word = ' class="word"' if len(text) <= _LONGEST_WORD and " " not in text else ""
-    return f"<td{word}{_labelled(head)}>{escape(text)}</td>"
+    kind = ""
+    if all(len(word) <= _LONGEST_WORD for word in text.split(" ")):
+        kind = ' class="words"' if " " in text else ' class="word"'
+    return f"<td{kind}{_labelled(head)}>{escape(text)}</td>"
 
 
 def _labelled(head: str) -> str:

@@ -166,6 +166,10 @@ class Workload(ABC):
         """Metrics that a comparison of two systems begins with, the most telling first; those that were measured."""
         return LEADING
 
+    def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """The options by which its work is named in reports: equal for equal work alone."""
+        return options
+
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
         """How many streams work at once at most, and which; None where the clients of a load work."""
         return None
@@ -190,6 +194,10 @@ class Workload(ABC):
     def reconnect(self, options: Mapping[str, str]) -> int:
         """Requests after which a client opens a new connection; 0: never. Of workloads that need `directory` alone."""
         return 0
+
+    def binds_back(self, options: Mapping[str, str]) -> bool:
+        """Whether clients of a directory that have bound as somebody bind as the DSN's user before they go on."""
+        return False
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
         """Whether several processes can share its clients: what is made of scripts, whoever chooses among them."""
