@@ -1,0 +1,56 @@
+"""What a directory counts of itself: operations by kind, threads at work, operations that wait for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.study import Study
+from ironbench.analyse.summarise import Summary
+from ironbench.catalogue import part_of
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import quantity
+from ironbench.report.section import Section
+
+PLACE = 1260
+_OPERATIONS = "directory_operations_per_s"
+_THREADS = {"directory_threads_active": "threads at work", "directory_operations_waiting": "operations waiting"}
+_LEAD = (
+    "By its own monitor: operations completed in a second by kind, those of checks and observers and the second bind of "
+    "clients that bind as people among them; and how many threads were at work and operations waited for one, on average."
+)
+
+
+def sections(study: Study) -> Iterator[Section]:
+    found: list[tuple[str, Mapping[str, Summary]]] = [
+        (part.name, part.curve.main.metrics) for part in study.parts if part.curve.main
+    ]
+    found += [(cell.name, metrics_of(cell.usable)) for cell in study.cells if cell.usable]
+    counting = [(name, metrics) for name, metrics in found if any(map(_is_shown, metrics))]
+    title = f"The directory's own counts, {study.place}" if study.parts else "The directory's own counts"
+    table = _table(counting)
+    yield Section("directory", title, _LEAD, tables=(("", table),) if table else ())
+
+
+def _is_shown(metric: str) -> bool:
+    return metric.startswith(f"{_OPERATIONS}{{") or metric in _THREADS
+
+
+def _table(counting: list[tuple[str, Mapping[str, Summary]]]) -> Table | None:
+    if not counting:
+        return None
+    shown = dict.fromkeys(metric for _, metrics in counting for metric in metrics if metric.startswith(_OPERATIONS))
+    names = {metric: f"{part_of(metric).removeprefix('operation=')}/s" for metric in shown} | _THREADS
+    rows = tuple(
+        (head, *(_value(metric, metrics) for _, metrics in counting))
+        for metric, head in names.items()
+        if any(metric in metrics for _, metrics in counting)
+    )
+    return Table(("", *(name for name, _ in counting)), rows, numbers=True)
+
+
+def _value(metric: str, metrics: Mapping[str, Summary]) -> str:
+    if metric not in metrics:
+        return "–"
+    unit = "1/s" if metric.startswith(_OPERATIONS) else "1"
+    return quantity(metrics[metric].centre, unit).removesuffix("/s")

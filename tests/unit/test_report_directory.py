@@ -1,0 +1,31 @@
+"""A report shows what a directory counted of itself."""
+
+from __future__ import annotations
+
+from factories import DISK, Shelf, record
+
+from ironbench.analyse.study import studies
+from ironbench.model.system import Choice
+from ironbench.report.sections import sections
+
+WORK = Choice("directory", {"entries": "10", "job": "mixed", "ldif": "", "weights": "search=1,bind=1"})
+COUNTED = {
+    "directory_operations_per_s{operation=bind}": 120.0,
+    "directory_operations_per_s{operation=search}": 1040.0,
+    "directory_threads_active": 3.5,
+    "directory_operations_waiting": 0.25,
+}
+
+
+def test_operations_by_kind_and_threads_stand_in_a_table_of_systems() -> None:
+    found = [record(DISK, 4, 1000.0, block=block, choice=WORK, metrics=COUNTED) for block in range(2)]
+    (study,) = studies(found, Shelf(found))
+    (shown,) = [section for section in sections(study) if section.id == "directory"]
+    ((_, table),) = shown.tables
+    assert [row[0] for row in table.rows] == ["bind/s", "search/s", "threads at work", "operations waiting"]
+    assert [row[1] for row in table.rows] == ["120", "1\u202f040", "3.50", "0.250"]
+
+
+def test_other_engines_have_no_such_section() -> None:
+    (study,) = studies([record()], Shelf([record()]))
+    assert not [section for section in sections(study) if section.id == "directory"]
