@@ -169,3 +169,11 @@ def test_a_report_draws_load_and_response_time_in_one_chart_and_calls_the_knee_a
     for kind in ("text", "html", "md", "json", "svg"):
         assert "ramp:0-600/30s" in formats.get(kind)([study]).decode()
     assert study.shared["load.curve"] == "ramp:0-600/30s" and "load.curve.points" not in study.shared
+
+
+def test_a_value_of_a_file_that_is_none_is_answered_with_a_line_of_such_a_file(tmp_path: Path) -> None:
+    (tmp_path / "day.csv").write_text("0s 100\n10s many\n")
+    with pytest.raises(InputError) as caught:
+        rate("file:day.csv", tmp_path)
+    assert "day.csv line 2" in caught.value.subject
+    assert caught.value.hint == "write a time and a value, for example 30s 500"

@@ -50,7 +50,7 @@ def test_every_client_and_all_of_the_rate_are_in_one_part(clients: int, workers:
 
 
 def test_more_workers_than_clients_are_refused() -> None:
-    with pytest.raises(InputError, match="3 workers have 2 clients"):
+    with pytest.raises(InputError, match="3 workers share 2 clients"):
         parts.require(Load(clients=2, workers=3))
 
 

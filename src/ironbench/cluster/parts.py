@@ -10,6 +10,7 @@ import msgspec
 
 from ironbench.errors import InputError, written
 from ironbench.model.system import Load
+from ironbench.words import counted
 
 
 def require(load: Load) -> None:
@@ -20,7 +21,7 @@ def require(load: Load) -> None:
             written(field), "follows a curve, and workers share a load that stays", "leave one of them out"
         )
     if load.workers > load.clients:
-        cause = f"{load.workers} workers have {load.clients} clients between them"
+        cause = f"{counted(load.workers, 'worker')} share {counted(load.clients, 'client')}"
         raise InputError(written("load.workers"), cause, f"give at least as many {written('load.clients')}")
 
 

@@ -134,5 +134,5 @@ def _points(field: str, of: str, name: str, text: str) -> Iterator[tuple[float, 
         try:
             value = 0.0 if zero else float(ranges.read(of, subject, words[1]))
         except InputError as error:
-            raise InputError(subject, error.cause, error.hint) from None
+            raise InputError(subject, error.cause, "write a time and a value, for example 30s 500") from None
         yield second, value

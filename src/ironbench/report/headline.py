@@ -81,7 +81,10 @@ def _searched(parts: Sequence[Part]) -> str:
 
 def _rate_sentence(one: Rate) -> str:
     units = counted_in(one.trials)[1]
-    asked = f"{rate(one.rate).removesuffix('/s')} {units} per second with {counted(one.clients, 'client')}"
+    curve = one.trials[0].cell.load.curve
+    asked = rate(one.rate) if curve is None else quantity(one.rate, "1/s")
+    asked = f"{asked.removesuffix('/s')} {units} per second{' on average over the curve' if curve else ''}"
+    asked += f" with {counted(one.clients, 'client')}"
     trials = one.tally
     if one.is_kept:
         slow = one.metrics.get("response_time_p99_s")

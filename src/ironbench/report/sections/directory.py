@@ -16,8 +16,8 @@ PLACE = 1260
 _OPERATIONS = "directory_operations_per_s"
 _THREADS = {"directory_threads_active": "threads at work", "directory_operations_waiting": "operations waiting"}
 _LEAD = (
-    "By its own monitor: operations completed in a second by kind, those of checks and observers and the second bind of "
-    "clients that bind as people among them; and how many threads were at work and operations waited for one, on average."
+    "By its own monitor: operations completed in a second by kind, those of checks and observers and the second bind "
+    "of clients that bind as people among them; how many threads were at work and operations waited, on average."
 )
 
 
