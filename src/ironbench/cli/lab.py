@@ -61,7 +61,8 @@ def planned(file: Path, budget: str, json: bool, design: str = "") -> int:
     from ironbench.experiment import declare
     from ironbench.views.plans import lab as plan_page
 
-    plan_page.show(declare.planned(declare.read(file, design), _seconds(budget)), json)
+    plan = declare.planned(declare.read(file, design), _seconds(budget), machines_needed=False)
+    plan_page.show(plan, json)
     return 0
 
 

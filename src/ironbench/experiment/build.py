@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,9 @@ class Builder:
     """Makes setups of declared cells, for lab files and the command line alike; equal systems are asked once."""
 
     declared: Declared
+    machines_needed: bool = True
+    """Whether a cluster must have a machine for each worker; else that it has not is one of the `doubts`."""
+    doubts: list[str] = field(default_factory=list)
     secrets: dict[str, Secrets] = field(default_factory=dict)
     """By name of cell."""
     ways_out: dict[str, str] = field(default_factory=dict)
@@ -176,9 +180,16 @@ class Builder:
         if engine.can("data") and system.dsn is None:
             cause = "a server that ironbench starts is for this machine alone"
             raise InputError(written("load.cluster"), cause, f"name a running server with {written('system.dsn')}")
-        if load.cluster not in self._machines:
-            self._machines[load.cluster] = crew.machines(load.cluster)
-        crew.require_machines(load, self._machines[load.cluster])
+        try:
+            if load.cluster not in self._machines:
+                self._machines[load.cluster] = crew.machines(load.cluster)
+            crew.require_machines(load, self._machines[load.cluster])
+        except InputError as error:
+            if self.machines_needed:
+                raise
+            self._machines.setdefault(load.cluster, sys.maxsize)  # what is not there is said once
+            doubt = f"{error.subject}: {error.cause}; nothing can be measured so until the machines are there"
+            self.doubts += [doubt] if doubt not in self.doubts else []
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """InputError, the same one for the same question."""

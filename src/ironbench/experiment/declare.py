@@ -67,16 +67,18 @@ def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
             yield error
 
 
-def planned(declared: Declared, budget_s: float | None = None) -> Planned:
-    """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain."""
+def planned(declared: Declared, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
+    """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain.
+
+    Not `machines_needed`: a plan alone, of a lab whose cluster may get its machines later."""
     with in_a_file():
-        return _planned(declared, budget_s)
+        return _planned(declared, budget_s, machines_needed)
 
 
-def _planned(declared: Declared, budget_s: float | None) -> Planned:
+def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) -> Planned:
     cells = design.cells(declared)
     _refuse_varied_search(declared, cells)
-    builder = Builder(declared)
+    builder = Builder(declared, machines_needed)
     expected: list[Claim] = []
     compared: list[tuple[str, str]] = []
     setups: list[Setup] = []
@@ -122,7 +124,8 @@ def _planned(declared: Declared, budget_s: float | None) -> Planned:
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
     draft = _by_slices(draft, declared, contents)
     sized = screen_size.sized if declared.design == SCREEN else size.sized
-    return sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+    found = sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+    return replace(found, doubts=tuple(builder.doubts))
 
 
 def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) -> Lab:

@@ -112,6 +112,8 @@ class Planned:
     resolution: Resolution
     crowded_out: bool = False
     """Whether the budget had no room for the rated cells."""
+    doubts: tuple[str, ...] = ()
+    """What is not there yet."""
 
 
 def sized(

@@ -19,7 +19,7 @@ COPY_BYTES_PER_S = 0.13e9
 EXPENSIVE = 0.10
 """Of a trial's length; beyond it, copying before every trial would eat the budget."""
 LOAD_BYTES_PER_S = 40e6
-"""Rows, keys and statistics, by size of the finished data."""
+"""Rows, keys and statistics, by size of the finished data; as much for each worker that loads."""
 READ_BYTES_PER_S = 0.5e9
 """Warming caches."""
 REHEARSING_S = 2.0
@@ -96,7 +96,11 @@ def cells(
     rated_blocks: int = 0,
 ) -> Cells:
     """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
-    loads = {content.key: content.bytes for content in contents.values() if content.key}
+    loads = {
+        contents[setup.cell.name].key: contents[setup.cell.name].bytes / LOAD_BYTES_PER_S / _loaders(setup)
+        for setup in setups
+        if contents[setup.cell.name].key
+    }
     once = _copied_once([*setups, *rated], contents) if own_times else {}
     copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
     peak_trials = blocks.peaks([*setups, *rated])
@@ -106,7 +110,7 @@ def cells(
         around_s=tuple(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
-        once_s=sum(size / LOAD_BYTES_PER_S + _costs(setups[0]).start_stop_s for size in loads.values()),
+        once_s=sum(load_s + _costs(setups[0]).start_stop_s for load_s in loads.values()),
         # Trials before the first block leave nothing to the next (`ironbench.experiment.trial`).
         copies_s=sum(copies.values())
         + peak_trials * once.get(setups[0].cell.name, 0.0)
@@ -120,6 +124,15 @@ def cells(
         ),
         rated_blocks=rated_blocks if rated else 0,
     )
+
+
+def _loaders(setup: Setup) -> int:
+    """How many load the data of a cell at the same time: workers, where they are large."""
+    workers = setup.cell.load.workers
+    if not workers or (setup.choice.data is not None and setup.choice.data.imported):
+        return 1
+    dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
+    return workers if dataset is not None and dataset.large else 1
 
 
 def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:

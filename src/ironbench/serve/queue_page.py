@@ -181,7 +181,7 @@ def planned(name: str, text: str) -> str:
         path = folder / f"{name[:80]}.toml"
         path.write_text(text, encoding="utf-8", errors="replace")
         try:
-            return planning.text(declare.planned(declare.read(path))).replace(f"{folder}/", "")
+            return planning.text(declare.planned(declare.read(path), machines_needed=False)).replace(f"{folder}/", "")
         except InputError as error:
             where = f"{folder}/"
             subject, cause = error.subject.replace(where, ""), error.cause.replace(where, "")

@@ -21,7 +21,7 @@ def notes(planned: Planned) -> list[str]:
     """What to know before the lab is run."""
     lab = planned.lab
     cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
-    return [*cautions, *_notes(lab), *_crowded_out(planned), *_undecidable(planned)]
+    return [*map(plain.clean, planned.doubts), *cautions, *_notes(lab), *_crowded_out(planned), *_undecidable(planned)]
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
