@@ -41,6 +41,8 @@ class Tasks:
     """Who chooses among the scripts; None: their weights."""
     reconnect: int = 0
     """Requests after which a client of a directory opens a new connection; 0: never."""
+    bind_back: bool = False
+    """Whether a client of a directory that has bound as somebody binds as the connection's own user again."""
 
 
 def compiled_plan(
@@ -62,9 +64,12 @@ def compiled_plan(
     stop: dict[str, Any] = {"transactions": load.transactions or 1}
     if load.transactions is None and load.duration_s is not None:
         stop = {"duration_s": load.duration_s}
+    directory: dict[str, Any] = {"reconnect": tasks.reconnect} if tasks.reconnect else {}
+    if tasks.bind_back:
+        directory["bind_back"] = True
     return msgspec.json.encode(
         {
-            "engine": {**target, "reconnect": tasks.reconnect} if tasks.reconnect else target,
+            "engine": {**target, **directory},
             "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in tasks.scripts],
             "work": tasks.work,
             **({"jobs": tasks.jobs} if tasks.jobs is not None else {}),

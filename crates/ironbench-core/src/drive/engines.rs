@@ -54,11 +54,14 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             };
             served(orders, *io, connect, None, script, poll)
         }
-        Engine::Ldap { connection, io, reconnect } => {
+        Engine::Ldap { connection, io, reconnect, bind_back } => {
             let operations = Operations::of(program, &connection.base)?;
+            let own = if *bind_back { Some(ldap_wire::OwnBind::of(connection)?) } else { None };
             let (timed, letters) = (orders.plan.statements, Seeds::new(!orders.plan.seed, orders.clients(), true));
             let script = |client| {
-                LdapScript::new(clients.client(client), &operations, letters.client(client), timed, *reconnect)
+                let random = letters.client(client);
+                LdapScript::new(clients.client(client), &operations, random, timed, *reconnect)
+                    .binding_back(own.as_ref())
             };
             ldap(orders, connection, *io, *reconnect > 0, script, poll)
         }

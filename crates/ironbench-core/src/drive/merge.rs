@@ -111,6 +111,7 @@ impl Summary {
         self.unfinished_s += other.unfinished_s;
         self.carried_s += other.carried_s;
         self.commits += other.commits;
+        self.refused_changes += other.refused_changes;
         self.completed += other.completed;
         self.server_commits_uncertain += other.server_commits_uncertain;
         self.reconnects += other.reconnects;

@@ -93,6 +93,10 @@ pub enum Engine {
         /// After so many requests a client ends its connection and opens a new one, between two transactions; 0: never.
         #[serde(default)]
         reconnect: u64,
+        /// Whether a client that has bound as somebody else binds as the user of the connection again, before anything
+        /// else is done and within the transaction.
+        #[serde(default)]
+        bind_back: bool,
     },
     /// Its connections are objects that the caller brings (`drive::called`): a driver in another language.
     Called {},

@@ -41,6 +41,9 @@ pub struct Summary {
     /// Commits of the engine since the sessions began, warm-up and drain included: to compare with its own counter. A
     /// script of three statements outside a transaction block commits three times.
     pub commits: u64,
+    /// Changes that a directory refused, since the sessions began: it counts them as completed, too.
+    #[serde(default)]
+    pub refused_changes: u64,
     /// Transactions that ended well since the sessions began, warm-up and drain included.
     pub completed: u64,
     /// Transactions under way when the trial gave up waiting: the server may or may not have committed each.
@@ -179,6 +182,7 @@ pub(super) fn of(
         unfinished_s: clock::to_seconds(haul.ended.unfinished_ns),
         carried_s: clock::to_seconds(haul.recordings.iter().map(|recording| recording.carried_ns).sum()),
         commits: total.commits,
+        refused_changes: total.refused_changes,
         completed: total.total().transactions,
         server_commits_uncertain: haul.ended.abandoned,
         reconnects: measured.reconnects.count,

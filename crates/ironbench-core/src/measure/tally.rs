@@ -73,6 +73,8 @@ pub struct Tally {
     pub kinds: Vec<Counts>,
     /// Commits of the engine: a script of three statements without BEGIN makes three.
     pub commits: u64,
+    /// Changes that a directory refused: it counts them among those that it has completed.
+    pub refused_changes: u64,
     /// Errors by SQLSTATE (or a class of ours), repeated attempts included.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class, with its place.
@@ -203,6 +205,7 @@ impl Tally {
             *mine = mine.plus(*theirs);
         }
         self.commits += other.commits;
+        self.refused_changes += other.refused_changes;
         self.reconnects = self.reconnects.plus(other.reconnects);
         for (class, count) in &other.errors {
             *self.errors.entry(class.clone()).or_default() += count;
@@ -238,6 +241,7 @@ impl Tally {
             laps: self.laps.iter().enumerate().map(lap).collect(),
             answers: None,
             commits: self.commits - earlier.commits,
+            refused_changes: self.refused_changes - earlier.refused_changes,
             reconnects: self.reconnects.since(earlier.reconnects),
             messages: messages.map(|(class, message)| (class.clone(), message.clone())).collect(),
             errors,
@@ -256,13 +260,14 @@ mod tests {
         tally.error("40001", || "first".into());
         let before = tally.clone();
         tally.kinds[1].transactions = 3;
+        tally.refused_changes = 2;
         tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
         tally.error("40001", || "second".into());
         tally.failure(1, "42P01", false, || "no table".into());
         let window = tally.since(&before);
         assert_eq!(window.total().transactions, 3);
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
-        assert_eq!(window.reconnects, tally.reconnects);
+        assert_eq!((window.reconnects, window.refused_changes), (tally.reconnects, 2));
         assert_eq!(window.messages["40001"], "first");
         let mut sum = before;
         sum.merge(&window);

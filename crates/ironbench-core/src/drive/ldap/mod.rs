@@ -14,9 +14,10 @@ use super::jobs::Next;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
+use crate::wire::ldap::OwnBind;
 use crate::wire::ldap::ber::Malformed;
 use crate::wire::ldap::message::{self, Message, code, op};
-use crate::wire::ldap::operation::Operation;
+use crate::wire::ldap::operation::{Operation, Verb};
 use crate::wire::transport::Mailbox;
 use operations::Gathered;
 use pgbench_script::{Gather, Random, Sql, Variables};
@@ -59,6 +60,12 @@ pub struct LdapScript<'p> {
     most: u64,
     /// Requests of this connection.
     requests: u64,
+    /// What makes the connection its own user's again; None: whoever was bound last goes on.
+    own: Option<&'p OwnBind>,
+    /// Whether somebody else has bound, well or not, since the connection was its own user's.
+    is_others: bool,
+    /// Number of the request that binds back, until it is answered.
+    back: Option<i32>,
 }
 
 impl<'p> LdapScript<'p> {
@@ -83,7 +90,15 @@ impl<'p> LdapScript<'p> {
             timed,
             most: if reconnect > 0 { reconnect } else { u64::MAX },
             requests: 0,
+            own: None,
+            is_others: false,
+            back: None,
         }
+    }
+
+    /// See [`crate::drive::plan::Engine::Ldap`].
+    pub fn binding_back(self, own: Option<&'p OwnBind>) -> Self {
+        Self { own, ..self }
     }
 
     /// Runs the script up to the next message, sleep or end.
@@ -119,8 +134,7 @@ impl<'p> LdapScript<'p> {
     #[inline]
     fn command(&mut self, sql: &'p Sql, mailbox: &mut Mailbox, tally: &mut Tally) -> Result<(), Step> {
         let operation = self.operations.get(sql);
-        let id = self.id;
-        self.id = id.checked_add(1).unwrap_or(FIRST_ID);
+        let id = self.next_id();
         let before = mailbox.outbox.len();
         let Self { script, random, .. } = self;
         if let Err(slot) = operation.request(id, &script.variables, random, &mut mailbox.outbox) {
@@ -134,6 +148,13 @@ impl<'p> LdapScript<'p> {
         let sent = if self.timed { clock::now() } else { 0 };
         self.awaited.push(Awaited { id, operation, at: self.script.at(), sent });
         Ok(())
+    }
+
+    #[inline]
+    fn next_id(&mut self) -> i32 {
+        let id = self.id;
+        self.id = id.checked_add(1).unwrap_or(FIRST_ID);
+        id
     }
 
     #[inline]
@@ -157,14 +178,22 @@ impl<'p> LdapScript<'p> {
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
+        if let (true, Some(own)) = (self.is_others, self.own) {
+            let id = self.next_id();
+            own.request(id, &mut mailbox.outbox);
+            self.back = Some(id);
+            return Step::Send;
+        }
         if let Some(refused) = self.refused.take() {
             return self.failed(&refused, mailbox, tally);
         }
         if let Some(Sql { gather: Gather::Gset { .. }, .. }) = self.gathers
             && self.entries != 1
         {
-            let cause = format!("\\gset wants one entry, the server gave {}", self.entries);
-            return self.fault(&cause, mailbox, tally);
+            let cause = format!("the search wants one entry, the server gave {}", self.entries);
+            let script = &self.script;
+            tally.failure(script.kind(), SCRIPT_ERROR, false, || script.words(script.at(), &cause));
+            return self.end(false, tally);
         }
         self.go_on(mailbox, tally)
     }
@@ -199,6 +228,9 @@ impl<'p> LdapScript<'p> {
     #[inline]
     fn take(&mut self, message: Message<'_>, tally: &mut Tally) -> Result<(), String> {
         let told = |malformed: Malformed| malformed.to_string();
+        if self.back == Some(message.id) {
+            return self.bound_back(message);
+        }
         let Some(place) = self.awaited.iter().position(|awaited| awaited.id == message.id) else {
             return Err(unasked(message));
         };
@@ -222,6 +254,8 @@ impl<'p> LdapScript<'p> {
                 let awaited = self.awaited.swap_remove(place);
                 let well = awaited.operation.succeeded(code);
                 tally.commits += u64::from(well && awaited.operation.verb.writes());
+                tally.refused_changes += u64::from(!well && awaited.operation.verb.writes());
+                self.is_others |= awaited.operation.verb == Verb::Bind;
                 if self.timed {
                     tally.lap(self.script.command(awaited.at), clock::now() - awaited.sent, !well);
                 }
@@ -233,6 +267,17 @@ impl<'p> LdapScript<'p> {
             }
             _ => Err(told(Malformed::Nonsense)),
         }
+    }
+
+    /// Takes the answer to a bind back: who cannot go on as the connection's user cannot go on.
+    fn bound_back(&mut self, message: Message<'_>) -> Result<(), String> {
+        let done = message::done(message.body).map_err(|malformed| malformed.to_string())?;
+        let stays_nobody = self.own.is_some_and(|own| own.anonymous);
+        if message.tag != op::BOUND || (done.code != code::SUCCESS && !stays_nobody) {
+            return Err(format!("the connection cannot be bound as its own user again: {done}"));
+        }
+        (self.back, self.is_others) = (None, false);
+        Ok(())
     }
 }
 
@@ -299,7 +344,7 @@ impl Transaction for LdapScript<'_> {
         if let Err(cause) = self.read(mailbox, tally) {
             return Step::Broken(cause);
         }
-        if self.awaited.is_empty() { self.answered(mailbox, tally) } else { Step::Receive }
+        if self.awaited.is_empty() && self.back.is_none() { self.answered(mailbox, tally) } else { Step::Receive }
     }
 
     fn line(&self) -> Option<usize> {
@@ -316,6 +361,7 @@ impl Transaction for LdapScript<'_> {
 
     fn reconnected(&mut self) {
         self.requests = 0;
+        self.is_others = false;
     }
 
     fn farewell(&mut self, mailbox: &mut Mailbox) {

@@ -160,6 +160,7 @@ impl<'p> Replayer<'p> {
                     let code = message::code_of(message.body).map_err(told)?;
                     let well = self.operation().succeeded(code);
                     tally.commits += u64::from(well && verb.writes());
+                    tally.refused_changes += u64::from(!well && verb.writes());
                     if !well {
                         self.failed(message.body, tally).map_err(told)?;
                     }

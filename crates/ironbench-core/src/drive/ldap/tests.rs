@@ -34,8 +34,20 @@ fn program(text: &str) -> Program {
     Program::compile(&[Source { name: "s".into(), text: text.into(), weight: 1 }], &[]).unwrap()
 }
 
+fn own(user: &str) -> OwnBind {
+    let text = format!(
+        r#"{{"host":"h","port":1,"ldaps":false,"tls":"disable","base":"","mechanism":"simple","user":"{user}"}}"#
+    );
+    OwnBind::of(&serde_json::from_str(&text).unwrap()).unwrap()
+}
+
 /// Runs `text` against `answers`, each of which is what comes back for one step; the steps, and what was counted.
 fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
+    run_as(None, text, answers)
+}
+
+/// The same by clients that bind back.
+fn run_as(own: Option<&OwnBind>, text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let (plan, control, program) = (plan(), Control::new(), program(text));
     let shares = crate::drive::crew::shares(1, 1);
     let at_work = AtomicUsize::new(1);
@@ -43,7 +55,7 @@ fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let operations = Operations::of(&program, "").unwrap();
     let clients = Clients::new(&program, &orders);
     let random = Seeds::new(1, 1, true).client(0);
-    let mut client = LdapScript::new(clients.client(0), &operations, random, false, 0);
+    let mut client = LdapScript::new(clients.client(0), &operations, random, false, 0).binding_back(own);
     let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
     let mut steps = vec![client.begin(&mut mailbox, &mut tally)];
     for answer in answers {
@@ -110,6 +122,28 @@ fn a_result_code_that_is_no_success_fails_the_transaction_and_is_counted_by_its_
     assert_eq!(steps, [Step::Send, BADLY]);
     assert_eq!((tally.errors["noSuchObject"], tally.kinds[0].failed, tally.commits), (1, 1, 0));
     assert!(tally.failures[0].as_ref().unwrap().contains("noSuchObject (32): words"));
+}
+
+#[test]
+fn changes_that_the_server_refused_are_counted() {
+    let (_, tally) = run("modify dc=x?replace a=b;", &[answer(100, op::MODIFY + 1, 50)]);
+    assert_eq!((tally.refused_changes, tally.commits), (1, 0));
+    assert_eq!(run("bind dc=x?p;", &[answer(100, op::BOUND, 49)]).1.refused_changes, 0);
+}
+
+#[test]
+fn after_a_bind_as_somebody_else_the_connection_is_its_own_users_again() {
+    let text = "bind dc=x?p;\ndelete dc=y;";
+    let (admin, nobody) = (own("cn=admin"), own(""));
+    let well = [answer(100, op::BOUND, 0), answer(101, op::BOUND, 0), answer(102, 0x6b, 0)];
+    assert_eq!(run_as(Some(&admin), text, &well).0, [Step::Send, Step::Send, Step::Send, WELL]);
+    // A bind that fails leaves nobody, too (RFC 4513, 4).
+    let badly = [answer(100, op::BOUND, 49), answer(101, op::BOUND, 0)];
+    assert_eq!(run_as(Some(&admin), text, &badly).0, [Step::Send, Step::Send, BADLY]);
+    let refused = [answer(100, op::BOUND, 0), answer(101, op::BOUND, 49)];
+    let (steps, _) = run_as(Some(&admin), text, &refused);
+    assert!(matches!(&steps[2], Step::Broken(cause) if cause.contains("own user again")), "{steps:?}");
+    assert_eq!(run_as(Some(&nobody), text, &refused).0, [Step::Send, Step::Send, Step::Send]);
 }
 
 #[test]

@@ -41,6 +41,62 @@ impl Mechanism {
 
 const SCRAM: &str = "SCRAM-SHA-256";
 
+/// The bind of the connection's own user, to be sent again after somebody else's.
+#[derive(Debug)]
+pub struct OwnBind {
+    value: Vec<u8>,
+    /// Whoever fails to bind is nobody (RFC 4513, 4), which is what is wanted then.
+    pub anonymous: bool,
+}
+
+impl OwnBind {
+    /// # Errors
+    /// Input: the mechanism takes more than one message.
+    pub fn of(connection: &LdapConnection) -> Result<Self> {
+        let user = connection.user.as_bytes();
+        let password = connection.password.as_deref().unwrap_or_default().as_bytes();
+        let mechanism = Mechanism::of(connection)?;
+        let value = match mechanism {
+            Mechanism::Anonymous => bind_value(b"", |out| ber::octets(out, 0x80, b"")),
+            Mechanism::Simple => bind_value(user, |out| ber::octets(out, 0x80, password)),
+            Mechanism::External => sasl_value("EXTERNAL", Some(b"")),
+            Mechanism::Plain => sasl_value("PLAIN", Some(&plain(user, password))),
+            Mechanism::Scram => {
+                let cause = "its clients bind as people and then as their own user again, which takes one message";
+                return Err(Error::input(format!("mechanism {SCRAM}"), cause).hint("use mechanism=simple or PLAIN"));
+            }
+        };
+        Ok(Self { value, anonymous: mechanism == Mechanism::Anonymous })
+    }
+
+    /// Appends the request.
+    pub fn request(&self, id: i32, out: &mut Vec<u8>) {
+        message::request(out, id, op::BIND, &self.value);
+    }
+}
+
+fn plain(user: &[u8], password: &[u8]) -> Vec<u8> {
+    [b"\0", user, b"\0", password].concat()
+}
+
+fn bind_value(dn: &[u8], credentials: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut value = vec![tag::INTEGER, 1, 3];
+    ber::octets(&mut value, tag::OCTETS, dn);
+    credentials(&mut value);
+    value
+}
+
+fn sasl_value(mechanism: &str, credentials: Option<&[u8]>) -> Vec<u8> {
+    bind_value(b"", |out| {
+        ber::nested(out, 0xa3, |out| {
+            ber::octets(out, tag::OCTETS, mechanism.as_bytes());
+            if let Some(credentials) = credentials {
+                ber::octets(out, tag::OCTETS, credentials);
+            }
+        });
+    })
+}
+
 pub(super) fn authenticate(
     channel: &mut Channel,
     connection: &LdapConnection,
@@ -57,39 +113,22 @@ pub(super) fn authenticate(
                     .hint("give it in the DSN or in LDAP_PASSWORD, or leave the user out")
                     .into());
             }
-            bound(&bind(channel, user, |out| ber::octets(out, 0x80, password))?)
+            bound(&bind(channel, &bind_value(user, |out| ber::octets(out, 0x80, password)))?)
         }
         Mechanism::External => bound(&sasl(channel, "EXTERNAL", Some(b""))?),
-        Mechanism::Plain => {
-            let message = [b"\0", user, b"\0", password].concat();
-            bound(&sasl(channel, "PLAIN", Some(&message))?)
-        }
+        Mechanism::Plain => bound(&sasl(channel, "PLAIN", Some(&plain(user, password)))?),
         Mechanism::Scram => scram(channel, &connection.user, password),
     }
 }
 
-fn bind(
-    channel: &mut Channel,
-    dn: &[u8],
-    credentials: impl FnOnce(&mut Vec<u8>),
-) -> std::result::Result<Vec<u8>, Fault> {
-    let mut value = vec![tag::INTEGER, 1, 3];
-    ber::octets(&mut value, tag::OCTETS, dn);
-    credentials(&mut value);
+fn bind(channel: &mut Channel, value: &[u8]) -> std::result::Result<Vec<u8>, Fault> {
     let id = channel.next_id();
-    message::request(&mut channel.output, id, op::BIND, &value);
+    message::request(&mut channel.output, id, op::BIND, value);
     channel.ask(op::BOUND)
 }
 
 fn sasl(channel: &mut Channel, mechanism: &str, credentials: Option<&[u8]>) -> std::result::Result<Vec<u8>, Fault> {
-    bind(channel, b"", |out| {
-        ber::nested(out, 0xa3, |out| {
-            ber::octets(out, tag::OCTETS, mechanism.as_bytes());
-            if let Some(credentials) = credentials {
-                ber::octets(out, tag::OCTETS, credentials);
-            }
-        });
-    })
+    bind(channel, &sasl_value(mechanism, credentials))
 }
 
 fn bound(body: &[u8]) -> std::result::Result<(), Fault> {

@@ -14,5 +14,6 @@ pub mod session;
 mod text;
 mod writer;
 
+pub use auth::OwnBind;
 pub use connect::{Connected, Connector};
 pub use session::Session;

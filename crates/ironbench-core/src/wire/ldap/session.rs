@@ -280,6 +280,7 @@ fn refused(done: &Done, line: &str) -> Error {
         code::CONFIDENTIALITY_REQUIRED => "ask for TLS (tls=require, or ldaps://)",
         code::REFERRAL => "name the server that has the entries: ironbench does not follow referrals",
         50 => "bind as a user who may do that",
+        53 => "name a base DN that the server holds: it may have none of this name",
         80 => "the server's log says more; its map may be full (maxsize)",
         _ => "",
     };
