@@ -36,6 +36,8 @@ class Written:
     checkpoint_bytes: int
 
 
+ENTRY_MARK = "ironbench: "
+"""Begins the description of an entry of a directory below which all are ours."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""
 
@@ -75,6 +77,8 @@ class Made:
     """On the whole server: of the user's own data, with their bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Database → content key of the data that are complete in it."""
+    entries: Mapping[str, int] = field(default_factory=dict)
+    """In a directory: DN of an entry, and how many there are with and below it; 0: the server does not say."""
 
     @property
     def words(self) -> str:
@@ -86,6 +90,8 @@ class Made:
             said.append(f"{' and '.join(parts)} in database {self.database} ({_short(self.tables)})")
         if self.databases:
             said.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
+        for dn, count in self.entries.items():
+            said.append(f"{counted(count, 'entry', 'entries')}, {dn} and below" if count else f"{dn} and all below")
         return "; ".join(said)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ironbench import units
+from ironbench.engines.administration import ENTRY_MARK
 from ironbench.errors import FailureError, InputError, written
 from ironbench.load.loaded import Loaded
 from ironbench.model.session import Directory, Session
@@ -15,8 +16,6 @@ from ironbench.printer import Printer
 from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
 
-_MARK = "ironbench: "
-"""Begins the description of the entry that holds all others."""
 _BEGUN = "begun "
 """A load that was interrupted is never taken for a complete one."""
 
@@ -37,9 +36,10 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
         return Loaded(rows=dataset.rows, data_bytes=dataset.bytes, reused=True, key=dataset.key)
     if mark is not None and not own_server and not mark.startswith(_BEGUN):
         cause = f"holds {mark}, and {dataset.key} is wanted" if mark else "exists, and was not loaded by ironbench"
-        raise InputError(
-            f"entry {_top(dataset)}{session.base}", cause, f"name another base DN in {written('system.dsn')}"
-        )
+        hint = f"name another base DN in {written('system.dsn')}"
+        if mark:
+            hint = f"remove what is there by `ironbench cleanup --dsn`, or {hint}"
+        raise InputError(f"entry {_top(dataset)}{session.base}", cause, hint)
     if mark is not None and not own_server:
         drop(session, dataset)
     passed = _Passed()
@@ -92,15 +92,15 @@ def _mark(session: Session, dataset: Dataset) -> str | None:
         if getattr(error, "number", 0) == _NO_SUCH_OBJECT:
             return None
         raise
-    marks = [line for line in (rows[0][1] or "").splitlines() if line.startswith(_MARK)] if rows else []
-    return marks[0].removeprefix(_MARK) if marks else ""
+    marks = [line for line in (rows[0][1] or "").splitlines() if line.startswith(ENTRY_MARK)] if rows else []
+    return marks[0].removeprefix(ENTRY_MARK) if marks else ""
 
 
 _NO_SUCH_OBJECT = 32
 
 
 def _set_mark(session: Session, dataset: Dataset, key: str) -> None:
-    session.query(f"modify {_top(dataset)}?replace description={_escaped(_MARK + key)}")
+    session.query(f"modify {_top(dataset)}?replace description={_escaped(ENTRY_MARK + key)}")
 
 
 def _escaped(text: str) -> str:

@@ -27,4 +27,5 @@ def left(session: Session, choices: Sequence[Choice]) -> Made:
     databases = {
         name: size for name, size in made.databases.items() if made.keys.get(name, "").partition(" ")[0] in own_keys
     }
-    return replace(made, tables=tables, routines=routines, databases=databases)
+    entries = made.entries if any(dataset.entries for dataset in datasets) else {}
+    return replace(made, tables=tables, routines=routines, databases=databases, entries=entries)

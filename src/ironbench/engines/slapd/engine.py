@@ -22,6 +22,7 @@ from ironbench.engines.server import Launch, Make
 from ironbench.engines.server_session import Own
 from ironbench.engines.slapd import dsn, installation, settings
 from ironbench.engines.slapd import home as homes
+from ironbench.engines.slapd.administration import SlapdAdministration
 from ironbench.engines.slapd.home import Home
 from ironbench.engines.slapd.installation import TITLE, Installation, complaint
 from ironbench.engines.slapd.session import SlapdSession
@@ -41,6 +42,7 @@ _NEVER_IDEAL = {
 
 class SlapdEngine(Engine):
     name = "slapd"
+    administration = SlapdAdministration()
     traits = Traits(
         doc="OpenLDAP's slapd that is installed here, its data in back-mdb; a running directory by `--dsn ldap://…`",
         abilities=frozenset({"directory", "power cut"}),

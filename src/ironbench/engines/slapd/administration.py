@@ -1,0 +1,74 @@
+"""What ironbench made in a directory: entries below one that bears its mark."""
+
+from __future__ import annotations
+
+from ironbench.engines.administration import ENTRY_MARK, Administration, Made
+from ironbench.errors import FailureError
+from ironbench.model.session import Directory, Session
+
+_ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
+"""What an operation would take for something else."""
+_PIECE = 500
+"""So many entries a server shows to whoever asks, as a rule (slapd.conf(5), sizelimit)."""
+_HAS_OTHERS_BELOW = 66
+"""Result code notAllowedOnNonLeaf (RFC 4511)."""
+
+
+class SlapdAdministration(Administration):
+    marks = True
+
+    def made(self, session: Session) -> Made:
+        assert isinstance(session, Directory)
+        return Made(entries={dn: _count(session, dn) for dn in _marked(session)})
+
+    def remove_made(self, session: Session) -> Made:
+        """From the leaves up: a directory has no transactions, so the marked entry goes last, and who is interrupted may
+        begin again."""
+        return Made(entries={top: _remove(session, top) for top in _marked(session)})
+
+
+def _marked(session: Session) -> list[str]:
+    """DNs right below the base."""
+    return [str(dn) for dn, *_ in session.query(f"search ,?1.1?one?(description={ENTRY_MARK}*)")]
+
+
+def _count(session: Directory, top: str) -> int:
+    """0: the server does not let us count them."""
+    try:
+        return session.count(f"search {_escaped(top)}?1.1?sub")
+    except FailureError:
+        return 0
+
+
+def _remove(session: Session, top: str) -> int:
+    """With all below it; how many they were. FailureError."""
+    removed = 0
+    while True:
+        found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
+        gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True) if dn != top)
+        removed += gone
+        if not gone:
+            session.query(f"delete {_escaped(top)}")
+            return removed + 1
+
+
+def _deleted(session: Session, dn: str) -> bool:
+    """False: others are below it, which may not have been shown yet."""
+    try:
+        session.query(f"delete {_escaped(dn)}")
+    except FailureError as error:
+        if getattr(error, "number", 0) == _HAS_OTHERS_BELOW:
+            return False
+        raise
+    return True
+
+
+def _depth(dn: str) -> int:
+    """A comma in a value is escaped by a backslash (RFC 4514)."""
+    return dn.replace("\\\\", "").replace("\\,", "").count(",")
+
+
+def _escaped(text: str) -> str:
+    for letter, code in _ESCAPES:
+        text = text.replace(letter, code)
+    return text
