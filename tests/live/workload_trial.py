@@ -106,7 +106,11 @@ class Trial:
         choice = Choice(name, self._options)
         plan = compiled_plan(
             session.target(),
-            Tasks(self._workload.scripts(session.engine, choice), self._workload.variables(self._options)),
+            Tasks(
+                self._workload.scripts(session.engine, choice),
+                self._workload.variables(self._options),
+                bind_back=self._workload.binds_back(self._options),
+            ),
             Load(clients=clients, duration_s=None, transactions=transactions, seed=5),
             (),
         )

@@ -152,6 +152,11 @@ class Directory(Protocol):
         """DN below which our entries are; it completes a DN that ends with a comma."""
         ...
 
+    @property
+    def is_own(self) -> bool:
+        """Whether ironbench started the server, so that nobody else works with it."""
+        ...
+
     def fill(self, pieces: Iterable[bytes]) -> None:
         """Loads an LDIF: on a server of ours in place of all entries, elsewhere it is added. FailureError."""
         ...

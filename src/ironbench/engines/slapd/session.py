@@ -72,6 +72,10 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
     def base(self) -> str:
         return self._address.base
 
+    @property
+    def is_own(self) -> bool:
+        return self._own is not None
+
     def known(self) -> dict[str, Any]:
         return facts.read(self.query)
 

@@ -41,7 +41,7 @@ OURS = {
     "rootdn": "ironbench connects as its own user",
     "rootpw": "ironbench connects as its own user",
     "pidfile": "ironbench watches the server itself",
-    "access": "users may write, everybody may read",
+    "access": "everybody may read, and ironbench's own user alone may write",
 }
 LISTEN = ("listen", "listen_tls")
 """Further addresses, such as ldap://127.0.0.1:3890; ironbench itself uses a private socket."""
@@ -94,7 +94,6 @@ def as_file(settings: Mapping[str, str], installation: Installation, files: Path
         *(f"{name} {settings[name]}" for name in SERVER if name in settings),
         "sasl-secprops none",
         f'authz-regexp "uid=([^,]+),cn=[^,]+,cn=auth" "uid=$1,{_PEOPLE}"',
-        "access to * by users write by * read",
         "database config",
         f'rootdn "{ROOT}"',
         "database monitor",
@@ -104,6 +103,9 @@ def as_file(settings: Mapping[str, str], installation: Installation, files: Path
         f'rootdn "{ROOT}"',
         f"rootpw {password}",
         f'directory "{files}"',
+        # As servers are that people use: who binds as a person may change nothing, and sees no password.
+        "access to attrs=userPassword by anonymous auth by * none",
+        "access to * by * read",
         *(f"{name} {settings[name]}" for name in DATABASE if name in settings),
     ]
     for name, kinds in settings.items():

@@ -138,7 +138,7 @@ class AccessLog(Workload):
         """Nothing changed but what clients changed."""
         assert isinstance(session, DirectorySession)
         there, changed = before
-        own = counts.changes(changed, counts.writes(session), summary) if self.writes(options) else ()
+        own = counts.changes(session, changed, counts.writes(session), summary) if self.writes(options) else ()
         now = counts.entries(session, ",")
         return own if self.writes(options) or now is None else (checked("entries", there, now),)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ironbench.errors import FailureError, InputError, written
-from ironbench.model.record import Check
+from ironbench.model.driven import Driven
+from ironbench.model.record import Check, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Directory as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
-from ironbench.workloads.directory import counts, entries, jobs
+from ironbench.workloads.directory import counts, entries, jobs, usage
 from ironbench.workloads.directory.template import PASSWORD
 
 READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
@@ -45,8 +47,15 @@ class Directory(Workload):
         Option("id2", "", "the same of the second population"),
         Option("share", "100", "percent of the first population", lowest=0, highest=100),
         Option("scope", "sub", "of job search", choices=("base", "one", "sub")),
-        Option("dn", "", "where searches begin, without the base DN but with a comma at its end; empty: above all"),
-        Option("filter", "", "of job search, with {id} or ranges as of `id`; empty: one person by its uid"),
+        Option(
+            "dn",
+            "",
+            "where searches begin, or the entry that modify, bind and scope=base are about, with {id}; without the "
+            "base DN but with a comma at its end; empty: people",
+        ),
+        Option(
+            "filter", "", "of searches, auth and login, with {id} or ranges as of `id`; empty: one person by its uid"
+        ),
         Option("filters", "", "a file of filters, FILTER or FILTER@WEIGHT on a line, for search and multi-search"),
         Option("attributes", "", "that a search asks for, joined by commas; empty: all; 1.1: none"),
         Option("limit", "0", "most entries that a search wants; 0: all", lowest=0, highest=1_000_000),
@@ -63,8 +72,20 @@ class Directory(Workload):
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
+        usage.validate(valid, {option.name: option.default for option in self.options}, jobs.weights(valid))
         jobs.scripts(valid)
         return valid
+
+    def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
+        """Of so many options those that are not as usual and that the job uses."""
+        usual = {option.name: option.default for option in self.options}
+        meant = usage.used(options, [name for name, weight in jobs.weights(options).items() if weight])
+        always = ("job",) if options["ldif"] else ("entries", "job")
+        return {
+            name: value
+            for name, value in options.items()
+            if name in always or (name in meant and value != usual.get(name) and name != "entries")
+        }
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         return jobs.scripts(choice.options)
@@ -75,6 +96,9 @@ class Directory(Workload):
 
     def reconnect(self, options: Mapping[str, str]) -> int:
         return int(options["reconnect"])
+
+    def binds_back(self, options: Mapping[str, str]) -> bool:
+        return jobs.binds_back(options)
 
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["job"] not in READING
@@ -89,9 +113,15 @@ class Directory(Workload):
         return entries.dataset(options)
 
     def before(self, session: Session, options: Mapping[str, str]) -> State:
+        """Repairs what a trial that was killed has left."""
         assert isinstance(session, DirectorySession)
         _clear(session)
-        return State(counts.entries(session, entries.TOP), counts.writes(session))
+        there, whole = counts.entries(session, entries.TOP, _IN_PLACE), _whole(options)
+        if there != whole:
+            with suppress(FailureError):  # where a server does not let us see all, job modify-dn does so by itself
+                _rename_back(session)
+                there = counts.entries(session, entries.TOP, _IN_PLACE)
+        return State(there if whole is None or there is None else whole, counts.writes(session))
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
@@ -103,9 +133,17 @@ class Directory(Workload):
         _clear(session)
         if options["job"] == "modify-dn":
             _rename_back(session)
-        now = counts.entries(session, entries.TOP)
+        now = counts.entries(session, entries.TOP, _IN_PLACE)
         kept = () if now is None else (checked("entries", before.entries, now),)
-        return (*kept, *added, *self._written(session, options), *counts.changes(before.writes, writes, summary))
+        return (
+            *kept,
+            *added,
+            *self._written(session, options),
+            *counts.changes(session, before.writes, writes, summary),
+        )
+
+    def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+        return {}, counts.others(driven)
 
     def _written(self, session: DirectorySession, options: Mapping[str, str]) -> tuple[Check, ...]:
         """Every person still has the attribute that job modify replaces, where a template gives it to all."""
@@ -117,6 +155,15 @@ class Directory(Workload):
         except FailureError:
             return ()
         return (checked(f"people with {name}", int(options["entries"]), having),)
+
+
+_IN_PLACE = f"(!(uid={jobs.MOVED}*))"
+"""Every entry but those that a client was about to name as before."""
+
+
+def _whole(options: Mapping[str, str]) -> int | None:
+    """How many entries there are: people, and the two that hold them and those of jobs. None: those of an LDIF."""
+    return None if options["ldif"] else int(options["entries"]) + 2
 
 
 def _added(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
@@ -137,8 +184,8 @@ def _clear(session: Any) -> None:
 
 def _rename_back(session: Any) -> None:
     """What a client was about to name as before when the trial ended."""
-    for dn, uid in session.query(f"search {entries.TOP}?uid?one?(uid=moved.*)"):
-        session.query(f"rename {jobs.plain(dn)}?uid=user.{uid.removeprefix('moved.')}")
+    for dn, uid in session.query(f"search {entries.TOP}?uid?one?(uid={jobs.MOVED}*)"):
+        session.query(f"rename {jobs.plain(dn)}?uid=user.{uid.removeprefix(jobs.MOVED)}")
 
 
 WORKLOAD = Directory()

@@ -6,32 +6,51 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.model.record import Check
+from ironbench.model.driven import Driven
+from ironbench.model.record import Check, Warning
 from ironbench.model.session import Directory, Session
+from ironbench.words import counted
 from ironbench.workloads.base import checked
 
 WRITES = ("add", "delete", "modify", "modrdn")
 """Operations that change something, as servers count them."""
+_AMONG = "our changes are among the server's"
 
 
-def entries(session: Directory, top: str) -> int | None:
-    """Below and with this one. None: a server of others may limit what it shows."""
+def entries(session: Directory, top: str, which: str = "") -> int | None:
+    """Below and with this one, by a filter. None: a server of others may limit what it shows."""
     try:
-        return session.count(f"search {top}?1.1?sub")
+        return session.count(f"search {top}?1.1?sub{'?' if which else ''}{which}")
     except FailureError:
         return None
 
 
 def writes(session: Session) -> int | None:
-    """Completed since the server started; None: it does not say."""
+    """Completed since the server started, well or not; None: it does not say."""
     counted = session.counters()
     return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
 
 
-def changes(before: int | None, now: int | None, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """The server may count what was under way at the end, too. After a power cut it begins at zero."""
+def changes(session: Directory, before: int | None, now: int | None, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The server counts what it refused, too, and may count what was under way at the end. Others may change a server
+    that is not ours: all that is known of it is the least. After a power cut it begins at zero."""
     if before is None or now is None or summary.get("power_cut"):
         return ()
-    ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+    ours = int(summary["commits"]) + int(summary.get("refused_changes", 0))
+    unsure = int(summary.get("server_commits_uncertain", 0))
     grown = now - before
+    if not session.is_own:
+        return (checked(_AMONG, f"{ours} or more", grown, ours <= grown),)
     return (checked("our changes = the server's", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),)
+
+
+def others(driven: Driven) -> tuple[Warning, ...]:
+    """Changes of others on a server that is not ours, as the check of ours has seen them."""
+    ours = int(driven.summary.get("commits", 0)) + int(driven.summary.get("refused_changes", 0))
+    most = ours + int(driven.summary.get("server_commits_uncertain", 0))
+    found = [int(check.actual) for check in driven.checks if check.name == _AMONG]
+    return tuple(
+        Warning("others-changed", f"others made {counted(grown - most, 'change')} in this directory during the trial")
+        for grown in found
+        if grown > most
+    )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -69,16 +72,39 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
 
 
 def _own(ldif: str, base: str) -> Iterator[bytes]:
-    """The user's entries, whole ones in each piece. Their DNs are below the base."""
+    """The user's entries, whole ones in each piece. Their DNs are below the base. Those that are there already are left
+    out: an export of a directory has the one of its base DN."""
     yield _head(base).encode()
-    entries: list[bytes] = []
+    there = {_plain(dn) for dn in (base, f"{TOP}{base}", f"{WORK}{base}")}
+    piece: list[bytes] = []
+    entry: list[bytes] = []
     with Path(ldif).open("rb") as file:
         for line in file:
-            entries.append(line)
-            if not line.strip() and len(entries) >= 4 * _PIECE:
-                yield b"".join(entries)
-                entries = []
-    yield b"".join(entries) + b"\n"
+            entry.append(line)
+            if line.strip():
+                continue
+            piece += [] if _plain(_dn(entry)) in there else entry
+            entry = []
+            if len(piece) >= 4 * _PIECE:
+                yield b"".join(piece)
+                piece = []
+    yield b"".join([*piece, *([] if _plain(_dn(entry)) in there else entry)]) + b"\n"
+
+
+def _dn(entry: Sequence[bytes]) -> str:
+    """Of the lines of an entry (RFC 2849); empty where they hold none."""
+    whole = b"".join(entry).replace(b"\r\n", b"\n").replace(b"\n ", b"")
+    for line in whole.split(b"\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"dn":
+            with suppress(ValueError):
+                return (b64decode(value[1:]) if value.startswith(b":") else value).decode().strip()
+    return ""
+
+
+def _plain(dn: str) -> str:
+    """As others may write it, too."""
+    return re.sub(r"\s*([,=])\s*", r"\1", dn).lower()
 
 
 def _digest(path: Path) -> tuple[str, int]:

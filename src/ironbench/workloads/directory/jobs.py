@@ -17,6 +17,8 @@ JOBS = (
 )
 MIXED = ("search", "modify", "bind", "compare", "add", "delete", "modify-dn")
 WEIGHTS = "search=70,modify=10,bind=10,compare=6,add=2,delete=1,modify-dn=1"
+MOVED = "moved."
+"""Begins the uid of a person for as long as a client has renamed it."""
 STRIDE = 10_000
 """Most clients: each renames entries of its own."""
 _PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")
@@ -86,7 +88,7 @@ def _drawn(options: Mapping[str, str], option: str) -> str:
 
 def _chooses_itself(options: Mapping[str, str]) -> bool:
     """Whether what `{id}` means is the user's to know: in entries or filters of their own."""
-    searches = options["job"] in ("search", "multi-search", "mixed")
+    searches = options["job"] in ("search", "multi-search", "mixed", "auth", "login")
     return bool(options["ldif"] or (searches and (options["filter"] or options["filters"])))
 
 
@@ -104,6 +106,14 @@ def plain(text: str) -> str:
     return _CUTS.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), text)
 
 
+def binds_back(options: Mapping[str, str]) -> bool:
+    """Whether clients do more than bind as people: the rest is the work of the user of the DSN."""
+    if options["job"] == "mixed":
+        weighed = {name for name, weight in weights(options).items() if weight}
+        return "bind" in weighed and len(weighed) > 1
+    return options["job"] in ("auth", "login")
+
+
 def _patterned(text: str) -> tuple[str, str]:
     """Its ranges of numbers and its `{id}` as variables: what sets them, and the text."""
     sets, out, at = "", "", 0
@@ -114,7 +124,13 @@ def _patterned(text: str) -> tuple[str, str]:
         sets += _set(f"value{number}", int(found[1]), int(found[3]), found[2] == ":")
         out += plain(text[at : found.start()]) + f":value{number}"
         at = found.end()
-    return sets, (out + plain(text[at:])).replace("{id}", ":id")
+    return sets, _numbered(out + plain(text[at:]), f"filter {text}")
+
+
+def _numbered(text: str, subject: str) -> str:
+    if re.search(r"\{id\}\w", text):
+        raise InputError(subject, "{id} stands before a letter or digit", "let another character follow")
+    return text.replace("{id}", ":id")
 
 
 def _search(options: Mapping[str, str], text: str = "") -> str:
@@ -126,27 +142,43 @@ def _search(options: Mapping[str, str], text: str = "") -> str:
         sets, shown = _patterned(text)
         return f"{_chosen(options)}{sets}search {_base(options)}?{attributes}?{scope}?{shown}{limits};\n"
     if scope == "base":
-        return f"{_chosen(options)}search {_PERSON}?{attributes}?base?{limits};\n"
+        return f"{_chosen(options)}search {_entry(options)}?{attributes}?base?{limits};\n"
     return f"{_chosen(options)}search {_base(options)}?{attributes}?{scope}?(uid=user.:id){limits};\n"
 
 
 def _base(options: Mapping[str, str]) -> str:
-    return plain(options["dn"]) or TOP
+    """Where searches begin: all entries of an LDIF are below the base DN, and only people are below `TOP`."""
+    return _numbered(plain(options["dn"]), f"dn {options['dn']}") or ("," if options["ldif"] else TOP)
+
+
+def _entry(options: Mapping[str, str]) -> str:
+    """What is worked on by its DN: that of `dn`, or a person. A mix searches below `dn`."""
+    return _base(options) if options["dn"] and options["job"] != "mixed" else _PERSON
 
 
 def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
     """A script for each line `FILTER` or `FILTER@WEIGHT`. InputError."""
     path = options["filters"]
     rows = text_of(Path(path), path, "name a text file with a filter on each line", 1 << 20).splitlines()
-    kept = [row.strip() for row in rows if row.strip() and not row.startswith("#")]
+    kept = [(line, row.strip()) for line, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")]
     if not kept:
         raise InputError(path, "holds no filter", "write one on each line, such as (uid=user.[1-10000])")
-    for number, row in enumerate(kept, 1):
+    for number, (line, row) in enumerate(kept, 1):
         text, at, weight = row.rpartition("@")
         counted = bool(at) and text.endswith(")") and weight.isdigit()
-        yield ScriptSource(
-            f"search {number}", _search(options, text if counted else row), int(weight) if counted else 1
-        )
+        text = text if counted else row
+        _require_filter(text, f"{path}:{line}")
+        yield ScriptSource(f"search {number}", _search(options, text), int(weight) if counted else 1)
+
+
+def _require_filter(text: str, subject: str) -> None:
+    """InputError."""
+    from ironbench import _core
+
+    once = _PATTERN.sub("1", text).replace("{id}", "1")
+    (complaint,) = _core.operation_complaints([f"search ,?1.1?sub?{plain(once)}"])
+    if complaint:
+        raise InputError(subject, complaint, "write a filter such as (uid=user.[1-10000])")
 
 
 def _searches(options: Mapping[str, str]) -> Iterator[ScriptSource]:
@@ -160,15 +192,16 @@ def _modify(options: Mapping[str, str]) -> str:
     name, length = plain(options["attribute"]), options["length"]
     first, *more = [f"{name}=[a-z]{{{length}}}" for _ in range(int(options["values"]))]
     others = "".join(f"?add {value}" for value in more)
-    return f"{_chosen(options)}modify {_PERSON}?replace {first}{others};\n"
+    return f"{_chosen(options)}modify {_entry(options)}?replace {first}{others};\n"
 
 
 def _bind(options: Mapping[str, str]) -> str:
-    return f"{_chosen(options)}bind {_PERSON}?:password;\n"
+    return f"{_chosen(options)}bind {_entry(options)}?:password;\n"
 
 
 def _found(options: Mapping[str, str]) -> str:
-    return f"{_chosen(options)}search {_base(options)}?1.1?sub?(uid=user.:id)\n\\gset\n"
+    sets, wanted = _patterned(options["filter"] or "(uid=user.{id})")
+    return f"{_chosen(options)}{sets}search {_base(options)}?1.1?sub?{wanted}\n\\gset\n"
 
 
 def _auth(options: Mapping[str, str]) -> str:
@@ -189,7 +222,7 @@ def _modify_dn(options: Mapping[str, str]) -> str:
     whole = int(options["entries"]) // stride
     return (
         f"\\set id random(0, {whole - 1}) * {stride} + mod(:client_id, {stride}) + 1\n"
-        f"rename {_PERSON}?uid=moved.:id;\nrename uid=moved.:id,{TOP}?uid=user.:id;\n"
+        f"rename {_PERSON}?uid={MOVED}:id;\nrename uid={MOVED}:id,{TOP}?uid=user.:id;\n"
     )
 
 
@@ -199,17 +232,17 @@ def _login(options: Mapping[str, str]) -> str:
 
 
 def _prime(options: Mapping[str, str]) -> str:
-    return f"{_set('id', 1, int(options['entries']), in_turn=True)}search {_base(options)}??sub?(uid=user.:id);\n"
+    return f"{_set('id', 1, int(options['entries']), in_turn=True)}search {TOP}??sub?(uid=user.:id);\n"
 
 
 def _mixed(options: Mapping[str, str]) -> dict[str, str]:
     """Deletes and renames are of entries that the client itself has added; where none is left, it adds one first."""
     first = f"\\set added :added + 1\n{_NEW.format(number='added')}\n"
     some = f"\\if :added <= :deleted\n{first}\\endif\n"
-    own, moved = _OWN.format(number="added"), f"moved.:client_id.:added,{WORK}"
+    own, moved = _OWN.format(number="added"), f"{MOVED}:client_id.:added,{WORK}"
     delete = f"{some}\\set deleted :deleted + 1\ndelete {_OWN.format(number='deleted')};\n"
     back = f"rename uid={moved}?uid=ironbench.:client_id.:added;\n"
-    rename = f"{some}rename {own}?uid=moved.:client_id.:added;\n{back}"
+    rename = f"{some}rename {own}?uid={MOVED}:client_id.:added;\n{back}"
     plain_jobs = {name: _TEXTS[name](options) for name in ("search", "modify", "bind", "compare")}
     return plain_jobs | {"add": first, "delete": delete, "modify-dn": rename}
 

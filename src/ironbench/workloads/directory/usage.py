@@ -1,0 +1,104 @@
+"""Which options a job uses, and which entries it can work on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from ironbench.catalogue.typed import text_of
+from ironbench.errors import InputError, written
+from ironbench.words import listed
+
+_PEOPLE = ("id", "id2", "share")
+_SEARCH = (*_PEOPLE, "scope", "dn", "filter", "filters", "attributes", "limit")
+_MODIFY = (*_PEOPLE, "dn", "attribute", "values", "length")
+_USES: Mapping[str, tuple[str, ...]] = {
+    "search": _SEARCH,
+    "multi-search": tuple(name for name in _SEARCH if name != "filter"),
+    "modify": _MODIFY,
+    "bind": (*_PEOPLE, "dn"),
+    "auth": (*_PEOPLE, "dn", "filter"),
+    "login": (*_PEOPLE, "dn", "filter"),
+    "compare": _PEOPLE,
+    "add-delete": (),
+    "modify-dn": (),
+    "prime": (),
+}
+_ALWAYS = ("job", "entries", "template", "ldif", "reconnect")
+_LARGEST = 1 << 20
+
+
+def used(options: Mapping[str, str], weighed: Collection[str]) -> frozenset[str]:
+    """Names of the options that mean something to the job. `weighed`: operations that a mix does."""
+    job = options["job"]
+    if job == "mixed":
+        each = [_USES.get(name, ()) for name in weighed]
+        return frozenset({*_ALWAYS, "weights", *(name for names in each for name in names)} - {"filters"})
+    return frozenset({*_ALWAYS, *_USES[job]})
+
+
+def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: Mapping[str, int]) -> None:
+    """InputError: an option that the job does not use, or entries that it cannot work on."""
+    job = options["job"]
+    weighed = [name for name, weight in weights.items() if weight]
+    meant = used(options, weighed)
+    for name, value in options.items():
+        if name not in meant and value != defaults[name]:
+            users = [other for other, names in _USES.items() if name in names] or ["mixed"]
+            cause = f"means nothing to job {job}"
+            hint = f"leave it out; jobs that use it: {listed(users)}"
+            raise InputError(written("workload.with", f"{name}={value}"), cause, hint)
+    if options["id2"] and options["share"] == "100":
+        cause = "chooses a second population, and share=100 leaves it none of the transactions"
+        raise InputError(written("workload.with", f"id2={options['id2']}"), cause, "give share=80, or leave it out")
+    works = weighed if job == "mixed" else [job]
+    if options["ldif"]:
+        for work in works:
+            _require_chosen(options, work)
+    elif options["template"]:
+        _require_people(options, works)
+
+
+def _require_chosen(options: Mapping[str, str], work: str) -> None:
+    """Entries of an LDIF are no people: what is worked on must be chosen."""
+    mixed = options["job"] == "mixed"
+    by_name = bool(options["dn"]) and not mixed
+    ways: Mapping[str, tuple[str, bool]] = {
+        "search": (
+            "filter=(cn={id}), filters=FILE, or scope=base and dn=cn={id},",
+            bool(options["filter"] or options["filters"] or (options["scope"] == "base" and by_name)),
+        ),
+        "multi-search": ("filters=FILE", bool(options["filters"])),
+        "auth": ("filter=(cn={id})", bool(options["filter"])),
+        "login": ("filter=(cn={id})", bool(options["filter"])),
+        "modify": ("job=modify and dn=cn={id},", by_name),
+        "bind": ("job=bind and dn=cn={id},", by_name),
+        "add-delete": ("", True),
+        "add": ("", True),
+        "delete": ("", True),
+    }
+    own = mixed and work == "modify-dn"  # of entries that the client itself has added
+    way, chosen = ways.get(work, ("job search, auth or modify", own))
+    if not chosen:
+        what = f"a mix with {work}" if mixed else f"job {work}"
+        cause = f"{what} works on the people that ironbench makes, and entries of an LDIF take their place"
+        raise InputError(written("workload.with", f"job={options['job']}"), cause, f"choose your entries: {way}")
+
+
+def _require_people(options: Mapping[str, str], works: Collection[str]) -> None:
+    """A template may leave out what the jobs look for."""
+    path = options["template"]
+    text = text_of(Path(path), path, "name a text file with a template", _LARGEST)
+    chosen = bool(options["filter"] or options["filters"])
+    needs = {
+        "uid: user.<number>": {*works} - {"add-delete", "add", "delete"} if not (chosen or options["dn"]) else set(),
+        "employeeNumber: <number>": {*works} & {"compare"},
+        "userPassword: <password>": {*works} & {"bind", "auth", "login"},
+    }
+    for line, jobs in needs.items():
+        name, _, wanted = line.partition(": ")
+        exact = re.escape(wanted) if name == "uid" else "."
+        if jobs and not re.search(rf"(?im)^(<[^>]*>)?{name}:\s*{exact}", text):
+            cause = f"gives entries no {line if name == 'uid' else name}, which job {sorted(jobs)[0]} needs"
+            raise InputError(path, cause, f"add the line {line}")
