@@ -22,8 +22,8 @@ class SlapdAdministration(Administration):
         return Made(entries={dn: _count(session, dn) for dn in _marked(session)})
 
     def remove_made(self, session: Session) -> Made:
-        """From the leaves up: a directory has no transactions, so the marked entry goes last, and who is interrupted may
-        begin again."""
+        """From the leaves up: a directory has no transactions, so the marked entry goes last, and who is interrupted
+        may begin again."""
         return Made(entries={top: _remove(session, top) for top in _marked(session)})
 
 
