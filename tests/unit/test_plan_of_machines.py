@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli.plans import lab as plans
 from ironbench.cluster import crew
 from ironbench.errors import InputError
 from ironbench.experiment import declare
+from ironbench.views.plans import lab as plans
 
 LAB = """
 question = "?"

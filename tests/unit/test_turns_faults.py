@@ -11,6 +11,7 @@ from typing import Any
 
 import labfactory
 import pytest
+from factories import evidence
 
 from ironbench.errors import FailureError
 from ironbench.experiment.schedule import Due
@@ -23,7 +24,7 @@ from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
 from ironbench.process import processes
 from ironbench.process.freezer import Freezer
-from ironbench.record import make, progress
+from ironbench.record import Store, make, progress
 
 
 def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
@@ -102,10 +103,13 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
     assert (tmp_path / "cgroup.freeze").read_text() == "0"
 
 
-def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice(
+    in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
     records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
-    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=None)
+    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
     each.data = SimpleNamespace(kept=lambda *_: None)
     directory: Any = SimpleNamespace(records=lambda: [])
     written: list[str] = []
@@ -115,20 +119,24 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice(monkeypat
         sides += [
             SimpleNamespace(
                 cell=one.cell.name, setup=plan.setup(one.cell.name), driven=Driven("now", alive=True), record=None,
-                prepared=NO_NOTES, kept=[], beneath=beneath, turns_s=[], loaded=None, plan=None, session=None,
+                prepared=NO_NOTES, kept=[], beneath=beneath, turns_s=[], loaded=None,
+                plan=SimpleNamespace(series=plan.series), session=None,
                 stop=lambda: None,
             )
             for one in trials
         ]  # fmt: skip
 
-    def keep(store: Any, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
+    def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
         written.append(trial.cell.name)
-        if len(written) == 2:  # before this one is in its place
+        record = replace(records[trial.cell.name], id=make.record_id(plan.series, trial))
+        if len(written) == 2:
+            if in_place:
+                store.keep(record, evidence())
             raise KeyboardInterrupt
-        return records[trial.cell.name]
+        return record
 
     monkeypatch.setattr(Turns, "_measured", measured)
     monkeypatch.setattr(make, "keep", keep)
     kept = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))
     assert [one.cell.name for one in kept] == [one.cell.name for one in plan.trials]
-    assert written == [kept[0].cell.name, kept[1].cell.name, kept[1].cell.name]
+    assert written == [kept[0].cell.name, kept[1].cell.name, *([] if in_place else [kept[1].cell.name])]

@@ -116,7 +116,7 @@ def lab_study(
         dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
         left_out=left_out(settled),
         warnings=(
-            *(f"{text}: its trial counts as not measured" for text in faults),
+            *(f"Left out: {text}" for text in faults),
             *doubts(settled),
             *unfinished,
             *_of_order(lab),

@@ -183,6 +183,9 @@ class Turns:
 
     def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
         """The record of a system that was driven, whole or cut short, with so many."""
+        id = make.record_id(side.plan.series, trial)
+        if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came when it was just written
+            side.record = next(iter(self.each.store.records([id])), None)
         if side.record is not None:
             return side.record
         assert side.driven is not None

@@ -16,9 +16,11 @@ There is no journal: what was done is what has a record.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -86,13 +88,20 @@ def home() -> Path:
     return results() / "labs"
 
 
+_STAMP = re.compile(r"-(\d{8}T\d{6})-")
+
+
 def begun_in(place: Path) -> list[str]:
-    """Names of the directories of labs that have begun in the results `place`, in the order in which they did."""
-    begun: list[tuple[int, str]] = []
+    """Names of the directories of labs that have begun in the results `place`, in the order in which they did: by the
+    time in the name that ironbench gave it; else by that of its plan, which an import writes anew."""
+    begun: list[tuple[str, str]] = []
     with suppress(OSError):
         for one in os.scandir(place / "labs"):
             with suppress(OSError):
-                begun += [] if one.name.startswith(".") else [(Path(one.path, PLAN).stat().st_mtime_ns, one.name)]
+                written = datetime.fromtimestamp(Path(one.path, PLAN).stat().st_mtime)
+                stamp = _STAMP.search(one.name)
+                when = stamp[1] if stamp else f"{written:%Y%m%dT%H%M%S}"
+                begun += [] if one.name.startswith(".") else [(when, one.name)]
     return [name for _, name in sorted(begun)]
 
 

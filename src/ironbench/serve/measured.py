@@ -61,7 +61,8 @@ def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
     links = [link("/archive", "archive", view="labs"), link("/export", "export", pick=f"{name}/")]
     links += [link("/history", "history", of=name), *gate.door(name, study)]
     bar = f'<p class="lead">{" · ".join(links)}</p>'
-    bar += f'<p class="problem" role="alert">It failed: {escape(failure)}</p>' if failure else ""
+    if failure and study.missing:  # else somebody has gone on with it in a terminal
+        bar += f'<p class="problem" role="alert">It failed: {escape(failure)}</p>'
     trials = rows_table([(name, row) for row in sorted(shelf.rows(name).values(), key=_when)], pick=True)
     table = (
         f'<section><h2>Records</h2><form action="/compare"><p class="actions"><button>Compare two</button></p>{trials}'

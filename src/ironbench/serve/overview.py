@@ -85,16 +85,15 @@ def _ended(queue: Queue) -> str:
 
 
 def _damaged(shelf: Shelf) -> str:
-    """Records that cannot be read: nothing else on these pages would miss them."""
+    """Records that could not be read when they were first seen: nothing else on these pages would miss them."""
     found = [(one.lab, count) for one in shelf.places() if (count := one.stock.unreadable())]
     rows = "".join(
         f"<li>{link(f'/lab/{lab}', f'lab {lab}') if lab else 'runs'}: {counted(count, 'record')}</li>"
         for lab, count in found[:_MOST_ENDED]
     )
     words = "They are left out everywhere; <code>ironbench list records</code> says why."
-    return f'<section><h2>Records that cannot be read</h2><p>{words}</p><ul class="list">{rows}</ul></section>' * bool(
-        rows
-    )
+    section = f'<section><h2>Records that cannot be read</h2><p>{words}</p><ul class="list">{rows}</ul></section>'
+    return section if rows else ""
 
 
 def _latest_runs(shelf: Shelf) -> str:

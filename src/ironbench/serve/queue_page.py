@@ -42,13 +42,14 @@ def show(queue: Queue) -> HTMLResponse:
     running = [one for one in entries if one.state == RUNNING]
     ended = sorted((one for one in entries if one.state in ENDED), key=lambda one: -one.ended_at)
     elsewhere = "" if queue.decides() else "<p class=problem>Another server begins the labs of this queue.</p>"
+    over = _list([_ended(one, queue, entries) for one in ended], "Nothing has ended yet.")
     waits = _list([_waiting(one, queue, entries) for one in waiting], "Nothing waits.")
     body = (
         f'<main data-reload="/queue/state" data-state="{escape(state(queue))}">{elsewhere}'
         f"<p>{link('/queue/new', 'Put in a lab file')}</p>"
         f"<section><h2>Running</h2>{_list([_running(one, queue) for one in running], 'Nothing runs.')}</section>"
         f"<section><h2>Waiting</h2>{waits}</section>"
-        f"<section><h2>Ended</h2>{_list([_ended(one, queue) for one in ended], 'Nothing has ended yet.')}</section>"
+        f"<section><h2>Ended</h2>{over}</section>"
         "</main>"
     )
     lead = f"One lab at a time on this machine. The server's clock shows {moment(time.time())}."
@@ -99,12 +100,12 @@ def _waiting(entry: Entry, queue: Queue, entries: list[Entry]) -> str:
     return f'{_name(entry)}<p class="lead">Waits: {escape(why)}.{said}</p>{_actions(*actions)}'
 
 
-def _ended(entry: Entry, queue: Queue) -> str:
+def _ended(entry: Entry, queue: Queue, entries: list[Entry]) -> str:
     why = f": {entry.why}" if entry.why else ""
     report = link(f"/lab/{entry.lab}", "report") if queue.begun(entry) else ""
     actions = [button("Remove", f"/queue/{entry.id}/remove")]
-    others = [one for one in queue.entries() if one.lab == entry.lab]
-    if entry.state == STOPPED and entry.begun_at == max(one.begun_at for one in others if one.state != WAITING):
+    begun_at = max(one.begun_at for one in entries if one.lab == entry.lab)
+    if entry.state == STOPPED and entry.begun_at == begun_at:
         actions.append(button("Resume", f"/lab/{entry.lab}/resume"))
     return (
         f'<span class="state {entry.state}">{entry.state}</span> {_name(entry)}<p class="lead">{moment(entry.ended_at)}'
@@ -189,7 +190,7 @@ def planned(name: str, text: str) -> str:
 
 
 def put(queue: Queue, fields: Mapping[str, str]) -> Entry:
-    """InputError: it would not run."""
+    """InputError: it would not run. Machines of a cluster are looked for when it begins."""
     text = fields.get("text", "").replace("\r\n", "\n")
     wish = Wish(
         fields.get("name", "").strip(),
