@@ -132,6 +132,19 @@ def test_a_connection_that_ends_after_any_statement_leaves_nothing_of_its_transa
     assert bank.broken() == []
 
 
+@pytest.mark.parametrize("engine", SERVERS)
+def test_a_server_of_ours_has_a_connection_for_each_of_sixty_four_clients_and_the_market(
+    user: User, engine: str
+) -> None:
+    require_installed(engine)
+    words = ("run", "brokerage", "--engine", engine, "--data", str(user.home / "brokerage"), *SMALL, "--json")
+    with user.begun(*words, "--clients", "64", "--warmup", "0s", "--duration", "5s") as run:
+        told, _ = run.end(within_s=LOAD_S)
+    assert told.code in (0, 3), told.stderr
+    (record,) = user.records()
+    assert checks_passed(record), record["checks"]
+
+
 def test_sixty_four_clients_repeat_what_deadlocks_and_conflicts_end_and_nothing_fails(bank: Bank) -> None:
     trial = Trial(bank, load(clients=64, duration_s=10.0, max_tries=1000), price_period="2")
     assert not trial.summary["failed"], trial.summary["error_messages"]

@@ -13,6 +13,7 @@ from ironbench.cli.run import execute
 from ironbench.errors import InputError
 from ironbench.experiment import declare
 from ironbench.experiment.command import RunOptions, planned
+from ironbench.experiment.trial import most_connections
 from ironbench.machine import space
 from ironbench.record import Store
 
@@ -161,6 +162,13 @@ def test_a_search_is_planned_over_its_range() -> None:
     assert plan.most_clients == 64
     assert [trial.cell.load.threads for trial in plan.trials] == [2, 4]
     assert planned(replace(PLAIN, clients="auto"))[0].most_clients == 128
+
+
+def test_a_server_of_ours_takes_the_connections_of_whoever_works_beside_the_clients(tmp_path: Path) -> None:
+    own = {"engine": "postgres", "data": str(tmp_path / "d"), "clients": "64"}
+    assert most_connections(planned(replace(PLAIN, workload="select-only", **own))[0]) == 64
+    # Of a brokerage the market's and one for maintenance, too.
+    assert most_connections(planned(replace(PLAIN, workload="brokerage", **own))[0]) == 129
 
 
 def test_a_rate_is_searched_with_one_number_of_clients() -> None:

@@ -14,7 +14,7 @@ from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, freeze, server_control, server_watch, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
-from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach
+from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach, most_connections
 from ironbench.experiment.turns import Turns
 from ironbench.load import own, snapshot
 from ironbench.load.databases import TrialDatabases
@@ -91,7 +91,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 live=live,
             )
         else:
-            session = stack.enter_context(engines.running(plan.system, secrets, plan.most_clients))
+            session = stack.enter_context(engines.running(plan.system, secrets, most_connections(plan)))
             if plan.system.dsn is not None:
                 stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))

@@ -148,7 +148,7 @@ class RestoredEach:
             conditions = self.databases.restored(setup, self.source)
         else:
             conditions = restore.restored(setup, self.source)
-        with engines.running(self.databases.system(setup), self.secrets, plan.most_clients) as session:
+        with engines.running(self.databases.system(setup), self.secrets, most_connections(plan)) as session:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
             bench = OneEngine(
@@ -258,6 +258,11 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: TrialNo
     now = datetime.now(UTC).isoformat(timespec="seconds")
     driven = Driven(now, alive=True, failure=cause)
     return make.keep(store, plan, trial, make.Measured(driven, prepared))
+
+
+def most_connections(plan: Plan) -> int:
+    """How many the engine of a run must take at once: those of its clients, and of whoever works beside them."""
+    return workloads.get(plan.choice.workload).connections(plan.most_clients)
 
 
 def most_clients(lab: Lab) -> int:
