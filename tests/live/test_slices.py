@@ -45,7 +45,7 @@ def user(place: Path) -> User:
     return User(place)
 
 
-def written(user: User, workload: str, blocks: int, duration: str = "1s") -> Path:
+def written(user: User, workload: str, blocks: int, duration: str = "1500ms") -> Path:
     path = user.home / "turns.toml"
     path.write_text(LAB.format(workload=workload, blocks=blocks, duration=duration))
     return path
@@ -70,7 +70,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
     for one in found:
         metrics = one["metrics"]
         assert one["status"] in ("ok", "suspect"), one["cause"]  # its checks hold: every commit is accounted for
-        assert (metrics["slices"], one["elapsed_s"]) == (4, 1.0)
+        assert (metrics["slices"], one["elapsed_s"]) == (6, 1.5)
         assert 0 < metrics["transactions"] == pytest.approx(metrics["throughput"] * one["elapsed_s"])
         assert (metrics["frozen_cpu_s"], metrics["frozen_io_bytes"]) == (0, 0)
         assert metrics["slice_checkpoints"] == 3
@@ -88,7 +88,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
 def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_checks_see_the_work_of_all(
     user: User, dsn: str
 ) -> None:
-    text = LAB.format(workload="tpcb-like", blocks=2, duration="1s").replace('memory = "32MB"', f'dsn = "{dsn}"')
+    text = LAB.format(workload="tpcb-like", blocks=2, duration="1500ms").replace('memory = "32MB"', f'dsn = "{dsn}"')
     levels = {level: f"{dsn} options='-c work_mem={level}'" for level in ("4MB", "8MB")}
     for old, level in zip(("small", "large"), levels, strict=True):
         text = text.replace(f'{{ system.set.work_mem = "{level}" }}', f'{{ system.dsn = "{levels[level]}" }}')
@@ -102,7 +102,7 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
     assert [one["attempt"] for one in found] == [1, 1, 1, 1]
     for one in found:
         assert one["status"] in ("ok", "suspect"), one["cause"]
-        assert (one["metrics"]["slices"], one["elapsed_s"]) == (4, 1.0)
+        assert (one["metrics"]["slices"], one["elapsed_s"]) == (6, 1.5)
         assert "frozen_cpu_s" not in one["metrics"]
         assert "idle on the same server" in one["conditions"]["slices"]
     history = [check for one in found for check in one["checks"] if check["name"] == "lines of history = commits"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ironbench import engines, ranges, workloads
+from ironbench import engines, ranges, units, workloads
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, in_a_file
 from ironbench.experiment import metric_checks, screen_size, size, slices
@@ -141,7 +141,22 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
         slice_s = ranges.read("slice", f"{declared.file}, measure.slice", measure.slice)
     if why := slices.why_trials(draft, contents):
         return replace(draft, method=replace(draft.method, why_trials=why))
-    return replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=measure.slice == ""))
+    piloted = measure.slice == ""
+    duration_s = possible(draft.setups)[0].cell.load.duration_s or 0.0
+    if piloted and not slices.fits(duration_s, slices.LENGTHS_S[0]):
+        why = (
+            f"{units.span(duration_s)} hold fewer than {slices.LEAST_TURNS} turns of the shortest slices, "
+            f"{units.span(slices.LENGTHS_S[0])}"
+        )
+        return replace(draft, method=replace(draft.method, why_trials=why))
+    if not slices.fits(duration_s, slice_s) and not piloted:
+        raise InputError(
+            f"{declared.file}, measure.slice",
+            f"{units.span(duration_s)} hold fewer than {slices.LEAST_TURNS} slices of {units.span(slice_s)}, so that "
+            "systems would hardly take turns",
+            f'write load.duration = "{slices.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
+        )
+    return slices.fitted(replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=piloted)))
 
 
 def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:

@@ -6,7 +6,6 @@ that what is left is no choice of results.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from statistics import median
 
 from ironbench import units
 from ironbench.experiment.side import Side, attribute_errors_to, order
-from ironbench.experiment.slices import LENGTHS_S, PILOT_TURNS, START_UP_S
+from ironbench.experiment.slices import LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
 from ironbench.observe import disturbance
@@ -25,7 +24,9 @@ from ironbench.words import counted, in_percent
 MOST_START_UP = 0.01
 """Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
 MOST_DROPPED = 0.25
-"""As many rotations as this share of them are repeated; then disturbed ones stay, and the records are suspect."""
+"""This share of the rotations is repeated at most; then disturbed ones stay, and the records are suspect."""
+SLOW_START = "slow-start"
+"""Code of a warning."""
 
 
 @dataclass(slots=True)
@@ -48,27 +49,28 @@ class Rotations:
             with attribute_errors_to(side.cell):
                 side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
 
-    def pilot(self) -> float:
-        """Length of slices: the shortest at whose start little enough is lost. OverError, OfOneError,
-        KeyboardInterrupt."""
+    def pilot(self, longest_s: float) -> float:
+        """Length of slices, `longest_s` at most: the shortest at whose start little enough is lost. OverError,
+        OfOneError, KeyboardInterrupt."""
         lost_s = {id(side): [] for side in self.sides}  # type: dict[int, list[float]]
         for _ in range(PILOT_TURNS):
             for side in self._order():
                 with attribute_errors_to(side.cell):
                     lost_s[id(side)].append(side.lost_at_start_s())
         self.start_up_s = max(0.0, *(median(each) for each in lost_s.values()))
-        return chosen(self.start_up_s)
+        return chosen(self.start_up_s, longest_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
         """So many rotations that are kept. OverError, OfOneError, KeyboardInterrupt."""
         # What ironbench has started is below it; a server that ran already is seen here or not.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.session.processes())}
         in_sight = all(side.session.processes() for side in self.sides)
+        most_dropped = int(count * MOST_DROPPED)
         kept = 0
         while kept < count:
             taken = [self._turn(side, slice_s, own, in_sight) for side in self._order()]
             disturbed = [one for one in taken if is_disturbed(one)]
-            if disturbed and self.dropped < math.ceil(count * MOST_DROPPED):
+            if disturbed and self.dropped < most_dropped:
                 for side in self.sides:
                     side.forget()
                 self.dropped += 1
@@ -120,6 +122,19 @@ def is_disturbed(taken: Taken) -> bool:
     return taken.share > quiet.BUSY
 
 
-def chosen(start_up_s: float) -> float:
+def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
     """The shortest length of which the start-up is a small enough share; else the longest."""
-    return next((length for length in LENGTHS_S if start_up_s < MOST_START_UP * length), LENGTHS_S[-1])
+    return next((one for one in LENGTHS_S if start_up_s < MOST_START_UP * one and one <= longest_s), longest_s)
+
+
+def slow_start(start_up_s: float, slice_s: float) -> tuple[Warning, ...]:
+    """Of slices that could not be as long as their start-up asks for, for a block would have had too few of them."""
+    if start_up_s < MOST_START_UP * slice_s or slice_s == LENGTHS_S[-1]:
+        return ()
+    needed_s = LEAST_TURNS * chosen(start_up_s)
+    text = (
+        f"a turn lost {units.span(start_up_s)} of work after its start-up, {in_percent(start_up_s / slice_s)} of its "
+        f"slice of {units.span(slice_s)}: throughput is too low by about as much; longer slices would leave fewer than "
+        f"{LEAST_TURNS} turns: let load.duration be {units.span(needed_s)} or more, or measure by trials"
+    )
+    return (Warning(SLOW_START, text),)

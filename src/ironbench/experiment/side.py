@@ -294,15 +294,20 @@ class Side:
 
     def _request_checkpoint(self) -> None:
         """As often by its own time as a trial would; it runs while its clients work, in this turn and the next ones."""
-        load = checkpoints.settled(self.setup).cell.load
-        if load.checkpoint_s is None or not self._at_turns.requests:
+        every_s = self.checkpoint_s
+        if every_s is None:
             return
-        due = 1 + int(self.measured_s / load.checkpoint_s)
+        due = 1 + int(self.measured_s / every_s)
         if self.checkpoints >= due or (self._checkpoint is not None and self._checkpoint.is_alive()):
             return
         self.checkpoints += 1
         self._checkpoint = threading.Thread(target=self._checkpointed, name="checkpoint", daemon=True)
         self._checkpoint.start()
+
+    @property
+    def checkpoint_s(self) -> float | None:
+        """Of its own time, from one requested checkpoint to the next; None: none is requested."""
+        return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
 
     def _checkpointed(self) -> None:
         try:

@@ -127,6 +127,7 @@ def sized(
     sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
+    sized = slices.fitted(sized)
     able = possible(sized.setups)
     costs = slices.costing(sized, estimate.cells(able, contents, True, sized.rated, rated_blocks))
     trials = blocks.trials(
@@ -169,6 +170,9 @@ def _within(
     own_times |= any(setup.cell.load.curve is not None for setup in able)
     costs = slices.costing(draft, estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS))
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
+    if draft.method.slice_s is not None:
+        shortest_s = slices.LENGTHS_S[0] if draft.method.slice_piloted else draft.method.slice_s
+        lengths = tuple(length for length in lengths if slices.fits(length, shortest_s)) or lengths[-1:]
     own = {setup.cell.name for setup in draft.setups}
     wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
     size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)

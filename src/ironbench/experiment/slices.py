@@ -25,6 +25,8 @@ USUAL_S = 1.0
 """Length of a slice before a pilot has chosen it."""
 LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
 """Those that a pilot chooses from."""
+LEAST_TURNS = 6
+"""Of each system in a block: with fewer, it hardly alternates with the others, and shares none of their noise."""
 EARLY_S, LATE_S = 0.5, 0.8
 """Of two turns of the pilot: what follows the start-up of the first is held against what comes later in the second."""
 AT_WORK_S = 0.3
@@ -44,6 +46,24 @@ OWN_BYTES = 256 << 20
 def rotations(load: Load, slice_s: float) -> int:
     """How many turns each system has in a block: so many that its slices are as long as a trial, together."""
     return max(1, round((load.duration_s or 0.0) / slice_s))
+
+
+def fits(duration_s: float, slice_s: float) -> bool:
+    """Whether a block of that length has turns enough."""
+    return duration_s * (1 + 1e-9) >= LEAST_TURNS * slice_s
+
+
+def longest(duration_s: float) -> float:
+    """Of the lengths that a pilot chooses from, in a block of that length; the shortest, where none fits."""
+    return next((length for length in reversed(LENGTHS_S) if fits(duration_s, length)), LENGTHS_S[0])
+
+
+def fitted(lab: Lab) -> Lab:
+    """The lab with the length of slices that its plan reckons with, where a pilot is to choose it."""
+    if not lab.method.slice_piloted:
+        return lab
+    duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.setups if not setup.skipped)
+    return replace(lab, method=replace(lab.method, slice_s=min(USUAL_S, longest(duration_s))))
 
 
 def costing(lab: Lab, costs: Cells) -> Cells:

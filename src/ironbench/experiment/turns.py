@@ -8,12 +8,14 @@ to start of a server is sampled by blocks, each of which starts every system ane
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -23,7 +25,7 @@ from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment import slices
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.data import place_of
-from ironbench.experiment.rotations import MOST_START_UP, Rotations
+from ironbench.experiment.rotations import MOST_START_UP, SLOW_START, Rotations, slow_start
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.shared import Shared
 from ironbench.experiment.side import OfOneError, OverError, Side, attribute_errors_to
@@ -119,8 +121,10 @@ class Turns:
         sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
         rotations = Rotations(sides, chance, lab.method.order == "fixed")
         rotations.warm_up()
-        slice_s = self._slice_s(rotations)
-        count = slices.rotations(due.trial.cell.load, slice_s)
+        load = due.trial.cell.load
+        slice_s = self._slice_s(rotations, slices.longest(load.duration_s or 0.0))
+        started = self._slow_start(rotations, slice_s)
+        count = slices.rotations(load, slice_s)
         began_s = time.monotonic()
         for side in sides:
             side.began_s = began_s
@@ -136,20 +140,30 @@ class Turns:
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.pay_off()
-            doubts = (*rotations.warnings(), *_written_between(side))
+            doubts = (*rotations.warnings(), *started, *_written_between(side), *fewer_checkpoints(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
         for finish in (Side.finish, Side.settle):
             for side in sides:
                 with attribute_errors_to(side.cell):
                     finish(side)
 
-    def _slice_s(self, rotations: Rotations) -> float:
+    def _slice_s(self, rotations: Rotations, longest_s: float) -> float:
         """As long as in the blocks before; in the first one by a pilot, unless the lab names a length."""
         method = self.each.lab.method
         if not method.slice_piloted:
             return method.slice_s or slices.USUAL_S
         known = (one.metrics.get("slice_length_s") for one in self.directory.records() if one.purpose == "lab")
-        return next(filter(None, known), None) or rotations.pilot()
+        return next(filter(None, known), None) or rotations.pilot(longest_s)
+
+    def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Warning]:
+        """By the pilot, in this block or in the first one."""
+        if rotations.start_up_s is None:
+            before = (warning for one in self.directory.records() for warning in one.warnings)
+            return list(islice((one for one in before if one.code == SLOW_START), 1))
+        found = slow_start(rotations.start_up_s, slice_s)
+        for warning in found:
+            self.each.printer.say(f"  {warning.text}")
+        return found
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
         """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
@@ -258,6 +272,19 @@ def _written_between(side: Side) -> tuple[Warning, ...]:
         "the last one: a trial would have written some of it while it measured"
     )
     return (Warning("written-between-turns", text),)
+
+
+def fewer_checkpoints(side: Side) -> tuple[Warning, ...]:
+    """Where one took so long that the next one that was due had no turn left to begin in."""
+    every_s = side.checkpoint_s
+    planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
+    if side.checkpoints >= planned:
+        return ()
+    text = (
+        f"{side.checkpoints} of {counted(planned, 'planned checkpoint')} began in its slices, which were to come every "
+        f"{units.span(every_s or 0.0)} of its own time: what they cost is partly missing"
+    )
+    return (Warning("fewer-checkpoints", text),)
 
 
 def cut_off(summary: Mapping[str, Any], clients: int) -> tuple[Warning, ...]:
