@@ -91,7 +91,12 @@ def test_a_block_that_was_interrupted_half_way_is_dropped_and_named() -> None:
     assert one.warnings[-1] == "6 of 7 planned blocks complete, 1 missing: the verdict is provisional."
     none = first(plan, records(plan)[:1])
     assert "0 of 7 planned blocks complete, 7 missing: there is no verdict yet." in none.warnings
-    assert first(plan, records(plan)).warnings == ()
+
+
+def test_a_block_that_was_cut_short_is_missing_for_it_is_measured_again() -> None:
+    plan = lab(blocks=(3,))
+    cut = [replace(one, status=Status.CUT_SHORT) for one in records(plan) if one.block == 0]
+    assert "0 of 3 planned blocks complete, 3 missing: there is no verdict yet." in first(plan, cut).warnings
 
 
 def test_a_second_attempt_stands_in_for_the_first() -> None:

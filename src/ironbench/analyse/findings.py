@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ironbench.analyse.comparability import causes, too_few_workers, workers_apart
@@ -19,7 +19,7 @@ from ironbench.model.lab import Lab, Method
 from ironbench.model.record import SIDE_BY_SIDE, Record, Status
 from ironbench.model.sample import lacking, sampled
 from ironbench.model.system import Setup
-from ironbench.record.progress import by_place
+from ironbench.record.progress import Place, by_place, missing
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
 from ironbench.words import counted
@@ -75,7 +75,8 @@ def findings(
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
-    family = [_compared(*one, seen, *_awaited(one[:2], lab, place, seen)) for one in declared(lab)]
+    left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
+    family = [_compared(*one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
     results = _judged(family, lab, look, noise)
     done = {(one.cell, one.baseline, one.metric) for one in family}
     for cell, baseline in _possible(lab):
@@ -173,15 +174,14 @@ def _finding(
     return finding(comparison, _method(lab, one.cell), look, holm, decides)
 
 
-def _awaited(pair: Sequence[str], lab: Lab, place: Look, seen: Attempts) -> tuple[int, int]:
-    """Blocks of the pair that lack a trial, and all that were planned."""
+def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]) -> tuple[int, int]:
+    """Blocks of the pair of which a trial is `left` to be measured, and all that were planned."""
     due = {
         (trial.cell.name, trial.block)
         for trial in lab.trials
         if place.first_stage <= trial.stage <= place.last_stage and trial.cell.name in pair
     }
-    missing = {block for name, block in due if (name, block) not in seen}
-    return len(missing), len({block for _, block in due})
+    return len({block for one, block in due if (one, block) in left}), len({block for _, block in due})
 
 
 def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0, planned: int = 0) -> _Compared:
