@@ -171,8 +171,7 @@ def _within(
     costs = slices.costing(draft, estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS))
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     if draft.method.slice_s is not None:
-        shortest_s = slices.LENGTHS_S[0] if draft.method.slice_piloted else draft.method.slice_s
-        lengths = tuple(length for length in lengths if slices.fits(length, shortest_s)) or lengths[-1:]
+        lengths = tuple(one for one in lengths if slices.fits(one, draft.method.slice_s)) or lengths[-1:]
     own = {setup.cell.name for setup in draft.setups}
     wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
     size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)
