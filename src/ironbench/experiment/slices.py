@@ -25,8 +25,9 @@ USUAL_S = 1.0
 """Length of a slice before a pilot has chosen it."""
 LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
 """Those that a pilot chooses from."""
-LEAST_TURNS = 6
-"""Of each system in a block: with fewer, it hardly alternates with the others, and shares none of their noise."""
+LEAST_TURNS = 5
+"""Of each system in a block: with fewer, it hardly alternates with the others, and shares little of their noise. The
+shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) hold as many of the usual length."""
 EARLY_S, LATE_S = 0.5, 0.8
 """Of two turns of the pilot: what follows the start-up of the first is held against what comes later in the second."""
 AT_WORK_S = 0.3
@@ -246,9 +247,8 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
     """Memory, or space."""
     if any(setup.system.dsn is not None for setup in setups):
         return  # what is there of their server is in use already
-    machine = fingerprint()
-    there = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
-    needed = sum(_memory_bytes(setup, contents[setup.cell.name]) for setup in setups)
+    there = _memory_there()
+    needed = sum(map(_memory_bytes, setups))
     if needed > there:
         yield (
             f"{counted(len(setups), 'system')} side by side need about {units.memory(needed)} of memory, "
@@ -274,8 +274,30 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
         )
 
 
-def _memory_bytes(setup: Setup, content: Content) -> int:
-    """What it fills: its limit, or its cache, its files in the page cache, and its processes."""
+def _memory_there() -> int:
+    machine = fingerprint()
+    return min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
+
+
+def _memory_bytes(setup: Setup) -> int:
+    """What it cannot do without: its limit, or its cache and its processes. The page cache has what is left."""
     if setup.system.memory_total_bytes is not None:
         return setup.system.memory_total_bytes
-    return (setup.system.memory_bytes or 0) + content.bytes + OWN_BYTES
+    return (setup.system.memory_bytes or 0) + OWN_BYTES
+
+
+def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
+    """That the data of all systems do not fit the page cache together; empty where they do, or have none to share."""
+    own = [setup for setup in lab.setups if not setup.skipped]
+    if lab.method.slice_s is None or any(setup.system.dsn is not None for setup in own):
+        return ""
+    sharing = [setup for setup in own if setup.system.memory_total_bytes is None]
+    data_bytes = sum(contents[setup.cell.name].bytes for setup in sharing)
+    left = max(0, _memory_there() - sum(map(_memory_bytes, own)))
+    if len(sharing) < 2 or data_bytes <= left:
+        return ""
+    return (
+        f"the data of {counted(len(sharing), 'system')} side by side, {units.stored(data_bytes)}, do not fit the page "
+        f"cache together, about {units.memory(left)}: each evicts pages of the others, and reads them again in its "
+        "own turns; with limits.memory_total each keeps a page cache of its own, with trials the whole one"
+    )

@@ -17,6 +17,8 @@ from ironbench.report.sections.differences import fact, fact_name
 from ironbench.words import counted
 
 PLACE = 2500
+CPU_TAKEN = "cpu-taken"
+"""Code of the warning of a record with slices that others had disturbed."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -96,14 +98,17 @@ def _length(study: Study, planned_s: float) -> str:
 
 
 def _dropped(study: Study) -> str:
-    """How many slices were dropped; empty where none was."""
-    figures = [one.metrics for cell in study.cells for one in cell.trials]
+    """How many slices were dropped, and whether disturbed ones stayed; empty where none was."""
+    trials = [one for cell in study.cells for one in cell.trials]
+    figures = [one.metrics for one in trials]
     dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
     if not dropped:
         return ""
+    stayed = sum(any(warning.code == CPU_TAKEN for warning in one.warnings) for one in trials)
     return (
-        f" Others disturbed {counted(dropped, 'slice')} of {dropped + kept}: each was dropped with its whole rotation, "
-        "for all systems alike, and repeated."
+        f" {dropped} of {counted(dropped + kept, 'slice')} were dropped and repeated: whole rotations, for all systems "
+        "alike, in which others had disturbed one slice or more."
+        + (f" In {stayed} of {counted(len(trials), 'record')} disturbed ones stayed: see there." if stayed else "")
     )
 
 

@@ -14,6 +14,7 @@ from ironbench.load import estimate
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import commands
+from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
@@ -91,7 +92,7 @@ def _pages(planned: Planned) -> Iterator[str]:
         yield "At the same load\n" + "\n".join(f"  {line}" for line in _rated(planned))
     if lab.claims:
         yield "Expected\n" + "\n".join(f"  - {plain.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims)
-    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(planned), resolved(planned)))
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(planned), resolved(planned), *_why_slices(planned)))
     if known := notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)
 
@@ -186,8 +187,10 @@ def _order(lab: Lab) -> str:
 
 
 def _method(lab: Lab) -> Iterator[str]:
-    """How a block is measured where slices were asked for."""
+    """How a block is measured, and why."""
     method = lab.method
+    if method.slice_s is None and not method.why_trials:
+        yield "method: trials, one after another: slices were not asked for (measure.method)"
     if method.why_trials:
         yield f"method: trials, one after another, and not slices: {plain.clean(method.why_trials)}"
     elif method.slice_s is not None:
@@ -195,13 +198,26 @@ def _method(lab: Lab) -> Iterator[str]:
         still = "the others frozen" if slices.frozen(lab) else "the others idle on the same server, which is not frozen"
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
         if method.slice_piloted:
-            turns += " (a pilot in the first block may choose 0.5 to 5 s)"
+            longest_s = slices.longest(size.possible(lab.setups)[0].cell.load.duration_s or 0.0)
+            if longest_s > slices.LENGTHS_S[0]:
+                turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
         yield (
             f"method: slices: the systems of a block stand side by side; each is driven {turns}, in random order, "
             f"{still}"
         )
         if lab.rated:
             yield "cells at a rate are measured by trials, in their blocks"
+
+
+def _why_slices(planned: Planned) -> Iterator[str]:
+    """What they are chosen for, where nobody has measured it yet."""
+    if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
+        yield (
+            "that spread is assumed of trials, and none of slices is known here: systems that take turns share slow "
+            "noise, so theirs is smaller where such noise prevails, and fewer blocks resolve as much; turns make a "
+            "block longer"
+        )
+        yield "`ironbench lab noise` with this method in its file measures their spread here, and plans use it"
 
 
 def _look(lab: Lab, block: int) -> str:

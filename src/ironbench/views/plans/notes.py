@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ironbench import engines, units, workloads
 from ironbench.drive import checkpoints
-from ironbench.experiment import declare, server_control
+from ironbench.experiment import declare, server_control, size, slices
 from ironbench.experiment.size import Planned
+from ironbench.machine import space
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
@@ -21,7 +22,33 @@ def notes(planned: Planned) -> list[str]:
     """What to know before the lab is run."""
     lab = planned.lab
     cautions = map(plain.clean, [*declare.cautions(lab), *declare.in_use(lab.setups)])
-    return [*map(plain.clean, planned.doubts), *cautions, *_notes(lab), *_crowded_out(planned), *_undecidable(planned)]
+    return [
+        *map(plain.clean, planned.doubts),
+        *cautions,
+        *_notes(lab),
+        *_room(planned),
+        *_crowded_out(planned),
+        *_undecidable(planned),
+    ]
+
+
+def _room(planned: Planned) -> Iterator[str]:
+    """Space and page cache that there may not be."""
+    lab = planned.lab
+    able = size.possible(lab.setups)
+    places = [
+        setup.system.layout.data for setup in able if setup.system.layout.data and not setup.system.layout.devices
+    ]
+    if places:
+        free = space.free_bytes(places[0])
+        if lab.estimate_bytes > free:
+            yield plain.clean(
+                f"{units.stored(free)} are free in {places[0]}, and this needs about "
+                f"{units.stored(lab.estimate_bytes)} of space, less what is kept already: free some, choose a smaller "
+                "scale, or another layout.data"
+            )
+    if note := slices.evicting(lab, {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}):
+        yield plain.clean(note)
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:

@@ -1,0 +1,92 @@
+"""What a plan says of slices: the method, room side by side, what they resolve; and the report of dropped ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import labfactory
+import pytest
+from test_slice_lengths import declared
+
+from ironbench.cli.lab import plan as planned
+from ironbench.experiment import slices
+from ironbench.machine import space
+from ironbench.model.record import Warning
+from ironbench.report.sections import setup
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, str], str]:
+    """The plan of a lab of 3.0 GB for each of two systems, on a machine with 4 GiB of memory and 100 GB free."""
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(slices, "_memory_there", lambda: 4 * GIB)
+    monkeypatch.setattr(space, "free_bytes", lambda path: 100 * 10**9)
+    file = tmp_path / "memory.toml"
+
+    def plan(old: str = "", new: str = "") -> str:
+        declared(file, "6s")
+        text = file.read_text().replace('name = "tpcb-like"', 'name = "tpcb-like"\nwith.scale = 200')
+        assert old in text
+        file.write_text(text.replace(old, new, 1) if old else text)
+        planned(file)
+        return " ".join(capsys.readouterr().out.split())
+
+    return plan
+
+
+def test_every_plan_names_the_method(said: Callable[..., str]) -> None:
+    assert "method: slices: the systems of a block stand side by side" in said()
+    assert "method: trials, one after another: slices were not asked for" in said('method = "slices"\n')
+
+
+def test_data_need_not_fit_memory_but_the_plan_says_that_systems_evict_each_others_pages(
+    said: Callable[..., str],
+) -> None:
+    told = said()
+    assert "method: slices" in told
+    assert "side by side, 6" in told and "do not fit the page cache together" in told
+    assert "do not fit the page cache" not in said("with.scale = 200", "with.scale = 20")
+    own = 'engine = "postgres"\n[limits]\nmemory_total = "1GB"'
+    assert "do not fit the page cache" not in said('engine = "postgres"', own)
+
+
+def test_caches_and_processes_must_fit_memory(said: Callable[..., str]) -> None:
+    assert "2 systems side by side need about 4.34 GiB of memory" in said('"256MB"', '"4GB"')
+
+
+def test_a_plan_that_needs_more_space_than_is_free_says_so(
+    said: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "are free in" not in said()
+    monkeypatch.setattr(space, "free_bytes", lambda path: 10 * 10**9)
+    assert "10.0 GB are free in" in said()
+
+
+def test_what_slices_resolve_is_said_to_be_that_of_trials_where_no_noise_of_slices_is_known(
+    said: Callable[..., str],
+) -> None:
+    assert "that spread is assumed of trials, and none of slices is known here" in said()
+    assert "none of slices is known" not in said('method = "slices"\n')
+
+
+@pytest.mark.parametrize("stayed", [0, 2])
+def test_the_report_says_how_many_slices_were_dropped_and_whether_disturbed_ones_stayed(stayed: int) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]})
+    plan = replace(plan, method=replace(plan.method, slice_s=1.0))
+    records = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
+    figures = {"slices": 8.0, "slices_dropped": 2.0}
+    some = (Warning("cpu-taken", "3 slices of the block had CPU time taken from the work"),)
+    records = [
+        replace(one, metrics={**one.metrics, **figures}, warnings=some if number < stayed else ())
+        for number, one in enumerate(records)
+    ]
+    (section,) = [one for one in setup.sections(labfactory.studied(plan, records)) if one.id == "plan"]
+    count = len(records)
+    assert f"{2 * count} of {10 * count} slices were dropped and repeated: whole rotations" in section.lead
+    assert (f"In 2 of {count} records disturbed ones stayed" in section.lead) == bool(stayed)
