@@ -146,7 +146,7 @@ def test_another_base_takes_the_place_of_the_logs_suffix(tmp_path: Path) -> None
 
 def test_a_changed_log_is_refused_when_its_trials_are_resumed(tmp_path: Path) -> None:
     path = log(tmp_path, OPENLDAP)
-    choice = WORKLOAD.identified(Choice("access-log", WORKLOAD.validated({"log": path})))
+    choice = WORKLOAD.identified(Choice("access-log", WORKLOAD.validated({"log": path})), "slapd")
     WORKLOAD.core_work("", choice.options)
     log(tmp_path, OF_389)
     with pytest.raises(InputError, match="was changed since"):

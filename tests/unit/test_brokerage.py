@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from ironbench import _core
 from ironbench.errors import InputError
+from ironbench.experiment.command import RunOptions, planned
 from ironbench.workloads.brokerage import tables, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
@@ -45,6 +48,15 @@ def test_every_engine_has_all_tables_keys_and_references(engine: str) -> None:
     assert len(routines) == (0 if engine == "sqlite" else len(transactions.ISOLATION) + len(SHARED))
     assert len(dataset.references) - len(routines) == (0 if engine == "sqlite" else 49)
     assert tables.dataset(engine, OPTIONS | {"references": "no"}).references == routines
+
+
+@pytest.mark.parametrize(("engine", "references"), [("postgres", "yes"), ("mariadb", "yes"), ("sqlite", "no")])
+def test_records_of_an_engine_without_foreign_keys_do_not_claim_them(
+    engine: str, references: str, tmp_path: Path
+) -> None:
+    asked = RunOptions(workload="brokerage", engine=engine, data=str(tmp_path / "d"))
+    assert planned(asked)[0].choice.options["references"] == references
+    assert planned(replace(asked, with_=("references=no",)))[0].choice.options["references"] == "no"
 
 
 def test_tables_have_the_same_columns_on_every_engine() -> None:

@@ -109,7 +109,7 @@ class Builder:
                 f"workload {workload.name} has scripts of its own",
                 f"to run your own: ironbench run script {' '.join(choice.scripts)}",
             )
-        choice = workload.identified(choice)
+        choice = workload.identified(choice, engine.name)
         if (data := resolve.own_data(sections.data, folder)) is not None:
             choice = replace(choice, data=own.identified(data, system, workload))
         if not engine.missing(workload.needs):

@@ -305,8 +305,9 @@ class Workload(ABC):
         """
         return
 
-    def identified(self, choice: Choice) -> Choice:
-        """With digests of what the choice names and does not hold: a file may change. InputError: it cannot be read."""
+    def identified(self, choice: Choice, engine: str) -> Choice:
+        """With what the engine makes of its options, and with digests of what it names and does not hold: a file may
+        change. InputError: it cannot be read."""
         return choice
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> None:

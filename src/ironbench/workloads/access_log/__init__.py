@@ -68,7 +68,7 @@ class AccessLog(Workload):
             _replay(valid)
         return valid
 
-    def identified(self, choice: Choice) -> Choice:
+    def identified(self, choice: Choice, engine: str) -> Choice:
         if not choice.options["log"]:
             return choice
         return replace(choice, options={**choice.options, "digest": reading.digest(choice.options["log"])})

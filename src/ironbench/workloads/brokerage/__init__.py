@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ironbench import engines
@@ -104,6 +105,13 @@ class Brokerage(Workload):
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return tables.dataset(engine, options) if engines.get(engine).can("data") else None
+
+    def identified(self, choice: Choice, engine: str) -> Choice:
+        """Where the engine's tables have no foreign keys, whatever was asked for, the choice says so: work with them
+        and without is not ranked together."""
+        if tables.has_references(engine):
+            return choice
+        return replace(choice, options={**choice.options, "references": "no"})
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)

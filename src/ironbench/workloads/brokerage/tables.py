@@ -88,6 +88,11 @@ def routines(engine: str) -> tuple[str, ...]:
     return tuple(statement for name in texts for statement in base.statements(FOLDER, name, engine))
 
 
+def has_references(engine: str) -> bool:
+    """Whether its foreign keys can be declared there."""
+    return bool(base.statements(FOLDER, "references", engine))
+
+
 def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
     customers, days = int(options["customers"]), int(options["days"])
     units = customers // LOAD_UNIT

@@ -59,7 +59,7 @@ class Script(Workload):
             f"{written('system.dsn')} names one of yours"
         )
 
-    def identified(self, choice: Choice) -> Choice:
+    def identified(self, choice: Choice, engine: str) -> Choice:
         return replace(choice, digests=_digests(self.scripts("", replace(choice, digests=()))))
 
 
