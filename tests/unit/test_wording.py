@@ -141,3 +141,15 @@ def test_times_are_written_by_the_units_so_that_no_small_one_reads_as_nothing() 
     sources = [path for path in Path(ironbench.__file__).parent.rglob("*.py") if path.parts[-2:] != ("drive", "run.py")]
     fixed = re.compile(r"[a-z]_s:\.\df\} s\b|1e6:\.0f\} MB")
     assert not [path for path in sources if fixed.search(path.read_text(encoding="utf-8"))]
+
+
+def test_numbers_with_signs_are_merged_with_them() -> None:
+    texts = [
+        f"without a steady state: throughput changed by {by}{THIN}% at {at} s" for by, at in (("−21", 3), ("+25", 13))
+    ]
+    records = [record(status=Status.SUSPECT, warnings=(Warning("no-steady-state", text),)) for text in texts]
+    merged = f"without a steady state: throughput changed by −21 to +25{THIN}% at 3 to 13 s"
+    assert doubts(records) == (f"{merged} [no-steady-state, 2 of 2 trials]",)
+    fell, both = (Warning("not-steady", f"changed: {text}") for text in (f"−21{THIN}%", f"−13{THIN}%, 5 times"))
+    told = doubts([record(warnings=(one,)) for one in (fell, both)])[0]
+    assert told.startswith(f"changed: −21 to −13{THIN}%, up to 5 times")

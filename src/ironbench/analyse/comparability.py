@@ -20,8 +20,8 @@ _MEANT_TO_VARY = (
 )
 _TOLD = ("load.rate",)
 """Reported in a sentence of its own."""
-_NUMBER = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:[,\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w)")
-"""In a sentence; not in a name such as `hdd-15k`."""
+_NUMBER = re.compile(r"(?<![\w.,-])[+\u2212]?(?:\d{1,3}(?:[,\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w)")
+"""In a sentence, with its sign; not in a name such as `hdd-15k`."""
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _merged(texts: Sequence[str], all_have_it: bool = True) -> str:
 
     def written(_: re.Match[str]) -> str:
         numbers = next(ranges)
-        if not all_have_it:
+        if not all_have_it and numbers[0][0] not in "+\u2212":
             return f"up to {numbers[-1]}"
         return numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
@@ -219,7 +219,7 @@ def _merged(texts: Sequence[str], all_have_it: bool = True) -> str:
 
 
 def _value(number: str) -> float:
-    return float(number.replace(",", "").replace(THIN, ""))
+    return float(number.replace(",", "").replace(THIN, "").replace("\u2212", "-"))
 
 
 def _title(name: str) -> str:
