@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import labfactory
 from factories import Shelf, record
 
 from ironbench import workloads
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
-from ironbench.report import formats
+from ironbench.report import document, formats
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
+from ironbench.report.numbers import measured
 from ironbench.report.sections import brokerage
 from ironbench.workloads.brokerage import figures
 
@@ -62,3 +66,35 @@ def test_the_derived_sentence_stands_with_it_and_no_second_table_of_scripts() ->
 def test_the_answer_begins_with_the_score_and_all_transactions_stand_behind_it() -> None:
     ((_, sentence),) = headline(study(trial()))
     assert sentence.startswith("reaches 100 Trade-Results per second and 1\u202f000 transactions per second with ")
+
+
+def test_card_and_contents_show_the_score_and_not_all_transactions() -> None:
+    of = study(trial())
+    (card,) = document.cards(of)
+    assert (card.figure[:3], card.unit) == ("100", "Trade-Results per second")
+    assert ("all transactions", measured(of.parts[0].curve.peak.throughput, "1/s")) in card.facts
+    other = studies([record()], Shelf([record()]), {})[0]
+    table = document.overview([of, other])
+    assert table is not None and "Trade-Results per second" in table.rows[0][2]
+
+
+def test_a_lab_shows_the_score_of_each_core_and_the_mix_of_each_cell() -> None:
+    plan = labfactory.lab({"cpus": ["one", "two"]})
+    made = labfactory.trials(plan, {"cpus=one": RATE, "cpus=two": 2 * RATE})
+    cpus = {"cpus=one": (0,), "cpus=two": (0, 1)}
+    done = [
+        replace(
+            one,
+            choice=CHOICE,
+            system=replace(one.system, server_cpus=cpus[one.cell.name]),
+            metrics={**one.metrics, **trial().metrics, figures.SCORE: 100.0 * len(cpus[one.cell.name])},
+        )
+        for one in made
+    ]
+    (section,) = brokerage.sections(labfactory.studied(plan, done))
+    facts = {row[0]: [cell.split("/")[0] for cell in row[1:]] for row in section.tables[0][1].rows}
+    assert facts["Trade-Results per second"] == ["100", "200"]
+    assert facts["the same for each core"] == ["100", "100"]
+    assert facts["cores that the server has"] == ["1", "2"]
+    assert [name for name, _ in section.tables[1:]] == ["cpus=one", "cpus=two"]
+    assert all(row[-1] == "kept" for _, table in section.tables[1:] for row in table.rows)

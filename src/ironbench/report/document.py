@@ -10,12 +10,13 @@ from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Effect, Part, Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.drive import checkpoints
+from ironbench.model.record import Record
 from ironbench.report import presentation, theme
 from ironbench.report.answer import answer
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval, metric_words, ratio, resolved
-from ironbench.report.headline import NAMED
+from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, measured, moment, quantity, span, times
 from ironbench.report.section import Answer, Section
 from ironbench.report.sections import scalability, sections
@@ -140,8 +141,9 @@ def _of_part(part: Part, place: int) -> Card:
     if (shown := presentation.of_part(part)) is not None:
         figure, unit, facts = shown.card(part)
         return Card(part.name, mark, colour, figure, unit, tuple(facts))
-    main, units = part.curve.main, counted_in(part.subject.records)[1]
-    figure, unit, rows = _of_rate(main, units) if isinstance(main, Rate) else _reached(main, units)
+    main, records = part.curve.main, part.subject.records
+    units = counted_in(records)[1]
+    figure, unit, rows = _of_rate(main, units) if isinstance(main, Rate) else _reached(main, records, units)
     times_shown = not isinstance(part.curve.main, Rate) or part.curve.main.is_kept
     for label, metric in (("median response", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
         if metric in part.curve.main.metrics and times_shown:
@@ -151,13 +153,16 @@ def _of_part(part: Part, place: int) -> Card:
     return Card(part.name, mark, colour, figure, unit, tuple(rows))
 
 
-def _reached(peak: Peak, units: str) -> tuple[str, str, list[tuple[str, str]]]:
+def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[str, str, list[tuple[str, str]]]:
     rows = [
         ("clients", str(peak.clients)),
         ("range", span(peak.throughput, "1/s")),
         ("failed", failed(peak.trials)),
         ("rests on", peak.basis),
     ]
+    if first := of_score(records[0], peak):
+        rows.insert(1, (f"all {units}", measured(peak.throughput, "1/s")))
+        return measured(peak.metrics[first], "1/s").removesuffix("/s"), metric_words(first), rows
     return measured(peak.throughput, "1/s").removesuffix("/s"), f"{units}/s", rows
 
 
@@ -326,6 +331,9 @@ def _leading_figure(part: Part) -> tuple[str, str]:
     if isinstance(main, Rate):
         figure, unit, _ = _of_rate(main, counted_in(part.subject.records)[1])
         return f"{rate(main.rate)} {main.words}" if main.is_kept else f"{figure} {unit}", clients
+    if first := of_score(part.subject.records[0], main):
+        score = measured(main.metrics[first], "1/s").removesuffix("/s")
+        return f"{score} {metric_words(first)}{with_failed(main.trials)}", clients
     return measured(main.throughput, "1/s") + with_failed(main.trials), clients
 
 

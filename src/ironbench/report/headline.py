@@ -11,6 +11,7 @@ from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import LIMITS, SEARCH, Part, Study
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
+from ironbench.model.record import Record
 from ironbench.report import presentation
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
@@ -159,10 +160,15 @@ def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
     return f"within {limits} reaches", f"; there {listed(there)}" if there else ""
 
 
+def of_score(record: Record, peak: Peak) -> str:
+    """The rate that work is scored by, where that is not the one of all its transactions; empty elsewhere."""
+    first = leading(record.choice)[0]
+    return "" if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s" else first
+
+
 def _score(part: Part, peak: Peak) -> str:
-    """What the work is scored by, where that is not every transaction of it; empty elsewhere."""
-    first = leading(part.subject.records[0].choice)[0]
-    if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s":
+    """Of work that is scored by one kind of its transactions; empty elsewhere."""
+    if not (first := of_score(part.subject.records[0], peak)):
         return ""
     score = peak.metrics[first]
     spread = f" (range {span(score, '1/s')})" if score.n > 1 else ""

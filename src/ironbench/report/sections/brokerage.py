@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ironbench.analyse.study import Part, Study
-from ironbench.analyse.summarise import Summary
+from ironbench.analyse.study import Measured, Part, Study
+from ironbench.analyse.subjects import cores_held
+from ironbench.analyse.summarise import Summary, summarise
+from ironbench.model.record import Record
 from ironbench.report.charts.base import Table
-from ironbench.report.columns import metrics_of
 from ironbench.report.numbers import measured, percent, quantity, unit_of
 from ironbench.report.section import Section
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
@@ -16,7 +18,8 @@ PLACE = 110
 _LEAD = (
     "The score is the rate of Trade-Results: orders that the market has answered. One transaction in "
     "ten is one; a trial whose mix or response times are not as specified is suspect. The market's lag is from "
-    "the instant at which its work is due to its start."
+    "the instant at which its work is due to its start. The tolerance of a share is ironbench's own: 0.2 % of it, and "
+    "three standard deviations of what chance does to so many transactions."
 )
 _FACTS = {
     "Trade-Results per second": SCORE,
@@ -28,25 +31,61 @@ _FACTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _System:
+    """One of runs at its peak, or a cell of a lab."""
+
+    name: str
+    metrics: Mapping[str, Summary]
+    trials: Sequence[Record]
+
+    def per_core(self, of_machine: int | None) -> tuple[int | None, Summary | None]:
+        """Cores of the server, and the score for each; None: they are not known."""
+        cores = cores_held(self.trials[0], of_machine)
+        return cores, summarise([one.metrics[SCORE] / cores for one in self.trials]) if cores else None
+
+
 def sections(study: Study) -> Iterator[Section]:
-    parts = [part for part in study.parts if SCORE in metrics_of(part)]
-    if not parts:
+    systems = [one for one in (*map(_of_part, study.parts), *map(_of_cell, study.cells)) if one is not None]
+    if not systems:
         return
-    head = ("", *(part.name for part in parts))
+    head = ("", *(one.name for one in systems))
     rows = [
-        (words, *(measured(metrics_of(part).get(metric), unit_of(metric)) for part in parts))
+        (words, *(measured(one.metrics.get(metric), unit_of(metric)) for one in systems))
         for words, metric in _FACTS.items()
-        if any(metric in metrics_of(part) for part in parts)
+        if any(metric in one.metrics for one in systems)
+    ]
+    known = study.shared.get("machine.cpu.cores", "")
+    cores = [one.per_core(int(known) if known.isdigit() else None) for one in systems]
+    rows[1:1] = [
+        ("the same for each core", *(measured(score, "1/s") for _, score in cores)),
+        ("cores that the server has", *(str(count or "–") for count, _ in cores)),
     ]
     tables = [("", Table(head, tuple(rows), numbers=True))]
-    tables += [(part.name, _mix(part)) for part in parts]
-    yield Section("brokerage", f"The brokerage, {study.place}", _LEAD, tables=tuple(tables), at_end=True)
+    tables += [(one.name, _mix(one)) for one in systems]
+    place = study.place if study.parts else "cell by cell"
+    yield Section("brokerage", f"The brokerage, {place}", _LEAD, tables=tuple(tables), at_end=True)
 
 
-def _mix(part: Part) -> Table:
-    metrics = metrics_of(part)
+def _of_part(part: Part) -> _System | None:
+    main = part.curve.main
+    return _System(part.name, main.metrics, main.trials) if main and SCORE in main.metrics else None
+
+
+def _of_cell(cell: Measured) -> _System | None:
+    """Over the trials that may be compared."""
+    trials = [one for one in cell.usable if SCORE in one.metrics]
+    if not trials:
+        return None
+    names = dict.fromkeys(name for one in trials for name in one.metrics)
+    found = {name: summarise([one.metrics[name] for one in trials if name in one.metrics]) for name in names}
+    return _System(cell.name, {name: one for name, one in found.items() if one is not None}, trials)
+
+
+def _mix(system: _System) -> Table:
+    metrics = system.metrics
     rates = {name: metrics[tag].centre for name in MIX if (tag := f"throughput{{script={name}}}") in metrics}
-    whole, seconds = sum(rates.values()), _measured_s(part)
+    whole, seconds = sum(rates.values()), min(one.elapsed_s for one in system.trials)
     rows = []
     for name, share in MIX.items():
         if name not in rates or not whole:
@@ -64,13 +103,8 @@ def _mix(part: Part) -> Table:
                 _judged(abs(rates[name] / whole - share) <= within, slowest, LIMITS_S[name]),
             )
         )
-    head = ("transaction", "rate", "share", "specified", "90 % within", "limit", "")
+    head = ("transaction", "rate", "share", "specified ± tolerance", "90 % within", "limit", "")
     return Table(head, tuple(rows))
-
-
-def _measured_s(part: Part) -> float:
-    assert part.curve.main is not None
-    return min(trial.elapsed_s for trial in part.curve.main.trials)
 
 
 def _judged(in_mix: bool, slowest: Summary | None, limit_s: float) -> str:
