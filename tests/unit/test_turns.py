@@ -163,7 +163,7 @@ def test_what_is_not_one_running_server_with_the_same_work_is_measured_by_trials
         ({"load": 'cache = "cold"'}, "a state at the start"),
         ({"load": "transactions = 100"}, "end with their work"),
         ({"load": 'warmup = "auto"'}, "a pilot of trials"),
-        ({"workload": "brokerage"}, "not made of short transactions"),
+        ({"workload": "brokerage"}, "others than the clients of workload brokerage work between its transactions"),
         ({"engine": "sqlite"}, "no server that could be frozen"),
         ({"measure": 'metric = "engine_cpu_s"'}, "engine_cpu_s comes from observers"),
         (

@@ -144,6 +144,8 @@ def _against(setup: Setup) -> Iterator[str]:
         yield "commands change the machine between its systems"
     if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
         yield f"{engine.name} is no server that could be frozen between two turns"
+    if workload.connections(load.clients) != load.clients:
+        yield f"others than the clients of workload {workload.name} work between its transactions, by the clock"
     if _drives_otherwise(workload, system.engine, choice.options):
         yield f"workload {workload.name} is not made of short transactions that follow each other"
     if load.rate is not None or load.rate_share is not None or load.curve is not None:

@@ -268,8 +268,9 @@ def _written_between(side: Side) -> tuple[Warning, ...]:
     if share <= MUCH_WRITTEN:
         return ()
     text = (
-        f"writing back what it left dirty took {in_percent(share)} of the time of its slices, between them and after "
-        "the last one: a trial would have written some of it while it measured"
+        f"writing back what was dirty at the ends of its turns took {in_percent(share)} of the time of its slices, "
+        "pages that other programs had left in its file systems included: a trial would have written some of it while "
+        "it measured"
     )
     return (Warning("written-between-turns", text),)
 
