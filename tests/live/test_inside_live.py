@@ -202,21 +202,24 @@ def test_a_server_that_somebody_restarts_in_a_trial_ends_it_and_leaves_its_recor
 def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(dsn: str) -> None:
     system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=dsn), 1)
     with engines.running(system, secrets, 1) as session:
-        session.query("create table t (a int); create sequence s")
+        session.query("create table t (a int); create table day (on_day date); create sequence s")
         texts = (
             ("insert into t values ($1)", "insert into t values (nextval('s'))"),
             ("select * from gone where a = $1", "select * from gone where a = 1"),
             ("delete from t where a = $1", ""),
             ("truncate t", "truncate t"),
             ("select 1; drop table t", "select 1; drop table t"),
+            ("select * from day where on_day = $1", "select * from day where on_day = 0"),
         )
         asked = [Command("a.sql", number, *pair) for number, pair in enumerate(texts, 1)]
         said = engines.get("postgres").administration.insight.begin(session, asked, own=False)
-        insert, gone, delete, several = said.plans
+        insert, gone, delete, several, day = said.plans
         assert insert.steps == ("Insert on t", "Result")
         assert 'relation "gone" does not exist' in gone.failed
         assert delete.generic and delete.steps[0] == "Delete on t"
         assert "several statements" in several.failed
+        # Its 0 is no date: planned for any value.
+        assert day.generic and not day.failed and day.steps == ("Seq Scan on day",)
         assert session.query("select count(*) from t") == [("0",)]
         assert session.query("select last_value, is_called from s") == [("1", "f")]
         assert session.query("show statement_timeout") == [("0",)]

@@ -148,6 +148,11 @@ def _plan(session: Session, command: Command, version: int) -> Plan:
     try:
         rows = session.query(_EXPLAIN.format(how=how, sql=sql))
     except IronbenchError as error:
+        if not generic and version >= _SINCE_GENERIC and command.text != command.typical:
+            # A variable that a program sets before each transaction has no typical value, and its 0 is no date: planned
+            # for any values, it has the type that the server expects.
+            general = _plan(session, replace(command, typical=""), version)
+            return replace(plan, failed=error.cause) if general.failed else general
         return replace(plan, failed=error.cause)
     lines = [row[0] or "" for row in rows]
     steps = tuple(match[1] for line in lines if (match := NODE.match(line)))
