@@ -84,5 +84,7 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
         raise InputError(f"table {there[0]}", f"no longer holds what ironbench loaded ({key})", hint)
     if key != dataset.key and not own_server:
         raise InputError(
-            f"table {there[0]}", f"holds {key}, and {dataset.key} is wanted", f"{_ELSEWHERE}, or ask for the same"
+            f"table {there[0]}",
+            f"holds {key}, and {dataset.key} is wanted",
+            f"{_ELSEWHERE}, or ask for the same; `ironbench cleanup --dsn …` removes all that ironbench made there",
         )
