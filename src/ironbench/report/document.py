@@ -261,7 +261,7 @@ def commands(study: Study) -> list[Command]:
 def notes(study: Study) -> list[str]:
     """How to read the figures."""
     if study.lab is None:
-        return list(study.footnotes)
+        return [*study.footnotes, *_power_note(study)]
     margin = study.lab.method.margin
     setups = [cell.setup for cell in study.cells]
     checkpoint_words = checkpoints.interval_note(setups, study.lab.method.crash)
@@ -278,8 +278,22 @@ def notes(study: Study) -> list[str]:
         "p is two-sided and corrected for the number of comparisons.",
         _confidence_note(study),
         chosen,
+        *_power_note(study),
     ]
     return [note for note in texts if note]
+
+
+def _power_note(study: Study) -> list[str]:
+    """What was checked after the power of emulated devices had been cut."""
+    records = [*(one for part in study.parts for one in part.subject.records)]
+    records += [one for cell in study.cells for one in cell.trials]
+    cut = [one for one in records if "power" in one.conditions]
+    if not cut:
+        return []
+    held = sum(bool(one.checks) and all(check.passed for check in one.checks) for one in cut)
+    after = f"after {counted(len(cut), 'trial')}" if len(cut) > 1 else "after the trial"
+    passed = f"all checks held in {held} of them" if len(cut) > 1 else "all checks held" if held else "a check failed"
+    return [f"The power was cut {after}, and {passed} once the engine was back."]
 
 
 def _confidence_note(study: Study) -> str:
