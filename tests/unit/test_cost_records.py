@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from factories import DISK, MACHINE, MEMORY, record, sweep
 
-from ironbench import catalogue
+from ironbench import catalogue, workloads
 from ironbench.analyse.cost import Costs
 from ironbench.model.cost import Range
 from ironbench.model.record import Record
@@ -69,6 +69,15 @@ def test_scores_of_a_systems_file_are_not_mixed_with_those_of_records(tmp_path: 
     found = billed(tmp_path, [record(DISK), record(MEMORY)], text)
     assert [row.score for row in found.rows] == [Range(3777, 3777), None]
     assert "The records of log on disk and log in memory are not used" in report.text(found, None)
+
+
+def test_published_scores_do_not_bear_the_sentence_of_derived_records_that_are_not_used(tmp_path: Path) -> None:
+    choice = Choice("brokerage", workloads.get("brokerage").validated({}))
+    metrics = {"trade_results_per_s": 100.0}
+    own = [record(one, choice=choice, metrics=metrics) for one in (DISK, MEMORY)]
+    assert any("TPC-E" in text for text in billed(tmp_path / "own", own).derived)
+    text = BOTH.replace("sockets = 1", 'score = 3777.0\nsource = "a list"\nsockets = 1', 1)
+    assert billed(tmp_path / "published", own, text).derived == ()
 
 
 def test_bills_stand_without_scores_where_records_did_different_work_and_that_is_said(tmp_path: Path) -> None:

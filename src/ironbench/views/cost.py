@@ -45,7 +45,9 @@ def compared(
     result = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
     without = {} if wanted else leaderboard.without_peak(rows)
     notes = (f"No score of {label}: {why}." for label, why in without.items())
-    return replace(result, notes=(*result.notes, *notes), derived=tuple(sorted(sentences(trials).values())))
+    used = any(row.source == "records" for row in result.rows)
+    derived = tuple(sorted(sentences(trials).values())) if used else ()
+    return replace(result, notes=(*result.notes, *notes), derived=derived)
 
 
 def _in_order(declared: Offers, labels: Sequence[str]) -> Offers:
