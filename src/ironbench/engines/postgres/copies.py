@@ -29,6 +29,17 @@ _LISTED = """
      where datname ~ '^ironbench_[0-9a-f]{10}_[0-9a-f]{8}$' and pg_has_role(datdba, 'usage')
      order by datname
 """
+_END = """
+    select pg_terminate_backend(pid)
+      from pg_stat_activity a join pg_roles r on r.oid = a.usesysid
+     where a.datname = '{name}' and pid <> pg_backend_pid() and pg_has_role(r.oid, 'usage')
+       and (not r.rolsuper or current_setting('is_superuser') = 'on')
+"""
+"""Sessions that the role may end. Not by DROP DATABASE WITH (FORCE): while an autovacuum worker is in the database,
+PostgreSQL 15 refuses that to all but superusers. The plain command ends such workers itself, and waits up to 5 s for
+them (CountOtherDBBackends in src/backend/storage/ipc/procarray.c)."""
+_DROPS = 3
+"""Tries: an autovacuum worker may come anew."""
 _SETTINGS = """
     select split_part(one, '=', 1), substr(one, strpos(one, '=') + 1)
       from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) one
@@ -102,9 +113,17 @@ class PostgresCopies(DatabaseCopies):
         return replace(copy, bytes=int(self._session.query(f"select pg_database_size('{copy.name}')")[0][0] or 0))
 
     def drop(self, name: str) -> None:
-        if is_ours(name):
-            # FORCE: whoever still works there was started for it, e.g. a restore that was ended.
-            self._session.query(f"drop database if exists {name} with (force)")
+        if not is_ours(name):
+            return
+        for left in reversed(range(_DROPS)):
+            # Whoever still works there was started for it, e.g. a restore that was ended.
+            self._session.query(_END.format(name=name))
+            try:
+                self._session.query(f"drop database if exists {name}")
+                return
+            except FailureError as error:
+                if error.sqlstate != IN_USE or not left:
+                    raise
 
     def within(self, system: System, name: str) -> System:
         address, _ = dsn.parse(system.dsn or "", {})
