@@ -112,6 +112,20 @@ def test_statements_are_counted_over_the_window_for_an_ordinary_role(user: User,
     assert "What statements cost the server" in report and "no command of the scripts took 60000 ms" in report
 
 
+def test_a_table_that_is_only_read_does_not_grow_whenever_its_use_began(
+    user: User, dsn: str, raw_server: RawServer, database: str
+) -> None:
+    own = raw_server.connect(database=database)
+    own.query("create table t (a int primary key, b int); insert into t select n, n from generate_series(1, 5000) n")
+    own.close()
+    # Nobody has used the table of a copy yet.
+    words = ("--dsn", dsn.replace(f"dbname={database}", "dbname=postgres"), "--template", database)
+    told = user("run", "script", "read.sql", *words, *PAUSED, "--duration", "1s", "--warmup", "0s")
+    assert told.code in (0, 3), told.stderr
+    (table,) = last(user)[1]["tables"]
+    assert table["bytes"] == table["bytes_before"] > 100_000, table
+
+
 @pytest.mark.parametrize(
     ("sql", "why", "remedy"),
     [

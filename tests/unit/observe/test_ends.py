@@ -74,6 +74,16 @@ def test_after_a_reset_tables_count_from_then_on_and_keep_their_size() -> None:
     assert (table.dead_before, table.dead_rows, table.bytes_before, table.bytes) == (40, 90, 16384, 24576)
 
 
+def test_a_table_that_was_not_read_at_the_first_end_has_not_grown_from_nothing() -> None:
+    then = ("u", *[0] * 13)
+    now = (
+        ("u", *[1, 10, 0, 5, 0, 0, 0, 0, 8192, 0, 0, 0, 8192]),
+        ("t", *[3, 9, 0, 0, 0, 0, 0, 0, 8192, 0, 0, 0, 827392]),
+    )
+    found = relations.tables({"pg_relations.tables": [snapshot(0.0, then), snapshot(10.0, *now)]}, WINDOW_S)
+    assert {one.name: (one.bytes_before, one.bytes) for one in found} == {"u": (0, 8192), "t": (None, 827392)}
+
+
 def test_without_a_reading_at_both_ends_nothing_is_counted() -> None:
     only = snapshot(0.0, info(), row("1", 100, 50.0))
     assert statements.counted({statements.SOURCE: [only]}, WINDOW_S) is None

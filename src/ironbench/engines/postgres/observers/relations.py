@@ -36,8 +36,9 @@ _TABLE = """
            vacuum_count + autovacuum_count, analyze_count + autoanalyze_count, {size}
       from pg_stat_user_tables s join pg_statio_user_tables i on i.relid = s.relid,
            (select current_setting('block_size')::bigint as page) b
-     where seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0
 """
+_USED = " where seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0"
+"""Spares rows where no sizes are read: a table that nobody has used yet has a size, but no counts."""
 _INDEX = """
     select s.indexrelid::regclass, s.relid::regclass, s.idx_scan, s.idx_tup_read, i.idx_blks_hit * page,
            i.idx_blks_read * page
@@ -64,7 +65,8 @@ class PgRelations:
         )
         wanted = [Source(_PROGRESS, "sql", " ".join(_VACUUM.split()))]
         if tables <= _MOST:
-            text = _TABLE.format(size="pg_table_size(s.relid)" if tables <= _SIZED else "null")
+            sized = tables <= _SIZED
+            text = _TABLE.format(size="pg_table_size(s.relid)") if sized else _TABLE.format(size="null") + _USED
             wanted.append(Source(_TABLES, "sql", " ".join(text.split()), Ends.PERIOD_S))
         if indexes <= _MOST:
             wanted.append(Source(_INDEXES, "sql", " ".join(_INDEX.split()), Ends.PERIOD_S))
@@ -83,9 +85,9 @@ class PgRelations:
 def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Table, ...]:
     """Those that were used, the most read and changed ones first."""
     tables = []
-    for (name,), before, now in _grown(samples.get(_TABLES, ()), window_s, 1, 13, _STATES):
+    for (name,), before, now, seen in _grown(samples.get(_TABLES, ()), window_s, 1, 13, _STATES):
         grown = [b - a for a, b in zip(before, now, strict=True)]
-        scans, scanned, by_index, inserted, updated, deleted, hot, _, hit, read, vacuums, analyzes, size = grown
+        scans, scanned, by_index, inserted, updated, deleted, hot, _, hit, read, vacuums, analyzes, _ = grown
         if scans + by_index + inserted + updated + deleted + vacuums + hit + read <= 0:
             continue
         tables.append(
@@ -94,7 +96,7 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
                 dead_rows=now[7],
                 dead_before=before[7],
                 bytes=now[12] or None,
-                bytes_before=now[12] - size if now[12] else None,
+                bytes_before=before[12] if now[12] and seen else None,
                 vacuums=vacuums,
                 analyzes=analyzes,
             )
@@ -105,7 +107,7 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
 def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Index, ...]:
     """Those that were read or written, the most used ones first."""
     indexes = []
-    for (name, table), before, now in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
+    for (name, table), before, now, _ in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
         grown = [b - a for a, b in zip(before, now, strict=True)]
         if sum(grown) > 0:
             indexes.append(Index(name, table, *grown))
@@ -124,8 +126,9 @@ def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[V
 
 def _grown(
     samples: Sequence[Sample], window_s: float, keys: int, width: int, states: Collection[int] = ()
-) -> list[tuple[tuple[str, ...], list[float], list[float]]]:
-    """Names and the counters at both ends; of counters that were reset in between, as if they had begun at zero.
+) -> list[tuple[tuple[str, ...], list[float], list[float], bool]]:
+    """Names, the counters at both ends, and whether they were read at the first: otherwise, and where they were reset
+    in between, they count from zero.
     `states`: places of those that no reset touches, and that may fall."""
     ends = Ends.of(samples, window_s)
     if ends is None:
@@ -136,7 +139,7 @@ def _grown(
         then = before.get(names, zero)
         if any(b < a for place, (a, b) in enumerate(zip(then, now, strict=True)) if place not in states):
             then = [value if place in states else 0.0 for place, value in enumerate(then)]
-        rows.append((names, then, now))
+        rows.append((names, then, now, names in before))
     return rows
 
 
