@@ -239,6 +239,18 @@ def test_a_command_that_cannot_be_explained_is_said_and_nothing_is_executed(dsn:
         assert session.query("show statement_timeout") == [("0",)]
 
 
+def test_a_command_of_a_branch_that_is_not_taken_has_that_as_its_reason(user: User, shop: Callable[[str], str]) -> None:
+    (user.home / "branch.sql").write_text(
+        "\\set c random(1, 100)\n\\if :c < 0\nselect b from t where a = :c;\n\\endif\nselect 1 as x \\gset\n"
+        "select b from t where b = :x;\n"
+    )
+    told = user("run", "script", "branch.sql", "--dsn", shop(""), *PAUSED, "--duration", "0.5s", "--warmup", "0s")
+    assert told.code in (0, 3), told.stderr
+    branch, _, answer = (one["failed"] for one in last(user)[1]["plans"])
+    assert "first transaction does not send it" in branch and "answers" not in branch
+    assert "answers of the server" in answer
+
+
 def test_a_statement_that_fails_only_in_the_second_trial_is_said_there(user: User, dsn: str) -> None:
     (user.home / "once.sql").write_text("select count(*) from pass_by;\n")
     (user.home / "lab.toml").write_text(

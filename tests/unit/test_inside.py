@@ -128,12 +128,13 @@ def test_a_command_has_the_values_that_a_client_would_send_first() -> None:
     assert typical[1] == "", "that branch is not taken"
     assert typical[2] == "", "one value comes from the server"
     assert typical[3].startswith("select 1")
+    assert [one.sent for one in found] == [True, False, True, True]
 
 
 def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands() -> None:
     text = "select 1 as x \\gset\n\\set y :x + 1\nselect :y;\n"
     found = commands([ScriptSource("s", text, 1)], {}, "prepared", 1)
-    assert [one.typical for one in found] == ["select 1 as x", ""]
+    assert [one.typical for one in found] == ["select 1 as x", ""] and all(one.sent for one in found)
 
 
 def test_an_extension_that_a_copy_lacks_is_made_where_the_copy_comes_from() -> None:

@@ -35,7 +35,8 @@ def commands(
             place = place if at is None else at + 1
             if at is None and not _PARAMETER.search(text):
                 typical = text
-            commands.append(Command(script.name, number, text, "" if _LEFT.search(_bare(typical)) else typical))
+            typical = "" if _LEFT.search(_bare(typical)) else typical
+            commands.append(Command(script.name, number, text, typical, sent=at is not None or not sent))
     return tuple(commands)
 
 

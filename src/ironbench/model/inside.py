@@ -15,7 +15,9 @@ class Command:
     text: str
     """With `$1`, `$2` … for its variables."""
     typical: str = ""
-    """With values for them; empty where values come from the server's answers only."""
+    """With values for them; empty where values come from the server's answers only, or where it is not sent."""
+    sent: bool = True
+    """False: the script's first transaction leaves it out, e.g. in a branch that is not taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,13 @@ class Inside:
 
     def __bool__(self) -> bool:
         return bool(self.statements or self.tables or self.indexes or self.plans or self.missing or self.vacuums)
+
+
+def without_values(command: Command) -> str:
+    """Why a command has no typical values."""
+    if not command.sent:
+        return "the script's first transaction does not send it, so it has no values yet"
+    return "its values come from answers of the server"
 
 
 NOTHING = Inside()

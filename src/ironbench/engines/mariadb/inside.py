@@ -14,7 +14,7 @@ from ironbench.engines.mariadb.observers import relations, statements
 from ironbench.engines.mariadb.observers.statements import TOGETHER
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import IronbenchError, written
-from ironbench.model.inside import Command, Inside, Missing, Plan, Statement, bounded
+from ironbench.model.inside import Command, Inside, Missing, Plan, Statement, bounded, without_values
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 
@@ -134,9 +134,7 @@ def _plan(connection: MysqlConnection, command: Command) -> Plan:
     """Of a command, which is not run."""
     plan = Plan(command.script, command.number, bounded(command.text))
     if not command.typical:
-        return replace(
-            plan, failed="its values come from answers of the server, and MariaDB plans nothing without them"
-        )
+        return replace(plan, failed=f"{without_values(command)}, and MariaDB plans nothing without them")
     sql = command.typical.strip().rstrip(";")
     if ";" in re.sub(r"'(?:[^'\\]|''|\\.)*'", "", sql):
         return replace(plan, failed="it is several statements in one command")

@@ -16,7 +16,7 @@ from ironbench.engines.postgres.observers import relations, statements
 from ironbench.engines.postgres.observers.catalog import has_relation
 from ironbench.engines.postgres.observers.statements import EXTENSION, State
 from ironbench.errors import IronbenchError
-from ironbench.model.inside import LONGEST, Command, Inside, Missing, Plan, Statement, bounded
+from ironbench.model.inside import LONGEST, Command, Inside, Missing, Plan, Statement, bounded, without_values
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 
@@ -140,7 +140,7 @@ def _plan(session: Session, command: Command, version: int) -> Plan:
     plan = Plan(command.script, command.number, bounded(command.text))
     generic = not command.typical
     if generic and version < _SINCE_GENERIC:
-        return replace(plan, failed="its values come from answers of the server; before version 16 that is not planned")
+        return replace(plan, failed=f"{without_values(command)}; before version 16 that is not planned")
     how = "settings, generic_plan" if generic else "settings"
     sql = (command.text if generic else command.typical).strip().rstrip(";")
     if ";" in re.sub(r"'(?:[^']|'')*'", "", sql):
