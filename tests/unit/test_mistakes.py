@@ -36,6 +36,8 @@ MISTAKES = {
     "run x --clients": ("--clients: takes a value", "--help"),
     "run x --json=3": ("--json: takes no value", "--help"),
     "run x --clients 1 --clients 4": ("--clients: is given 2 times", "1,2,4"),
+    "run select-only --dsn= --plan": ("--dsn: is empty", "unset variable"),
+    "doctor --server=": ("--server: is empty", "leave --server out"),
     "lab plan x --budget=1m --budget 2m": ("--budget: is given 2 times", "keep one"),
     "report -o x.docx": ("-o x.docx: its name does not say which format", ".html"),
     "report --format docx": ("--format docx: no such format", "html"),
@@ -50,6 +52,26 @@ def told(words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     with pytest.raises(SystemExit) as end:
         cli.main()
     return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("words", ["run select-only --plan --dsn", "doctor --dsn", "report -o", "cleanup --dsn"])
+def test_the_value_of_a_variable_that_is_not_set_is_refused(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ironbench", *words.split(), ""])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2 and f"{words.split()[-1]}: is empty" in capsys.readouterr().err
+
+
+def test_an_empty_argument_after_a_switch_or_after_two_dashes_is_no_value_of_an_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["run", "--json", ""], ["run", "--plan", "--", "--dsn", ""]):
+        monkeypatch.setattr(sys, "argv", ["ironbench", *words])
+        with pytest.raises(SystemExit):
+            cli.main()
+        assert "is empty" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", MISTAKES)

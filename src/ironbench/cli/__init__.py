@@ -93,7 +93,7 @@ def _unread() -> int:
 
 def main() -> None:
     """Exit codes: 0 done, 1 a failure, 2 your input, 3 suspect, 4 an expectation refuted, 130 interrupted."""
-    from ironbench.cli.mistakes import refuse_repeated, refuse_unprintable
+    from ironbench.cli.mistakes import refuse_empty, refuse_repeated, refuse_unprintable
     from ironbench.cli.plain import without_pydantic
 
     streams.prepare()
@@ -102,6 +102,7 @@ def main() -> None:
     try:
         refuse_unprintable(sys.argv[1:])
         refuse_repeated(sys.argv[1:], lambda: typer.main.get_command(asked))
+        refuse_empty(sys.argv[1:], lambda: typer.main.get_command(asked))
         command = typer.main.get_command(asked)
         without_pydantic(command)
         # Not `asked(…)`: it turns Ctrl-C into an exit code of 130 without a word.

@@ -48,14 +48,34 @@ def refuse_repeated(words: Sequence[str], command: Any) -> None:
     twice = {option for option in options if option.startswith("--") and options.count(option) > 1}
     if not twice:
         return
-    command = command()
-    for word in words:
-        command = getattr(command, "commands", {}).get(word, command)
-    for parameter in command.params:
+    for parameter in _parameters(words, command()):
         for option in twice.intersection(parameter.opts):
             if not parameter.multiple:
                 example = f"write {option} 1,2,4 for several" if option == "--clients" else "keep one of them"
                 raise InputError(option, f"is given {options.count(option)} times", example)
+
+
+def refuse_empty(words: Sequence[str], command: Any) -> None:
+    """InputError for an option with an empty value, e.g. of a variable of the shell that is not set: it would be taken
+    as not given, and the command would measure or examine something else."""
+    given = words[: words.index("--") if "--" in words else None]
+    empty = {word.removesuffix("=") for word in given if word.startswith("-") and word.find("=") == len(word) - 1}
+    empty |= {word for word, value in pairwise(given) if word.startswith("-") and not value}
+    if not empty:
+        return
+    for parameter in _parameters(given, command()):
+        for option in empty.intersection(parameter.opts):
+            if not getattr(parameter, "is_flag", False):
+                hint = f"leave {option} out, or give it a value; an unset variable of the shell is empty, too"
+                raise InputError(option, "is empty", hint)
+
+
+def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
+    """Those of the verb that the words name."""
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    parameters: Sequence[Any] = command.params
+    return parameters
 
 
 def forbidden(error: OSError) -> InputError | None:
