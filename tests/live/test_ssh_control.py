@@ -199,6 +199,7 @@ def test_a_user_without_the_right_is_told_which_one(
     [
         (("--control", "ssh"), "names none"),
         (("--restart", "x.service", "--server", "ssh://db1"), "may change nothing there"),
+        (("--restart", "x.service", "--server", "ssh://db1", "--control", "ssh"), "add --cache cold"),
         (("--control", "telnet", "--server", "ssh://db1"), "'telnet' is unknown"),
         (("--server-cpus", ONE, "--server", "ssh://db1"), "not configured by ironbench"),
         (("--cache", "cold", "--server", "ssh://db1"), "--control ssh allows a restart"),
@@ -235,6 +236,18 @@ repeats = 2
 quiet = "0s"
 rates = "none"
 """
+
+
+def test_a_restart_that_no_cell_makes_is_refused_and_one_of_some_cells_is_taken(user: User) -> None:
+    file = user.home / "restart.toml"
+    lab = LAB.format(dsn="postgresql://postgres@127.0.0.1:1/d", server="ssh://db1", one=ONE, all=ALL)
+    lab = lab.replace('control = "ssh"', 'control = "ssh"\nrestart = "x.service"')
+    file.write_text(lab)
+    told = user("lab", "plan", str(file))
+    assert told.code == 2 and "add load.cache = cold" in told.stderr, told.stderr
+    file.write_text(lab.replace("[vary]\n", '[vary]\ncache = ["warm", "cold"]\n'))
+    told = user("lab", "plan", str(file))
+    assert told.code == 0 and "restart the server: x.service" in told.stdout, told.stdout + told.stderr
 
 
 def test_the_servers_cpus_are_a_factor_of_a_lab(user: User, ssh: SshServer, server: Restartable) -> None:

@@ -12,7 +12,7 @@ from ironbench import ranges, workloads
 from ironbench.analyse import curve
 from ironbench.devices import arrange, expression
 from ironbench.errors import InputError, quoted, written
-from ironbench.experiment import size
+from ironbench.experiment import server_control, size
 from ironbench.experiment.build import Builder
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.plan import SEED_GIVEN, Plan
@@ -104,6 +104,7 @@ def planned(options: RunOptions) -> tuple[Plan, Secrets]:
     declared = _declared(options, search)
     builder = Builder(declared)
     setups = [builder.setup(cell) for cell in design.combined(declared)]
+    server_control.require_use(setups)
     if options.budget:
         repeats, setups = _within_budget(options, search, setups)
     last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]

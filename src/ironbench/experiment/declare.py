@@ -10,7 +10,7 @@ from typing import Any
 from ironbench import engines, ranges, units, workloads
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, in_a_file
-from ironbench.experiment import metric_checks, screen_size, size, slices
+from ironbench.experiment import metric_checks, screen_size, server_control, size, slices
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
 from ironbench.load.estimate import Content
@@ -90,6 +90,7 @@ def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) 
     )
     collected(checks)
     _enough_remain(declared, setups, builder.ways_out)
+    server_control.require_use(possible(setups))
     _refuse_equal(declared, possible(setups))
     names = {setup.cell.name for setup in possible(setups)}
     comparisons = tuple(pair for pair in compared if names.issuperset(pair))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 
@@ -39,6 +39,14 @@ def validated(system: System) -> System:
         cause = "holds a password, and records show it"
         raise InputError(written("system.restart"), cause, "let a script there read it from a file")
     return system
+
+
+def require_use(setups: Sequence[Setup]) -> None:
+    """InputError: a restart is said, and no trial makes one."""
+    restarts = [setup.system.restart for setup in setups if setup.system.restart]
+    if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
+        cause = f"the server restarts for {written('load.cache', 'cold')} alone, and no trial asks for that"
+        raise InputError(written("system.restart"), cause, f"add {written('load.cache', 'cold')}, or leave it out")
 
 
 def planned(system: System, load: Load) -> list[str]:
