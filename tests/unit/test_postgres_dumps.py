@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ironbench.engines.postgres.data_import import PostgresDataImport, _way_out
+from ironbench.engines.given import refuse_configuring
+from ironbench.engines.postgres.data_import import PostgresDataImport, _left_out, _way_out
+from ironbench.engines.postgres.dumps import PgDump
+from ironbench.errors import InputError
 from ironbench.model.system import System
 
 SERVER = System("postgres", "theirs", dsn="postgresql://bench@db.example/postgres")
@@ -27,3 +31,27 @@ def test_text_is_a_dump_where_its_head_says_so(tmp_path: Path, text: str, kind: 
 def test_what_the_server_cannot_parse_is_perhaps_no_sql_of_its_own() -> None:
     assert "is it SQL for PostgreSQL?" in _way_out('syntax error at or near "root"')
     assert "is it SQL" not in _way_out('relation "t" already exists')
+
+
+NEWER = PgDump(Path("shop.dump"), "custom", 18, "18.1", ("postgis",), (), 9)
+
+
+def test_a_dump_for_a_running_server_that_is_older_or_lacks_an_extension_has_no_programs_as_its_way_out() -> None:
+    for given in (False, True):
+        with pytest.raises(InputError, match="an older one") as older:
+            PostgresDataImport._refuse_newer(NEWER, 15, given)
+        with pytest.raises(InputError, match="needs the extension postgis") as lacking:
+            _left_out(NEWER, (), (), given)
+        assert ("bin=DIR" in older.value.hint, "bin=DIR" in lacking.value.hint) == (not given, not given)
+    assert "leave --dsn out" in older.value.hint
+
+
+def test_cpus_of_a_running_server_are_refused_with_the_consent_that_gives_them() -> None:
+    for server, lacks in (
+        ("ssh://root@db", "add --control ssh"),
+        (None, "add --server ssh://user@host and --control ssh"),
+    ):
+        with pytest.raises(InputError, match="not configured by ironbench") as caught:
+            refuse_configuring(replace(SERVER, server=server, server_cpus=(0,)))
+        assert lacks in caught.value.hint
+    refuse_configuring(replace(SERVER, server="ssh://root@db", server_cpus=(0,), control=True))

@@ -21,6 +21,14 @@ def refuse_configuring(system: System, way: str = "") -> None:
         if is_set:
             dsn = written("system.dsn")
             hint = f"leave out {option}, or leave out {dsn}: ironbench then starts a server of its own"
+            if option == written("limits.server_cpus"):
+                hint = f"let ironbench hold it to them over ssh: {_control(system)}; or {hint}"
             if option == settings:
                 hint = f"{way}change it by a command, `prepare`, undone by `cleanup`; or {hint}"
             raise InputError(option, f"a running server ({dsn}) is not configured by ironbench", hint)
+
+
+def _control(system: System) -> str:
+    """What is lacking for it."""
+    server = "" if system.server else f"{written('system.server', 'ssh://user@host')} and "
+    return f"add {server}{written('system.control', 'ssh')}"

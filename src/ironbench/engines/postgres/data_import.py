@@ -11,6 +11,7 @@ from typing import Any
 from ironbench import units
 from ironbench.engines.administration import DENIED
 from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Show
+from ironbench.engines.own_databases import is_ours
 from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres import dumps, installation
 from ironbench.engines.postgres.cluster import environment
@@ -95,9 +96,11 @@ class PostgresDataImport(DataImport):
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> str:
         source = dumps.read(dump)
-        self._refuse_newer(source, int(session.query("show server_version_num")[0][0] or 0) // 10000)
+        given = is_ours(session.target()["connection"]["database"])
+        self._refuse_newer(source, int(session.query("show server_version_num")[0][0] or 0) // 10000, given)
         rows = session.query(_AVAILABLE)
-        left_out = _left_out(source, {name or "" for name, _ in rows}, {name or "" for name, may in rows if may == "t"})
+        makeable = {name or "" for name, may in rows if may == "t"}
+        left_out = _left_out(source, {name or "" for name, _ in rows}, makeable, given)
         if source.form == "plain":
             _run_text(session, dump, show, tolerant=True)
             return _without(left_out)
@@ -145,25 +148,32 @@ class PostgresDataImport(DataImport):
         return PostgresCopies(system, secrets)
 
     @staticmethod
-    def _refuse_newer(dump: PgDump, major: int) -> None:
+    def _refuse_newer(dump: PgDump, major: int, given: bool = False) -> None:
+        """`given`: the server was running already."""
         if dump.major > major:
+            other = f"give {written('system.set', 'bin=DIR')}"
+            if given:
+                dsn = written("system.dsn")
+                other = f"name one by {dsn}, or leave {dsn} out: ironbench then starts a server of its own"
             raise InputError(
                 f"dump {dump.path}",
                 f"it came from PostgreSQL {dump.version}, and the server is PostgreSQL {major}: an older one",
-                f"name a server of version {dump.major}, e.g. by {written('system.set', 'bin=DIR')}",
+                f"use a server of version {dump.major} or later: {other}",
             )
 
 
-def _left_out(dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None) -> list[str]:
+def _left_out(
+    dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None, given: bool = False
+) -> list[str]:
     """Extensions of the dump that are not there, or that the role may not make, and that nothing in it can need.
     InputError for others, before anything of the dump is in: an extension's objects are all over it."""
     missing = [name for name in dump.extensions if name not in there]
+    where = "" if given else f": {written('system.set', 'bin=DIR')} starts one (Debian: package postgresql-contrib)"
     if needed := [name for name in missing if name not in _OBSERVING]:
         raise InputError(
             f"dump {dump.path}",
             f"it needs the extension {', '.join(needed)}, which this PostgreSQL does not have",
-            f"use a PostgreSQL that has it: {written('system.set', 'bin=DIR')} starts one (Debian: package "
-            "postgresql-contrib), or drop the extension before the dump is made",
+            f"use a PostgreSQL that has it{where}, or drop the extension before the dump is made",
         )
     denied = [] if makeable is None else [name for name in dump.extensions if name not in makeable]
     return list(dict.fromkeys([*missing, *(name for name in denied if name in _OBSERVING)]))
