@@ -7,6 +7,7 @@ from factories import DISK, record
 
 from ironbench.analyse.device_io import read_costs
 from ironbench.analyse.study import studies
+from ironbench.model.own_data import OwnData
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Device
 from ironbench.report.sections import sections
@@ -51,6 +52,22 @@ def test_nothing_is_said_without_a_cached_side_of_emulated_devices_and_of_few_re
     layout = replace(DISK.layout, devices=(Device("hdd-10k", ()),))
     emulated = replace(cold, system=replace(cold.system, layout=layout))
     assert read_costs([("hot", [hot]), ("cold", [emulated])]) == ()
+
+
+def test_nothing_is_said_of_trials_that_differ_in_more_than_device_cache_and_memory() -> None:
+    hot, cold = trial("hot", 0, 2.0), trial("cold", 100_000, 3.0)
+    elsewhere = replace(cold.system, layout=replace(DISK.layout, data="/elsewhere"), memory_bytes=1 << 26)
+    for same in (
+        replace(cold, system=elsewhere),
+        replace(cold, cell=replace(cold.cell, load=replace(cold.cell.load, cache="cold"))),
+    ):
+        assert read_costs([("hot", [hot]), ("cold", [same])])
+    for other in (
+        replace(cold, system=replace(cold.system, settings={"random_page_cost": "1.1"})),
+        replace(cold, choice=replace(cold.choice, data=OwnData(setup=("index.sql",)))),
+        replace(cold, cell=replace(cold.cell, load=replace(cold.cell.load, clients=8))),
+    ):
+        assert read_costs([("hot", [hot]), ("cold", [other])]) == ()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from ironbench.analyse.archive import Archive
@@ -12,6 +12,7 @@ from ironbench.analyse.summarise import Summary, summarise
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
+from ironbench.model.system import Layout
 
 _PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
 """Buckets drawn for each doubling: devices count latencies in eighths of an octave, sizes in whole ones."""
@@ -188,16 +189,25 @@ class _Used:
 
 
 def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost, ...]:
-    """`groups`: name and comparable trials of the same work. Empty without both a cached system and one that reads."""
+    """`groups`: name and comparable trials of the same work. Empty without both a cached system and one that reads;
+    pairs that differ in more than where their data are, and how much of them memory holds, are left out."""
     known = [(name, used) for name, records in groups if (used := _by_block(records))]
     if len(known) < 2:
         return ()
     cached, least = min(known, key=lambda one: fmean([used.reads for used in one[1].values()]))
-    engines = {name: {record.system.engine for record in records} for name, records in groups}
+    like = {name: [_but_memory(record) for record in records] for name, records in groups}
     costs = [
-        _cost(name, used, cached, least) for name, used in known if name != cached and engines[name] == engines[cached]
+        _cost(name, used, cached, least)
+        for name, used in known
+        if name != cached and all(one in like[cached] for one in like[name])
     ]
     return tuple(one for one in costs if one)
+
+
+def _but_memory(record: Record) -> object:
+    """What else makes its CPU time: another index, setting or number of clients costs more than reads."""
+    system = replace(record.system, label="", layout=Layout(), memory_bytes=None, memory_total_bytes=None)
+    return system, record.choice, replace(record.cell.load, cache="", seed=0)
 
 
 def _by_block(records: Sequence[Record]) -> dict[int, _Used]:

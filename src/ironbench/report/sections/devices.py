@@ -174,8 +174,7 @@ def _io_table(spreads: list[tuple[str, Spread]]) -> Table:
 _LEAD_READS = (
     "CPU time for each read of the device: the same work, once with its data on the device and once with them "
     "cached, and the difference of the two. The engine's figure is user and system time of its processes. The "
-    "figure next to it adds the kernel's own threads, interrupts and other programs. Where plans differ, both "
-    "figures contain that difference, too."
+    "figure next to it adds the kernel's own threads, interrupts and other programs."
 )
 
 
