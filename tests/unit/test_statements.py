@@ -9,11 +9,14 @@ import pytest
 from factories import Shelf, SortedHistogram, example
 from labfactory import lab, trials
 
+from ironbench.analyse.explain import explain
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
-from ironbench.model.record import Statement
+from ironbench.model.record import Record, Statement
 from ironbench.record import measures, timed
 from ironbench.report import formats
+from ironbench.report.walk import walk
+from ironbench.words import THIN
 
 ORDER = "select * from orders where id = :id"
 
@@ -58,6 +61,7 @@ def test_commands_are_compared_block_by_block_and_told_apart_by_their_place(foun
         "every block has the same ratio, whatever its machine's mood"
     )
     assert slow.mean_s == pytest.approx(2.5e-2) and (slow.count, slow.failed) == (400, 4)
+    assert slow.first_s == pytest.approx(2.5e-3)
     update = other.statements[4]
     assert update is not None and update.ratio is not None and update.ratio.ratio == pytest.approx(1.0)
     assert all(one is not None and one.ratio is None for one in first.statements)
@@ -77,6 +81,19 @@ def test_every_format_of_a_labs_report_shows_times_and_ratios(found: Study, form
         assert "Times of index=without over those of index=with: shop.sql:4" in text
         assert "Statements were not timed (report_per_statement) in index=other." in text
         assert "no verdict" in text
+
+
+def test_the_walk_has_both_means_of_a_command_and_shows_where_its_text_is_cut() -> None:
+    cells = ("index=with", "index=without")
+    plan = lab({"index": ("with", "without")}, blocks=4)
+    sides: dict[str, list[Record]] = {name: [] for name in cells}
+    for one in trials(plan, dict.fromkeys(cells, 1000.0)):
+        means = {"index=with": FAST, "index=without": SLOW}[one.cell.name]
+        long = replace(commands(means[one.block])[1], text=f"{ORDER} and {'x' * 80}")
+        sides[one.cell.name].append(replace(one, statements=(long,)))
+    (row,) = [row for row in walk(explain(*sides.items(), Shelf(), in_blocks=True)).rows if row[0] == "command"]
+    assert row[1].startswith(ORDER) and row[1].endswith("…") and len(row[1]) == 60
+    assert [value.replace(THIN, " ") for value in row[2:4]] == ["2.50 ms", "25.0 ms"]
 
 
 def test_a_lab_without_such_times_says_nothing_of_them() -> None:

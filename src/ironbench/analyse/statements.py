@@ -37,6 +37,8 @@ class Timed:
     """`p50_s` and so on, of all answers together; those that there are answers enough for."""
     ratio: QueryRatio | None
     """Its mean over that in the first system or cell; None there, and where the first does not have it."""
+    first_s: float | None = None
+    """Its mean in the first; None as above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def times(
     timed = {name: trials for name, trials in timed.items() if any(own for _, own in trials)}
     if not timed:
         return ()
-    baseline, records = next(iter(timed.values())), dict(groups)
+    first, baseline, records = next(iter(timed)), next(iter(timed.values())), dict(groups)
     pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
     keys = _shown(pooled.values())
     compared = paired_ratios if in_blocks else unpaired_ratios
@@ -69,7 +71,10 @@ def times(
         ratios = {one.query: one for one in own}
         answers = _answers(records[name], archive, [one for key in keys for one in pooled[name].get(key, ())])
         statements = (
-            _timed(pooled[name][key], ratios.get(key), answers) if key in pooled[name] else None for key in keys
+            _timed(pooled[name][key], ratios.get(key), answers, pooled[first].get(key, ()))
+            if key in pooled[name]
+            else None
+            for key in keys
         )
         times.append(Times(name, tuple(statements)))
     return tuple(times)
@@ -131,9 +136,14 @@ def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mappin
     return {name: value for name in PERCENTILES if (value := getattr(own[0], name)) is not None}
 
 
-def _timed(own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[str, Any]) -> Timed:
-    count = sum(one.count for one in own) or 1
-    mean_s = math.fsum(one.count * one.mean_s for one in own) / count
+def _mean_s(own: Sequence[Statement]) -> float:
+    return math.fsum(one.count * one.mean_s for one in own) / (sum(one.count for one in own) or 1)
+
+
+def _timed(
+    own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[str, Any], first: Sequence[Statement]
+) -> Timed:
+    count, mean_s = sum(one.count for one in own) or 1, _mean_s(own)
     squares = math.fsum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in own)
     return Timed(
         script=_file(own[0].script),
@@ -145,6 +155,7 @@ def _timed(own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[
         stdev_s=math.sqrt(squares / count),
         percentiles=_percentiles(own, answers),
         ratio=ratio,
+        first_s=_mean_s(first) if ratio is not None and first else None,
     )
 
 

@@ -53,8 +53,8 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for command, found in one.statements[:FEW]:
         yield (
             "command",
-            command.text[:WIDTH],
-            "",
+            cut(command.text),
+            "" if command.first_s is None else quantity(command.first_s, "s"),
             quantity(command.mean_s, "s"),
             ratio(found.ratio),
             bounds(found.low, found.high),
@@ -72,13 +72,17 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_measured(measure))
     for plan in one.plans[:FEW]:
-        yield ("plan", plan.plan.statement[:WIDTH], "", "", plan.words, "")
+        yield ("plan", cut(plan.plan.statement), "", "", plan.words, "")
     main, rest = telling(one.differences)
     for row in main[:_FACTS]:
         before, after = (fact(row.name, value) for value in row.values)
         yield ("configuration", f"{row.room}: {fact_name(row.name)}", before, after, "", "")
     if (more := len(main) + len(rest) - len(main[:_FACTS])) > 0:
         yield ("configuration", f"and {counted(more, 'other fact')}", "", "", "", "")
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 
 def measure_table(found: Sequence[Measure]) -> Table:
