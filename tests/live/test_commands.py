@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from user import PAUSED, User, eventually
+from user import PAUSED, SHORT, User, eventually
 
 from ironbench.record.labs import LabDirectory
 
@@ -168,11 +168,21 @@ def test_a_cleanup_that_fails_makes_later_trials_suspect_and_is_tried_again(user
     assert all(record.status.value == "suspect" for record in later)
     assert len(notes(user)) == 1
     again = user("cleanup")
-    assert again.code == 1 and "cannot undo" in again.stderr
+    assert again.code == 1 and "cannot undo" in again.stderr and "cleanup --forget" in again.stderr
     (user.home / "mended").touch()
     assert user("cleanup").code == 0
     assert not notes(user)
     assert "nothing of ours is left" in user("cleanup").stderr
+
+
+def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user: User) -> None:
+    told = user("run", "select-only", "--engine", "sqlite", *SHORT, "--cleanup", "echo tried >> done; exit 3")
+    assert told.code == 1 and "cleanup --forget" in told.stderr, told.stderr
+    said = user("doctor", "--data", str(user.home)).stderr
+    assert "not undone" in said and "killed" not in said, said
+    told = user("cleanup", "--forget")
+    assert told.code == 0 and "forgotten: run" in told.stderr and lines(user) == ["tried", "tried"], told.stderr
+    assert not notes(user) and "undone" not in user("doctor", "--data", str(user.home)).stderr
 
 
 def rarely(*words: object) -> Any:

@@ -16,6 +16,12 @@ def cleanup(
         bool,
         typer.Option("--data", help="Remove the databases in the default data directory too, if nobody uses them."),
     ] = False,
+    forget: Annotated[
+        bool,
+        typer.Option(
+            "--forget", help="Try cleanup commands of runs and labs once more, and forget those that fail again."
+        ),
+    ] = False,
     results: Annotated[
         str,
         typer.Option(
@@ -38,10 +44,12 @@ def cleanup(
     if dsn:
         if data:
             raise InputError("--data", "is about this machine, --dsn about one database", "leave one of them out")
+        if forget:
+            raise InputError("--forget", "is about this machine, --dsn about one database", "leave one of them out")
         printer.say(engines_cleanup.database(dsn))
         return 0
     cleaned = engines_cleanup.cleanup(remove_data=data)
-    stubborn = make_up(printer.say)  # after the servers: one of them may lie on what is unmounted now
+    stubborn = make_up(printer.say, forget=forget)  # after the servers: one of them may lie on what is unmounted now
     unfinished = [path for place in (Path(results), Path()) for path in remove_abandoned(place)]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)

@@ -65,8 +65,11 @@ def doctor(
 
 def _hint_at_leftovers(printer: Printer) -> None:
     """A server that nobody needs any more takes part in every trial."""
-    from ironbench.engines.cleanup import leftovers
+    from ironbench.engines.cleanup import leftovers, not_undone
 
+    if commands := not_undone():
+        printer.say(f"not undone, since its cleanup failed or was never run: {'; '.join(commands)}")
+        printer.say("  hint: `ironbench cleanup` runs it again, `ironbench cleanup --forget` once more and never again")
     left = leftovers()
     if left:
         printer.say(f"left by a killed ironbench: {'; '.join(left)}")

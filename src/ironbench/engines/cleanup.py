@@ -82,12 +82,16 @@ def _engine_of(dsn: str) -> Engine:
 
 
 def leftovers() -> list[str]:
-    """What a killed ironbench left that `cleanup` would end or remove, a line each; nothing is touched."""
+    """What a killed ironbench left that `cleanup` would end or remove, one by one; nothing is touched."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])
-    commands = [f"{note.of}, not undone: {shortened(note.cleanup)}" for note in undo.orphans()]
-    return [*(f"{entry.kind} in {entry.data}" for entry in orphans), *map(str, in_memory), *commands]
+    return [*(f"{entry.kind} in {entry.data}" for entry in orphans), *map(str, in_memory)]
+
+
+def not_undone() -> list[str]:
+    """Cleanup commands of ended ironbenches that have not succeeded, whether they failed or were never run."""
+    return [f"{note.of}: `{shortened(note.cleanup)}`" for note in undo.orphans()]
 
 
 def lines_of(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:

@@ -255,17 +255,21 @@ def _system_variables(system: System) -> dict[str, str]:
     return {**found, "IRONBENCH_LAYOUT_DATA": system.layout.data or ""}
 
 
+FORGET = "a cleanup that can never succeed: undo by hand what it would undo, then `ironbench cleanup --forget`"
+
+
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
     """The exit code of an experiment that ended with `code`: 1 where something of it is still to be undone."""
     left = [note for note in undo.notes() if note.began == began]
     for note in left:
         say(f"not undone: {note.of}: {shortened(note.cleanup)}; `ironbench cleanup` tries it again")
+        say(f"  hint: {FORGET}")
     return code if not left or code == _INTERRUPTED else 1
 
 
-def make_up(say: Callable[[str], None], began: str = "") -> list[Note]:
-    """Undoes what killed ironbenches left, the latest first; those that could not be undone. `began`: of one experiment
-    alone."""
+def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[Note]:
+    """Undoes what ended ironbenches left, the latest first; those that could not be undone. `began`: of one experiment
+    alone. `forget`: what fails again is left to the user, and is in no note any more."""
     stubborn = []
     for note in undo.orphans(began):
         undo.end_prepare(note)
@@ -278,7 +282,12 @@ def make_up(say: Callable[[str], None], began: str = "") -> list[Note]:
             )
         if ended.cause:
             say(f"cannot undo: {note.of}: `{shortened(note.cleanup)}` {ended.cause}")
-            stubborn.append(note)
+            if forget:
+                say(f"forgotten: {note.of}: undo it by hand, in {note.folder}")
+                undo.forget(note)
+            else:
+                say(f"  hint: {FORGET}")
+                stubborn.append(note)
         else:
             say(f"undone: {note.of}: {shortened(note.cleanup)} (of ironbench process {note.owner.pid})")
             undo.forget(note)
