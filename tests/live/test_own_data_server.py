@@ -129,6 +129,9 @@ def test_trials_run_in_copies_of_a_template_which_stays_as_it_is(
     told = user("lab", "run", "lab.toml", "--results", "lab")
     assert told.code in (0, 3) and "voided" not in told.stderr, told.stderr
     assert databases(boss) == there and shop_is_whole(server, before)
+    records = [json.loads(path.read_text()) for path in (user.home / "lab").glob("trials/*/record.json")]
+    (size,) = boss.query("select pg_database_size('shop')")[0]
+    assert {record["metrics"]["data_bytes"] for record in records} == {int(size)}
 
 
 @pytest.mark.long

@@ -115,6 +115,10 @@ class DatabaseCopies:
         """The system, with another database on the same server."""
         raise NotImplementedError
 
+    def size(self, template: str) -> int:
+        """Bytes of a template."""
+        raise NotImplementedError
+
     def state(self, template: str) -> str:
         """Changes when somebody changes what a database holds. InputError: there is none of that name."""
         raise NotImplementedError

@@ -29,7 +29,8 @@ def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Sn
     with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
         state = copies.state(data.template) if data.template else ""
         if data.template and not data.setup:
-            return Snapshot("database", data.key, loaded=Loaded(key=data.key), secrets=secrets,
+            loaded = Loaded(data_bytes=copies.size(data.template), key=data.key)
+            return Snapshot("database", data.key, loaded=loaded, secrets=secrets,
                             database=data.template, state=state)  # fmt: skip
         key = f"{data.key} {state}".strip()
         if (kept := copies.kept(key)) is not None:

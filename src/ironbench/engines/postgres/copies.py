@@ -129,6 +129,10 @@ class PostgresCopies(DatabaseCopies):
         address, _ = dsn.parse(system.dsn or "", {})
         return replace(system, dsn=replace(address, database=name).text())
 
+    def size(self, template: str) -> int:
+        rows = self._session.query("select pg_database_size(oid) from pg_database where datname = " + _text(template))
+        return int(rows[0][0] or 0) if rows else 0
+
     def state(self, template: str) -> str:
         if template == self._address.database:
             raise InputError(
@@ -151,8 +155,7 @@ class PostgresCopies(DatabaseCopies):
         if self._version < 150000:
             self._create(begin, template)
             return "CREATE DATABASE TEMPLATE"
-        sizes = self._session.query("select pg_database_size(oid) from pg_database where datname = " + _text(template))
-        strategy = "WAL_LOG" if sizes and int(sizes[0][0] or 0) <= SMALL_BYTES else "FILE_COPY"
+        strategy = "WAL_LOG" if self.size(template) <= SMALL_BYTES else "FILE_COPY"
         if strategy == "FILE_COPY" and self._version >= 180000:
             self._session.query("set file_copy_method = clone")
             try:
