@@ -123,7 +123,7 @@ def _cut(text: str, most: int = _WIDTH) -> str:
 
 
 def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    head = ("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read", "temporary", "log")
+    head = ("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read", "temporary", "WAL")
     for one in subjects:
         rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
         if rows:
@@ -243,8 +243,8 @@ def _plan(plan: Plan) -> str:
 
 
 def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    head = ("table", "time", "whole scans", "rows without index", "index scans", "rows by index", "changed rows")
-    more = ("without index entries", "in cache", "dead rows", "size", "vacuumed")
+    head = ("table", "time", "sequential scans", "rows without index", "index scans", "rows by index", "changed rows")
+    more = ("HOT updates", "in cache", "dead rows", "size", "vacuumed")
     of_index = ("index", "table", "time", "scans", "rows", "in cache", "read")
     for one in subjects:
         if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
