@@ -319,6 +319,19 @@ def test_a_copy_is_dropped_by_its_owner_while_autovacuum_works_in_it(place: Path
         boss.close()
 
 
+def test_a_run_names_the_copy_that_a_killed_one_left(user: User, server: RawServer, boss: Connection) -> None:
+    there, words = databases(boss), ("run", "script", "one.sql", "--dsn", address(server), "--template", "shop")
+    with user.begun(*words, *PAUSED, "--duration", "30s", "--no-observe") as begun:
+        begun.wait_for("trial 1")
+        quiet = user(*words, *SHORT).stderr
+        begun.end(signal.SIGKILL)
+    (left,) = made(boss)
+    assert "that has ended" not in quiet, "that copy was in use"
+    assert f"left there by an ironbench that has ended: 1 database ({left};" in user(*words, *SHORT).stderr
+    assert eventually(lambda: user("cleanup", "--dsn", address(server)).code == 0)
+    assert databases(boss) == there and "that has ended" not in user(*words, *SHORT).stderr
+
+
 def test_a_template_in_use_is_refused(user: User, server: RawServer, boss: Connection) -> None:
     there, inside = databases(boss), server.connect(database="shop")
     told = user("run", "script", "one.sql", "--dsn", address(server), "--template", "shop", *SHORT)

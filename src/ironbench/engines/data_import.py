@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,11 @@ class DatabaseCopies:
     def kept(self, key: str) -> Copy | None:
         """The complete database of these data that an earlier run has left."""
         raise NotImplementedError
+
+    def abandoned(self) -> Mapping[str, int]:
+        """Incomplete databases and copies of trials that nobody can need any more, as far as that is known: name →
+        bytes."""
+        return {}
 
     def new(self, key: str, template: str = "") -> Copy:
         """An incomplete database, empty or a copy. InputError: no such template, or it is in use. FailureError."""

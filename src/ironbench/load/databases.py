@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
@@ -22,11 +23,13 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Setup, System
 from ironbench.printer import Printer
+from ironbench.words import counted
 
 
 def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Snapshot:
     """The database that trials get copies of, loaded now or found. InputError, FailureError: nothing is left of it."""
     with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
+        _say_what_was_left(copies.abandoned(), printer)
         state = copies.state(data.template) if data.template else ""
         if data.template and not data.setup:
             loaded = Loaded(data_bytes=copies.size(data.template), key=data.key)
@@ -48,6 +51,16 @@ def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Sn
                 copies.drop(made.name)
             raise
         return Snapshot("database", data.key, None, made.bytes, loaded, secrets, made.name)
+
+
+def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
+    if abandoned:
+        what = (
+            f"{counted(len(abandoned), 'database')} ({', '.join(abandoned)}; {units.stored(sum(abandoned.values()))})"
+        )
+        printer.say(
+            f"left there by an ironbench that has ended: {what}; `ironbench cleanup` with --dsn removes what it made there"
+        )
 
 
 def _require_room(session: Session, data: OwnData) -> None:

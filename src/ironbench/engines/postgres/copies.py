@@ -92,6 +92,12 @@ class PostgresCopies(DatabaseCopies):
         copies = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
         return copies[0] if copies else None
 
+    def abandoned(self) -> dict[str, int]:
+        others = f"select from pg_stat_activity where application_name = '{KEEPER}' and pid <> pg_backend_pid()"
+        if self._session.query(others):
+            return {}  # who may need them
+        return {name: size for name, (size, key) in made(self._session).items() if not key}
+
     def new(self, key: str, template: str = "") -> Copy:
         name = new_name()
         try:
