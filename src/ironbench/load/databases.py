@@ -58,9 +58,8 @@ def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
         what = (
             f"{counted(len(abandoned), 'database')} ({', '.join(abandoned)}; {units.stored(sum(abandoned.values()))})"
         )
-        printer.say(
-            f"left there by an ironbench that has ended: {what}; `ironbench cleanup` with --dsn removes what it made there"
-        )
+        removes = "`ironbench cleanup` with --dsn removes what it made there"
+        printer.say(f"left there by an ironbench that has ended: {what}; {removes}")
 
 
 def _require_room(session: Session, data: OwnData) -> None:
