@@ -233,6 +233,15 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     assert f"Left out of the comparison: block 1: {dead.cell.name} failed (disk full)" in rows
 
 
+def test_a_trial_that_was_tried_twice_has_the_reason_though_it_succeeded_then() -> None:
+    plan = lab(LOG)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    dead = replace(records[0], id="first", status=Status.FAILED, metrics={}, cause="the server went away")
+    study = studied(plan, [dead, replace(records[0], attempt=2), *records[1:]])
+    rows = {row[0]: row[4] for row in dict(plan_tables(study))["Cells"].rows}
+    assert rows.pop(dead.cell.name) == "1 (failed: the server went away)" and set(rows.values()) == {""}
+
+
 @pytest.mark.parametrize("name", ["disk", "memory"])
 def test_what_was_varied_is_among_the_differences(name: str) -> None:
     rows = between_cells(two_cells(1500.0)).rows

@@ -69,7 +69,7 @@ def lab_study(
     judged_ids = {record.id for record in of_its_round}
     judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, results))
     measured = [setup for setup in lab.setups if not setup.skipped]
-    cells = tuple(_measured(setup, lab, settled, archive) for setup in measured)
+    cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
     known = completed(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
         [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
@@ -201,7 +201,7 @@ def _is_main(finding: Finding, lab: Lab) -> bool:
     return finding.metric == lab.method.metric and (finding.cell, finding.baseline) in lab.comparisons
 
 
-def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) -> Measured:
+def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, records: Sequence[Record]) -> Measured:
     name = setup.cell.name
     trials = tuple(record for record in last if record.cell.name == name)
     usable = [record for record in trials if record.status.comparable]
@@ -214,7 +214,14 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive) 
         _budget(usable),
         balance(usable, archive.machine(machine_of(usable[0])), archive.engine(usable[0].engine)) if usable else (),
         where_time_goes(usable),
+        tuple(one for one in by_attempt(records, name) if one not in trials),
     )
+
+
+def by_attempt(records: Sequence[Record], cell: str) -> list[Record]:
+    """Every attempt of a cell's trials, in order of blocks."""
+    of_it = [attempts for (name, _), attempts in by_place(records).items() if name == cell]
+    return [one for attempts in of_it for one in attempts]
 
 
 def _budget(records: Sequence[Record]) -> dict[str, float]:

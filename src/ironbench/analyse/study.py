@@ -92,6 +92,8 @@ class Measured:
     balance: tuple[Entry, ...]
     time: TimeSpent | None
     """Where the time of a transaction goes; None where backends were not observed."""
+    repeated: tuple[Record, ...] = ()
+    """Attempts that another one has replaced."""
 
     @property
     def usable(self) -> tuple[Record, ...]:

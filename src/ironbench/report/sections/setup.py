@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ironbench import units
-from ironbench.analyse.study import Study
+from ironbench.analyse.study import Measured, Study
+from ironbench.errors import shortened
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.report import theme
@@ -54,13 +55,19 @@ def plan(study: Study) -> list[tuple[str, Table]]:
     rows = []
     for cell in study.cells:
         tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
-        retried = sum(record.attempt > 1 for record in cell.trials)
         fate = ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "none run"
         base = "baseline" if cell.name == study.baseline else ""
-        rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, str(retried) if retried else ""))
+        rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, _retried(cell)))
     rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
     cells = Table(("cell", "", "trials", "how they ended", "tried twice"), tuple(rows), words=True)
     return [("Factors", factors), ("Cells", cells)]
+
+
+def _retried(cell: Measured) -> str:
+    """How many trials were tried twice, and what became of the first attempts."""
+    count = sum(record.attempt > 1 for record in cell.trials)
+    reasons = dict.fromkeys(f"{one.status.value}: {shortened(one.cause)}" for one in cell.repeated if one.cause)
+    return f"{count}{' (' if reasons else ''}{'; '.join(reasons)}{')' if reasons else ''}" if count else ""
 
 
 def _lead(study: Study) -> str:
