@@ -73,7 +73,19 @@ def test_every_kind_can_be_planned(user: User, request: pytest.FixtureRequest, k
     file.write_text(filled(user, text, dsn))
     plan = user("lab", "plan", file.name)
     assert plan.code == 0, plan
-    assert "skipped" not in plan.stdout
+    assert "skipped" not in plan.stdout and "too short for two checkpoints" not in plan.stdout
+
+
+def test_a_role_that_may_not_request_checkpoints_gets_that_line_as_a_comment_with_the_grant(
+    user: User, theirs: str
+) -> None:
+    system, secrets = engines.get("postgres").validated(System("postgres", "boss", dsn=theirs), 1)
+    with engines.running(system, secrets, 1) as boss:
+        boss.query("create role modest login")
+    assert user("lab", "new", "driver", "--dsn", theirs.replace("postgres@", "modest@")).code == 0
+    text = (user.home / "driver.toml").read_text()
+    assert re.search(r'^# checkpoint = "10s" .*; ask for: GRANT pg_checkpoint TO modest', text, re.MULTILINE), text
+    assert "ironbench is the client itself" in text
 
 
 @pytest.mark.parametrize("server", ["ours", "theirs"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from ironbench import engines, units
 from ironbench.devices import capability
+from ironbench.engines.administration import CHECKPOINT
 from ironbench.engines.base import Engine, Knob
 from ironbench.errors import FailureError, InputError
 from ironbench.machine.fingerprint import fingerprint
@@ -35,6 +36,8 @@ class AtHand:
     """As they are now; empty where the server is not running."""
     cores: int
     memory_bytes: int
+    lacks: str = ""
+    """What the role must ask for before it may request checkpoints; "": nothing."""
 
     @property
     def clients(self) -> int:
@@ -51,16 +54,22 @@ def at_hand(dsn: str, engine: str) -> AtHand:
     system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
     machine = fingerprint()
     memory_bytes = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
-    known = _facts(system, secrets) if system.dsn else {}
+    known, lacks = _facts(system, secrets) if system.dsn else ({}, "")
     version = known.get("version") or named.identity(system, secrets).get("version", "")
     cores = len(os.sched_getaffinity(0))
     template, elsewhere = named.data_import.template_of(system.dsn) if system.dsn else ("", "")
-    return AtHand(named, elsewhere, template, str(version), known.get("settings", {}), cores, memory_bytes)
+    settings = known.get("settings", {})
+    return AtHand(named, elsewhere, template, str(version), settings, cores, memory_bytes, lacks)
 
 
-def _facts(system: System, secrets: Secrets) -> dict[str, Any]:
+def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
+    """What a running server is, and what the role lacks to request checkpoints; "": nothing."""
     with engines.running(system, secrets, 1) as session:
-        return session.facts()
+        try:
+            engines.get(session.engine).administration.require_rights(session, [("checkpoints", CHECKPOINT)])
+        except InputError as error:
+            return session.facts(), error.hint
+        return session.facts(), ""
 
 
 def write(path: Path, text: str) -> None:
@@ -118,7 +127,11 @@ def _system(here: AtHand, dsn: bool = True) -> list[str]:
 
 def _load(here: AtHand, timed: bool = False) -> list[str]:
     cores = "where ironbench runs" if here.dsn else "here"
-    checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles'] if _checkpoints(here) else []
+    checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles']
+    if here.lacks:
+        checkpoint = [f"# {checkpoint[0]}; {here.lacks}"]
+    if not here.engine.can("checkpoints"):
+        checkpoint = []
     clients = here.clients if here.engine.traits.writers is None else here.engine.traits.writers
     return [
         "[load]",
@@ -128,10 +141,6 @@ def _load(here: AtHand, timed: bool = False) -> list[str]:
         *checkpoint,
         "",
     ]
-
-
-def _checkpoints(here: AtHand) -> bool:
-    return not here.dsn and here.engine.can("checkpoints")
 
 
 def _workload(here: AtHand) -> list[str]:
@@ -267,6 +276,8 @@ def _storage(here: AtHand) -> Iterator[str]:
 
 
 def _driver(here: AtHand) -> Iterator[str]:
+    yield "# A driver of the kernel, of storage or of the network. ironbench is the client itself: a driver of the"
+    yield "# application, such as JDBC or libpq, takes no part in its trials."
     yield 'question = "What does the new driver do?"'
     yield ""
     yield from _workload(here)
@@ -298,7 +309,9 @@ KINDS: Mapping[str, Kind] = {
     "query": Kind("a statement as it is, and rewritten", _query),
     "upgrade": Kind("two versions of the database", _upgrade),
     "storage": Kind("other storage, real or emulated, or none to wait for", _storage),
-    "driver": Kind("a change that a person or a command makes: driver, firmware, kernel, governor", _driver),
+    "driver": Kind(
+        "a change that a person or a command makes: a driver of storage or network, firmware, kernel, governor", _driver
+    ),
 }
 
 
