@@ -105,6 +105,23 @@ def test_what_is_wrong_is_found_with_meaning_remedy_and_query(spoiled: str) -> N
     assert diagnoses["duplicate indexes"].remedy.startswith("DROP INDEX CONCURRENTLY twice_b")
 
 
+def test_an_unused_index_of_a_foreign_key_is_kept_and_the_statement_for_others_names_their_schema(
+    raw_server: RawServer, database: str, dsn: str
+) -> None:
+    boss = raw_server.connect(database=database)
+    boss.query("create schema app; create table app.parent (id int primary key); insert into app.parent values (1)")
+    boss.query("create table app.child (n int, parent int references app.parent)")
+    boss.query("insert into app.child select n, 1 from generate_series(1, 60000) n")
+    boss.query("create index of_key on app.child (parent, n)")
+    boss.query(f"alter database {database} set search_path = app")
+    seen = found(dsn)["unused indexes"]
+    assert seen.severity is Severity.NOTE and "of_key (" in seen.seen and "of a foreign key" in seen.seen
+    assert "DROP INDEX" not in seen.remedy and "keep" in seen.remedy
+    boss.query("create index of_none on app.child (n)")
+    boss.close()
+    assert "DROP INDEX CONCURRENTLY app.of_none" in found(dsn)["unused indexes"].remedy
+
+
 def test_every_query_can_be_repeated_by_hand(spoiled: str) -> None:
     system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=spoiled), 1)
     with engines.running(system, secrets, 1) as session:
@@ -185,7 +202,8 @@ LONG_AGO = [
     ("inactive slots", [("old", "2e10", "extended")], Severity.SEVERE),
     ("replicas", [("b", "30", "5", "async")], Severity.WARNING),
     ("archive", [("on", "4", "t", "20")], Severity.SEVERE),
-    ("unused indexes", [("i", "5e6", str(8 * 86400))], Severity.WARNING),
+    ("unused indexes", [("i", "5e6", str(8 * 86400), "s.i", "f")], Severity.WARNING),
+    ("unused indexes", [("i", "5e6", str(8 * 86400), "s.i", "t")], Severity.NOTE),
     ("damaged pages", [("shop", "3")], Severity.SEVERE),
     ("compilation", [("t", "70", "40", "100")], Severity.WARNING),
     ("build", [("on",)], Severity.SEVERE),

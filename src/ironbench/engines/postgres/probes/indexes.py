@@ -16,7 +16,11 @@ _WEEK_S = 7 * 86400.0
 _UNUSED = f"""
     select s.indexrelid::regclass, pg_relation_size(s.indexrelid),
            (select {since("coalesce(stats_reset, pg_postmaster_start_time())")}
-              from pg_stat_database where datname = current_database())
+              from pg_stat_database where datname = current_database()),
+           quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname),
+           exists (select from pg_constraint c
+                    where c.contype = 'f' and c.conrelid = i.indrelid and i.indpred is null
+                      and (i.indkey::int2[])[0:cardinality(c.conkey) - 1] @> c.conkey)
       from pg_stat_user_indexes s join pg_index i on i.indexrelid = s.indexrelid
      where s.idx_scan = 0 and not i.indisunique and i.indisvalid and pg_relation_size(s.indexrelid) >= 1000000
        and not exists (select from pg_constraint where conindid = s.indexrelid)
@@ -30,9 +34,18 @@ def unused(rows: Sequence[Row], server: Server) -> Readings:
     if not rows:
         return ok("none")
     over_s = float(rows[0][2] or 0)
-    seen = f"{some([f'{name} ({stored(float(size or 0))})' for name, size, _ in rows])}: not read in {span(over_s)}"
+    sizes = [
+        f"{name} ({stored(float(size or 0))}{', of a foreign key' if of_key == 't' else ''})"
+        for name, size, _, _, of_key in rows
+    ]
+    seen = f"{some(sizes)}: not read in {span(over_s)}"
     meaning = "Every insert, and most updates, write them; they take cache, log and vacuum's time."
-    remedy = f"when no replica reads it either: DROP INDEX CONCURRENTLY {rows[0][0]}"
+    # A foreign key's index is read only when a row that is referred to is deleted or gets another key.
+    free = [name for _, _, _, name, of_key in rows if of_key != "t"]
+    if not free:
+        remedy = "keep what serves a foreign key, unless rows that it refers to are never deleted"
+        return note(seen, f"{meaning} Deletes of rows that a foreign key refers to need them.", remedy)
+    remedy = f"when no replica reads it either: DROP INDEX CONCURRENTLY {free[0]}"
     if over_s < _WEEK_S:
         return note(seen, meaning, f"look again when a week was counted; {remedy}")
     return warning(seen, meaning, remedy)
