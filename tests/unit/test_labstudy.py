@@ -13,10 +13,11 @@ from ironbench.analyse.bottleneck import OTHERS, Limit, TimeSpent
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.factors import contrasts
 from ironbench.analyse.study import Study
-from ironbench.analyse.subjects import work_name
+from ironbench.analyse.subjects import work_name, work_names
 from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim
 from ironbench.model.record import Status
+from ironbench.model.system import Choice
 from ironbench.report import document, formats
 from ironbench.report.answer import answer, comparison
 from ironbench.report.findings import bounds, effect_table
@@ -231,6 +232,13 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     rows = document.cautions(studied(plan, [dead, *records[1:]]))
     assert "log=ssd was not measured: no such directory" in rows
     assert f"Left out of the comparison: block 1: {dead.cell.name} failed (disk full)" in rows
+
+
+def test_scripts_are_named_without_their_directories_where_their_names_differ() -> None:
+    files = [Choice("script", scripts=(f"/srv/{name}.sql@2",)) for name in ("a/read", "a/write", "b/read")]
+    assert work_names(files[:2]) == "script read.sql@2; script write.sql@2"
+    assert work_names(files[:1] * 2) == "script read.sql@2"
+    assert work_names(files[::2]) == "script /srv/a/read.sql@2; script /srv/b/read.sql@2"
 
 
 def test_a_trial_that_was_tried_twice_has_the_reason_though_it_succeeded_then() -> None:

@@ -25,7 +25,7 @@ from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
-from ironbench.analyse.subjects import counted_in, machine_of, work_name
+from ironbench.analyse.subjects import counted_in, machine_of, work_names
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
@@ -82,7 +82,7 @@ def lab_study(
     by_query = queries(usable)
     return Study(
         lab=lab,
-        work="; ".join(dict.fromkeys(work_name(setup.choice) for setup in measured)),
+        work=work_names(setup.choice for setup in measured),
         cells=cells,
         skipped=tuple((setup.cell.name, setup.skipped) for setup in lab.setups if setup.skipped),
         effects=tuple(own),

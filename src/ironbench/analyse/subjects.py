@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -63,6 +64,16 @@ def work_name(choice: Choice) -> str:
     """`igen-oltp scale=2 weight=light`, in the words of the command line."""
     values = (f"{key}={value}" for key, value in _values(choice).items())
     return " ".join([choice.workload, *choice.scripts, *values])
+
+
+def work_names(choices: Iterable[Choice]) -> str:
+    """Of several; scripts without their directories where the rest still distinguishes them."""
+    choices = list(choices)
+    whole = dict.fromkeys(map(work_name, choices))
+    short = dict.fromkeys(
+        work_name(replace(one, scripts=tuple(Path(script).name for script in one.scripts))) for one in choices
+    )
+    return "; ".join(short if len(short) == len(whole) else whole)
 
 
 def works_apart(a: Choice, b: Choice) -> str:
