@@ -111,6 +111,7 @@ def test_changes_are_made_up_on_a_directory_that_ironbench_fills(place: Path) ->
             'SRCH base="uid=new,ou=directory,dc=corp,dc=net" scope=0 deref=0 filter="(objectClass=*)"',
             'DEL dn="uid=new,ou=directory,dc=corp,dc=net"',
             'BIND dn="uid=user.2,ou=directory,dc=corp,dc=net" method=128',
+            'MOD dn="uid=user.2,ou=directory,dc=corp,dc=net"\n5fbea132 conn=1 op=0 MOD attr=description',
         )
     ):
         text = text.replace("op=0 MOD attr", f"op={number} MOD attr")
@@ -120,5 +121,5 @@ def test_changes_are_made_up_on_a_directory_that_ironbench_fills(place: Path) ->
     told = user("run", "access-log", *words, "--with", "changes=made-up", "--with", "binds=password")
     assert told.code in (0, 3), told.stderr
     record = user.records()[-1]
-    assert record["metrics"]["transactions"] == 5 and record["metrics"]["failed"] == 0, record
+    assert record["metrics"]["transactions"] == 6 and record["metrics"]["failed"] == 0, record
     assert {check["name"]: check["passed"] for check in record["checks"]} == {"our changes = the server's": True}

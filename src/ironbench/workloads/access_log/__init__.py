@@ -85,6 +85,10 @@ class AccessLog(Workload):
         operations = [text.replace("\n", password) for text in made.operations]
         return {"kind": "replay", "operations": operations, "clients": made.clients}
 
+    def binds_back(self, options: Mapping[str, str]) -> bool:
+        """Nobody but the user of the DSN may change a directory of ours."""
+        return options["binds"] == "password" and options["changes"] != "skip"
+
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         """All of the log, and a little more for the last operation."""
         if not options["log"]:

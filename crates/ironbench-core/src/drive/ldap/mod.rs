@@ -271,10 +271,12 @@ impl<'p> LdapScript<'p> {
 
     /// Takes the answer to a bind back: who cannot go on as the connection's user cannot go on.
     fn bound_back(&mut self, message: Message<'_>) -> Result<(), String> {
+        if message.tag != op::BOUND {
+            return Err(unasked(message));
+        }
         let done = message::done(message.body).map_err(|malformed| malformed.to_string())?;
-        let stays_nobody = self.own.is_some_and(|own| own.anonymous);
-        if message.tag != op::BOUND || (done.code != code::SUCCESS && !stays_nobody) {
-            return Err(format!("the connection cannot be bound as its own user again: {done}"));
+        if let Some(own) = self.own {
+            own.answered(&done)?;
         }
         (self.back, self.is_others) = (None, false);
         Ok(())

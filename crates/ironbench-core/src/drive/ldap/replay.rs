@@ -17,6 +17,7 @@ use crate::drive::transaction::{Ending, Step, Transaction};
 use crate::drive::{Control, Kind, work};
 use crate::measure::Tally;
 use crate::measure::clock::NEVER;
+use crate::wire::ldap::OwnBind;
 use crate::wire::ldap::ber::Malformed;
 use crate::wire::ldap::message::{self, op};
 use crate::wire::ldap::operation::{Operation, VERBS, Verb};
@@ -40,9 +41,10 @@ impl Replay {
     /// # Errors
     /// Input: an operation is none, or the engine is no directory. Failure: the server cannot be reached.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
-        let Engine::Ldap { connection, io, .. } = &plan.engine else {
+        let Engine::Ldap { connection, io, bind_back, .. } = &plan.engine else {
             return Err(Error::input("replay", "operations of a directory go to a directory alone"));
         };
+        let own = if *bind_back { Some(OwnBind::of(connection)?) } else { None };
         if self.clients.len() > plan.clients {
             let cause = format!("{} clients for {} connections at once", plan.clients, self.clients.len());
             return Err(Error::input("replay", cause));
@@ -55,7 +57,7 @@ impl Replay {
         work(plan, control, plan.threads, &kinds, |orders| {
             let client = |client: usize| {
                 let recorded = self.clients.get(client).map_or(&[][..], Vec::as_slice);
-                Replayer::new(client, recorded, &operations, &verbs, seeds.client(client))
+                Replayer::new(client, recorded, &operations, &verbs, seeds.client(client)).binding_back(own.as_ref())
             };
             engines::ldap(orders, connection, *io, reconnects, client, poll)
         })
@@ -106,6 +108,10 @@ struct Replayer<'p> {
     /// The connection is the one that the next operation wants.
     connected: bool,
     id: i32,
+    /// See [`crate::drive::plan::Engine::Ldap`].
+    own: Option<&'p OwnBind>,
+    /// Of a bind that has been answered: whether it went well, until the connection is its own user's again.
+    bound: Option<bool>,
 }
 
 impl<'p> Replayer<'p> {
@@ -116,7 +122,23 @@ impl<'p> Replayer<'p> {
         verbs: &'p [Verb],
         random: Random,
     ) -> Self {
-        Self { client, recorded, operations, verbs, random, origin: 0, at: 0, connected: true, id: super::FIRST_ID }
+        Self {
+            client,
+            recorded,
+            operations,
+            verbs,
+            random,
+            origin: 0,
+            at: 0,
+            connected: true,
+            id: super::FIRST_ID,
+            own: None,
+            bound: None,
+        }
+    }
+
+    fn binding_back(self, own: Option<&'p OwnBind>) -> Self {
+        Self { own, ..self }
     }
 
     fn kind(&self) -> usize {
@@ -135,6 +157,19 @@ impl<'p> Replayer<'p> {
     /// Those after the one under way.
     fn rest(&self) -> Range<usize> {
         self.at..self.recorded.len()
+    }
+
+    fn next_id(&mut self) {
+        self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
+    }
+
+    /// After what has come: more is to come, or the operation is over.
+    fn over(&mut self, done: std::result::Result<Option<bool>, String>, tally: &mut Tally) -> Step {
+        match done {
+            Ok(None) => Step::Receive,
+            Ok(Some(well)) => self.ended(well, tally),
+            Err(cause) => Step::Broken(cause),
+        }
     }
 
     fn ended(&mut self, well: bool, tally: &mut Tally) -> Step {
@@ -185,6 +220,20 @@ impl<'p> Replayer<'p> {
     }
 }
 
+/// Whether the bind back has been answered. Who cannot go on as the connection's user cannot go on.
+fn bound_back(id: i32, own: &OwnBind, mailbox: &mut Mailbox) -> std::result::Result<bool, String> {
+    let received = mailbox.inbox.bytes();
+    let mut input = received;
+    let Some(message) = message::next(&mut input).map_err(told)? else { return Ok(false) };
+    if message.id != id || message.tag != op::BOUND {
+        return Err(unasked(message));
+    }
+    own.answered(&message::done(message.body).map_err(told)?)?;
+    let read = received.len() - input.len();
+    mailbox.inbox.consume(read);
+    Ok(true)
+}
+
 fn told(malformed: Malformed) -> String {
     malformed.to_string()
 }
@@ -196,7 +245,7 @@ impl Transaction for Replayer<'_> {
 
     fn begin(&mut self, mailbox: &mut Mailbox, _: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
+        self.next_id();
         let operation = self.operation();
         match operation.drawn(self.id, &mut self.random, &mut mailbox.outbox) {
             Ok(()) => Step::Send,
@@ -209,10 +258,25 @@ impl Transaction for Replayer<'_> {
     }
 
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        match self.read(mailbox, tally) {
-            Ok(None) => Step::Receive,
-            Ok(Some(well)) => self.ended(well, tally),
-            Err(cause) => Step::Broken(cause),
+        if let (Some(well), Some(own)) = (self.bound, self.own) {
+            return match bound_back(self.id, own, mailbox) {
+                Ok(false) => Step::Receive,
+                Ok(true) => {
+                    self.bound = None;
+                    self.ended(well, tally)
+                }
+                Err(cause) => Step::Broken(cause),
+            };
+        }
+        match (self.read(mailbox, tally), self.own) {
+            (Ok(Some(well)), Some(own)) if self.operation().verb == Verb::Bind => {
+                self.next_id();
+                mailbox.outbox.clear();
+                own.request(self.id, &mut mailbox.outbox);
+                self.bound = Some(well);
+                Step::Send
+            }
+            (done, _) => self.over(done, tally),
         }
     }
 

@@ -9,7 +9,7 @@ use ring::{digest, hmac, pbkdf2};
 use super::ber::{self, Malformed, tag};
 use super::channel::Channel;
 use super::fault::Fault;
-use super::message::{self, code, done, op};
+use super::message::{self, Done, code, done, op};
 use crate::drive::plan::LdapConnection;
 use crate::{Error, Result};
 
@@ -46,7 +46,7 @@ const SCRAM: &str = "SCRAM-SHA-256";
 pub struct OwnBind {
     value: Vec<u8>,
     /// Whoever fails to bind is nobody (RFC 4513, 4), which is what is wanted then.
-    pub anonymous: bool,
+    anonymous: bool,
 }
 
 impl OwnBind {
@@ -72,6 +72,14 @@ impl OwnBind {
     /// Appends the request.
     pub fn request(&self, id: i32, out: &mut Vec<u8>) {
         message::request(out, id, op::BIND, &self.value);
+    }
+
+    /// The error says that the connection is not its own user's again.
+    pub fn answered(&self, done: &Done) -> std::result::Result<(), String> {
+        if done.code == code::SUCCESS || self.anonymous {
+            return Ok(());
+        }
+        Err(format!("the connection cannot be bound as its own user again: {done}"))
     }
 }
 
