@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ironbench import engines, workloads
+from ironbench import _core, engines, workloads
+from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.engines.slapd import dsn
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.load.prepare import fill
-from ironbench.model.system import Layout, System
+from ironbench.model.system import Layout, Load, System
+from ironbench.workloads.base import ScriptSource
 from tests.live.raw_server import free_port
 from tests.live.workload_trial import silent
 
@@ -80,3 +85,21 @@ def searched(server: DirectoryServer, *words: str) -> str:
     """What OpenLDAP's own client finds."""
     command = ["ldapsearch", "-x", "-LLL", "-o", "ldif-wrap=no", "-H", f"ldap://127.0.0.1:{server.port}", *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def connected(text: str) -> SlapdSession:
+    return SlapdSession(*dsn.parse(text, {}))
+
+
+def options(**given: str) -> dict[str, str]:
+    return {"entries": str(ENTRIES), **given}
+
+
+def driven(
+    session: SlapdSession, script: str, transactions: int = 5, io: str = "auto", bind_back: bool = False
+) -> dict[str, Any]:
+    target = session.target(io=io)
+    tasks = Tasks([ScriptSource("s", script, 1)], {}, bind_back=bind_back)
+    load = Load(clients=2, duration_s=None, transactions=transactions, seed=5, on_error="continue")
+    summary: dict[str, Any] = json.loads(_core.drive(compiled_plan(target, tasks, load, ())).summary)
+    return summary
