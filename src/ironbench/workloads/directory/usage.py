@@ -66,7 +66,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
     by_name = bool(options["dn"]) and not mixed
     ways: Mapping[str, tuple[str, bool]] = {
         "search": (
-            "filter=(cn={id}), filters=FILE, or scope=base and dn=cn={id},",
+            "filter=(cn={id})" if mixed else "filter=(cn={id}), filters=FILE, or scope=base and dn=cn={id},",
             bool(options["filter"] or options["filters"] or (options["scope"] == "base" and by_name)),
         ),
         "multi-search": ("filters=FILE", bool(options["filters"])),
