@@ -32,7 +32,7 @@ def cleanup(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Only remove what ironbench made in this database, and its databases on that server.",
+            help="Only remove what ironbench made in this database or directory, and its databases on that server.",
         ),
     ] = "",
 ) -> int:
