@@ -137,6 +137,12 @@ def test_what_a_free_part_brings_along_is_no_difference() -> None:
     assert credited(freed("client", load=Load(8, threads=4)), paused)
 
 
+def test_a_lab_on_an_engine_that_this_version_does_not_know_has_its_ceilings() -> None:
+    unknown = replace(PLAIN, system=replace(PLAIN.system, engine="ours", memory_total_bytes=1 << 30))
+    assert credited(freed("log", engine="ours", memory_total_bytes=1 << 30), unknown)
+    assert not credited(freed("log", engine="ours", memory_total_bytes=2 << 30), unknown)
+
+
 def test_a_limit_on_all_memory_that_was_declared_otherwise_is_a_difference() -> None:
     limited = replace(PLAIN, system=replace(PLAIN.system, memory_total_bytes=1 << 30))
     assert not credited(freed("log", memory_total_bytes=(2 << 30) + (1280 << 20)), limited)

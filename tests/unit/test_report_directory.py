@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from factories import DISK, Shelf, record
 
 from ironbench.analyse.study import studies
+from ironbench.analyse.subjects import work_name
 from ironbench.model.system import Choice
 from ironbench.report.sections import sections
 
@@ -29,3 +31,20 @@ def test_operations_by_kind_and_threads_stand_in_a_table_of_systems() -> None:
 def test_other_engines_have_no_such_section() -> None:
     (study,) = studies([record()], Shelf([record()]))
     assert not [section for section in sections(study) if section.id == "directory"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"entries": "10"}, "directory entries=10"),
+        ({"entries": "10", "job": "mixed"}, "directory entries=10 job=mixed"),
+        ({"entries": "10", "job": "search", "limit": "5", "ldif": ""}, "directory entries=10 job=search limit=5"),
+        ({"job": "whoami", "depth": "2", "ldif": ""}, "directory depth=2 job=whoami ldif="),
+        ({"job": "mixed", "weights": "whoami=3"}, "directory job=mixed weights=whoami=3"),
+    ],
+)
+def test_a_record_of_another_version_is_named_by_what_it_tells(options: dict[str, str], named: str) -> None:
+    choice = Choice("directory", options)
+    assert work_name(choice) == named
+    found = [record(DISK, choice=choice)]
+    assert [study.work for study in studies(found, Shelf(found))] == [named]

@@ -75,9 +75,13 @@ def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpen
 def _added(setup: Setup, free: Collection[str]) -> int:
     if setup.system.memory_total_bytes is None:
         return 0
-    return sum(
-        needed for part, needed in engines.get(setup.system.engine).ideal_bytes(setup.system).items() if part in free
-    )
+    return sum(needed for part, needed in _needed_bytes(setup).items() if part in free)
+
+
+def _needed_bytes(setup: Setup) -> dict[str, int]:
+    """By free part, of memory; empty where this version does not know the engine, as in a lab from elsewhere."""
+    engine = engines.find(setup.system.engine)
+    return engine.ideal_bytes(setup.system) if engine else {}
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
@@ -85,14 +89,13 @@ def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
     if (limit := system.memory_total_bytes) is not None:  # as it was declared
-        system = replace(
-            system, memory_total_bytes=limit - sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())
-        )
+        system = replace(system, memory_total_bytes=limit - sum(_needed_bytes(setup).values()))
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
     if "data" in free:
         system, load = replace(system, memory_bytes=None, memory_total_bytes=None), replace(load, cache="")
-    decided = engines.get(setup.system.engine).traits.ideal_settings
+    engine = engines.find(system.engine)
+    decided = engine.traits.ideal_settings if engine else {}
     for name in [name for part in free for name in decided.get(part, ())]:
         settings.pop(name, None)
     if in_memory := {"log", "temp"}.intersection(free):

@@ -92,13 +92,13 @@ def _values(choice: Choice) -> dict[str, str]:
 
 
 def _of_work(choice: Choice) -> dict[str, str]:
-    """The options that shape what is measured; all of them where this version does not know the workload."""
+    """The options that shape what is measured; all of them where this version knows neither workload nor values."""
     try:
         known = workloads.get(choice.workload)
+        telling = known.telling(choice.options)
     except InputError:
         return choice.options
     incidental = {option.name for option in known.options if option.incidental}
-    telling = known.telling(choice.options)
     return {name: value for name, value in telling.items() if name not in incidental}
 
 

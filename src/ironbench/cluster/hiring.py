@@ -11,7 +11,7 @@ from typing import Any
 
 from ironbench.cluster.worker import Worker
 from ironbench.errors import FailureError, InputError
-from ironbench.load.rows import MOST_CONNECTIONS
+from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.words import counted
 
 LOST_S = 5.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.load.rows import MOST_CONNECTIONS
+from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.process.child import refusal
 
 _LOOK_S = 0.5

@@ -20,13 +20,12 @@ from ironbench.load.marker import Marker
 from ironbench.load.pieces import Pieces
 from ironbench.load.tables import size
 from ironbench.model.session import Line, Session
+from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.printer import Printer
 from ironbench.process import job
 from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
 
-MOST_CONNECTIONS = 16
-"""More gain nothing even on large arrays: a published load of a 100 GB table was 10 % slower by 32 than by 16."""
 POLL_S = 0.1
 _ATTEMPTS = 3
 """Of a load by workers: one that loses a worker goes on with others."""

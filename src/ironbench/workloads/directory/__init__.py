@@ -77,10 +77,16 @@ class Directory(Workload):
         return valid
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Of so many options those that are not as usual and that the job uses."""
+        """Of so many options those that are not as usual and that the job uses; all of a job that is not known.
+
+        Records of other versions may lack some. InputError: weights that are none.
+        """
         usual = {option.name: option.default for option in self.options}
-        meant = usage.used(options, [name for name, weight in jobs.weights(options).items() if weight])
-        always = ("job",) if options["ldif"] else ("entries", "job")
+        whole = usual | dict(options)
+        if whole["job"] not in jobs.JOBS:
+            return options
+        meant = usage.used(whole, [name for name, weight in jobs.weights(whole).items() if weight])
+        always = ("job",) if whole["ldif"] else ("entries", "job")
         return {
             name: value
             for name, value in options.items()
