@@ -49,7 +49,7 @@ _CHANGES = re.compile(
       | (?<!KEY\ )UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*
       | (?<!KEY\ )UPDATE\s(?!ON\b)(?:(?!\bSET\b)[^;()])*?(?:,|\bJOIN\b)\s*
       | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*(?:FROM\s+)?
-      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER)\b)[^;()])*?,\s*
+      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER|RETURNING)\b)[^;()])*?,\s*
       | TRUNCATE\s+(?:TABLE\s+)?
       | RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?
       | (?:CREATE|ALTER|DROP)\s[^;(]*?\b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
