@@ -14,12 +14,14 @@ import pytest
 from factories import lacking
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for page in sorted((ROOT / "docs" / "guide").glob("*.md")) if page.name != "devices.md"]
-"""That of devices needs rights and programs of file systems: tests/live holds devices."""
+PAGES = [page for page in sorted((ROOT / "docs" / "guide").glob("*.md")) if page.name not in ("devices.md", "odbc.md")]
+"""Devices need rights and programs of file systems, ODBC needs drivers: tests/live runs both."""
+DEBIAN = "/usr/lib/postgresql/15/bin"
+"""Programs that a page names for their contrib modules."""
 LACKED = {"mariadb": "mariadb", "directory": "slapd"}
 """A word of a command, and the engine that it needs."""
-NEEDED = ("--cluster", "--dump", "--resume", "odbc:", "expected=")
-"""Even a plan needs what they name: a running cluster, a dump, an earlier run, drivers, answers."""
+NEEDED = ("--cluster", "--dump", "--resume", "expected=")
+"""Even a plan needs what they name: a running cluster, a dump, an earlier run, answers."""
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -34,10 +36,13 @@ def commands(page: Path) -> list[list[str]]:
 def test_every_run_of_a_page_can_be_planned(page: Path, tmp_path: Path) -> None:
     (tmp_path / "card").mkdir()
     (tmp_path / "day.csv").write_text("0 100\n1h 200\n")
+    planned = 0
     for words in commands(page):
         if any(needed in word for needed in NEEDED for word in words):
             continue
         if any(word in words and lacking(engine) for word, engine in LACKED.items()):
+            continue
+        if f"bin={DEBIAN}" in words and not Path(DEBIAN).is_dir():
             continue
         words = [str(tmp_path / word.removeprefix("/mnt/")) if word.startswith("/mnt/") else word for word in words]
         for word in words:
@@ -45,3 +50,6 @@ def test_every_run_of_a_page_can_be_planned(page: Path, tmp_path: Path) -> None:
                 (tmp_path / word.partition("@")[0]).write_text("SELECT :client_id;\n")
         done = launch.run([*words, *(() if "--plan" in words else ("--plan",))], cwd=tmp_path)
         assert done.returncode == 0, f"{shlex.join(words)}:\n{done.stderr}"
+        planned += 1
+    if not planned:
+        pytest.skip("each command needs what is not here")
