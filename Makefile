@@ -9,7 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 # A shared machine may stop for seconds: what failed is tried once more with the machine to itself, and is listed as failed.
 RETRIED := .pytest_cache/retried
-AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open(".pytest_cache/v/cache/lastfailed")), sep="\n")' 2>/dev/null >> $(RETRIED); \
+FAILED := .pytest_cache/v/cache/lastfailed
+AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open("$(FAILED)")), sep="\n")' 2>/dev/null >> $(RETRIED); \
 	echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
 
@@ -33,7 +34,7 @@ demo: setup ## A lab of 3 minutes: what would a faster device for its log do for
 
 test: setup ## All tests but the long ones: Rust, Python, live engines
 	@scripts/servers
-	@rm -f $(RETRIED)
+	@rm -f $(RETRIED) $(FAILED)
 	@$(MAKE) --no-print-directory -j2 build-rust-tests test-together
 	@cargo test --locked --quiet --release --workspace
 	@$(VENV)/bin/python -m pytest -m 'alone and not long' tests/live || $(AGAIN)

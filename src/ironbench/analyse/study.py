@@ -273,8 +273,8 @@ class Study:
 
 
 SEARCH = "search"
-LIMITS = "search limits"
 """Condition of confirmation trials after a search: its answer in words."""
+LIMITS = "search limits"
 
 
 def studies(
@@ -297,7 +297,6 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     clients = clients_asked([part.subject.records for part in parts])
     known = [own | facts(_reference(part), archive) for own, part in zip(clients, parts, strict=True)]
     usable = [(subject.name, subject.usable) for subject in systems if subject.usable]
-    by_query = queries(usable, in_blocks=False)
     at_peaks = [(part.name, part.curve.main.trials) for part in parts if part.curve.main]
     return Study(
         work=work_name(records[0].choice),
@@ -306,7 +305,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         trials=len(records),
         differences=differences(known),
         shared=shared(known),
-        queries=by_query,
+        queries=(by_query := queries(usable, in_blocks=False)),
         against=against(by_query, usable, archive),
         role_latencies=role_latencies(at_peaks),
         read_costs=read_costs(at_peaks),

@@ -40,19 +40,6 @@ ENTRY_MARK = "ironbench: "
 """Begins the description of an entry of a directory below which all are ours."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""
-
-
-def checkpoint(session: Session, dialect: Dialect) -> bool:
-    """Requests one and waits for it; False: the role lacks the right, as it may on a user's server. FailureError."""
-    try:
-        session.query(dialect.checkpoint())
-    except FailureError as error:
-        if error.sqlstate != DENIED:
-            raise
-        return False
-    return True
-
-
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"
@@ -113,6 +100,17 @@ class Whereabouts:
     """By role, as far as they are known."""
     unseen: str = ""
     """Why its processes are not seen; empty: they are."""
+
+
+def checkpoint(session: Session, dialect: Dialect) -> bool:
+    """Requests one and waits for it; False: the role lacks the right, as it may on a user's server. FailureError."""
+    try:
+        session.query(dialect.checkpoint())
+    except FailureError as error:
+        if error.sqlstate != DENIED:
+            raise
+        return False
+    return True
 
 
 class Administration:

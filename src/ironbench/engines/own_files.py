@@ -11,6 +11,7 @@ from ironbench.errors import InputError, written
 from ironbench.process import processes
 
 NOTE = "ironbench.json"
+"""In the directory of the data: which version made it, which snapshot it came from, where a log elsewhere lies."""
 
 
 def note(files: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ironbench.views.selection import Named, findings, usable
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    # Both import numpy, which no comparison of two labels waits for.
+    # No comparison of two labels needs either: without them it starts sooner.
     from ironbench.analyse.explain import Explanation
     from ironbench.analyse.study import Effect
 

@@ -21,7 +21,6 @@ from ironbench.process import place, programs
 
 DATABASE = "ironbench"
 LOG_FILE = "ib_logfile0"
-"""In the data directory: which version made it, where its log lies, which snapshot it came from."""
 _OWNER = "owner"
 """Beside a log: the data directory that it belongs to."""
 

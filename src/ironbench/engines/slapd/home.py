@@ -18,7 +18,6 @@ from ironbench.machine.copies import Copied
 from ironbench.model.system import Layout
 from ironbench.process import place, programs
 
-"""In the directory of the data: which version made it, which snapshot it came from."""
 FILES = "files"
 """Name of the data in a snapshot's folder."""
 _LOCK = "lock.mdb"
