@@ -13,10 +13,8 @@ from own_data import SCRIPT, dumped, shop, sums
 from raw_server import PASSWORD, RawServer
 from user import PAUSED, SHORT, User, eventually
 
-from ironbench import engines
 from ironbench._core import Connection
-from ironbench.engines.own_databases import is_ours, new_name
-from ironbench.model.system import System
+from ironbench.engines.own_databases import is_ours
 
 DISTRIBUTION = Path("/usr/lib/postgresql/15/bin")
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("own-data-server")]
@@ -95,12 +93,6 @@ def before(server: RawServer) -> list[tuple[str | None, ...]]:
         return sums(inside)
     finally:
         inside.close()
-
-
-def test_a_name_of_ours_is_no_accident() -> None:
-    assert is_ours(new_name())
-    for name in ("ironbench", "ironbench_shop", "ironbench_0123456789_01234567", new_name() + "x", "x" + new_name()):
-        assert not is_ours(name)
 
 
 def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_stays(
@@ -290,33 +282,6 @@ def test_a_setup_file_on_a_template_of_another_owner_says_how_it_can_work(
     assert told.code == 1 and "must be owner of table item" in told.stderr, told.stderr
     assert "keep their owner" in told.stderr and "--dump" in told.stderr, told.stderr
     assert databases(boss) == there
-
-
-def test_a_copy_is_dropped_by_its_owner_while_autovacuum_works_in_it(place: Path) -> None:
-    """PostgreSQL 15 refuses DROP DATABASE WITH (FORCE) to a role that may not end that worker."""
-    if not DISTRIBUTION.is_dir():
-        pytest.skip("PostgreSQL 15 of the distribution is not installed")
-    eager = ("naptime=1s", "vacuum_threshold=1", "vacuum_scale_factor=0", "vacuum_cost_delay=100ms")
-    slow = ("autovacuum_vacuum_cost_limit=1", "log_autovacuum_min_duration=0")
-    with RawServer(*(f"autovacuum_{one}" for one in eager), *slow, programs=DISTRIBUTION) as server:
-        boss = server.connect()
-        boss.query("create role maker login createdb")
-        system, secrets = engines.get("postgres").validated(System("postgres", "one", dsn=address(server, "maker")), 1)
-        copies = engines.get("postgres").data_import.copies(system, secrets)
-        try:
-            copy = copies.new("key")
-            inside = server.connect(database=copy.name, user="maker")
-            inside.query("create table t as select n, repeat('x', 500) from generate_series(1, 20000) n")
-            inside.query("delete from t where n % 2 = 0")
-            worker = (
-                f"select from pg_stat_activity where backend_type = 'autovacuum worker' and datname = '{copy.name}'"
-            )
-            assert eventually(lambda: bool(boss.query(worker)))
-            copies.drop(copy.name)  # with the other session in it, too
-        finally:
-            copies.close()
-        assert not made(boss)
-        boss.close()
 
 
 def test_a_run_names_the_copy_that_a_killed_one_left(user: User, server: RawServer, boss: Connection) -> None:

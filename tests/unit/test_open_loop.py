@@ -11,7 +11,8 @@ from factories import DISK, MACHINE, MEMORY, Shelf, record
 
 from ironbench.analyse.compare import compare as compared
 from ironbench.analyse.curve import curve
-from ironbench.analyse.study import SEARCH, Study, studies
+from ironbench.analyse.footnotes import SEARCH
+from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost

@@ -11,8 +11,9 @@ from labfactory import lab, trials
 from ironbench.analyse import target as targets
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import LIMITS, SEARCH, Study, studies
+from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
 from ironbench.experiment.search import answer

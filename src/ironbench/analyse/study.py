@@ -14,6 +14,7 @@ from ironbench.analyse.compare import Standing, standing
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
 from ironbench.analyse.differences import Difference, differences, facts, shared
+from ironbench.analyse.footnotes import footnotes
 from ironbench.analyse.inside import OtherPlan, Use, other_plans, uses
 from ironbench.analyse.queries import Against, Queries, against, queries
 from ironbench.analyse.rate import clients_asked, of_one_system
@@ -25,8 +26,7 @@ from ironbench.analyse.subjects import Subject, by_work, counted_in, machine_of,
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
 from ironbench.model.record import Record
-from ironbench.model.sample import IN_TABLES, too_few
-from ironbench.words import counted, in_percent
+from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.analyse.bottleneck import TimeSpent
@@ -272,11 +272,6 @@ class Study:
         return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
 
 
-SEARCH = "search"
-"""Condition of confirmation trials after a search: its answer in words."""
-LIMITS = "search limits"
-
-
 def studies(
     records: Sequence[Record], archive: Archive = EMPTY, derived: Mapping[str, str] | None = None
 ) -> tuple[Study, ...]:
@@ -319,7 +314,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
         ),
         unlike=_unlike(systems),
-        footnotes=(*_footnotes(records), *(() if pool_points else (NOT_POOLED,))),
+        footnotes=(*footnotes(records), *(() if pool_points else (NOT_POOLED,))),
     )
 
 
@@ -367,36 +362,3 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
 
 def _reference(part: Part) -> Record:
     return (part.curve.main.trials if part.curve.main else part.subject.records)[0]
-
-
-def _footnotes(records: Sequence[Record]) -> tuple[str, ...]:
-    few = too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)
-    notes = [few] if few else []
-    loads = [record.cell.load for record in records]
-    one, many = counted_in(records)
-    if any(load.rate is None for load in loads):
-        notes.append(
-            f"Closed loop: each client waits for its answer before it sends the next {one}, so response time is "
-            "service time; a slow server is asked less often, which hides waiting that real users would feel."
-        )
-    if any(load.rate is not None for load in loads):
-        notes.append(
-            f"Open loop: response time counts from the moment a {one} was due, service time from the moment it was "
-            f"sent; {many} that were due but never began are counted apart."
-        )
-    if any(record.purpose == "confirmation" for record in records):
-        answers = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
-        notes += [f"The search found: {answer}." for answer in answers]
-        kinds = {"peak" if load.rate is None else "rate" for load in loads}
-        notes += [
-            f"The {what} was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
-            "several noisy numbers is too high by nature."
-            for what in sorted(kinds)
-        ]
-    if any(record.budget.emulation > 0 for record in records):
-        most = max(record.budget.emulation for record in records)
-        notes.append(
-            "Emulated devices: results hold for the model, not for a real drive. "
-            f"Emulation took up to {in_percent(most)} of the CPU time."
-        )
-    return tuple(notes)

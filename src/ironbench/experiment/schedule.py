@@ -10,8 +10,8 @@ from typing import Protocol
 
 from ironbench import units
 from ironbench.analyse import claims, curve, findings, looks
+from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.optimum import Answer
-from ironbench.analyse.study import LIMITS, SEARCH
 from ironbench.errors import FailureError
 from ironbench.experiment import search as searching
 from ironbench.experiment import warmup

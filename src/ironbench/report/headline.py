@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.curve import Peak, lost_share
+from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.study import LIMITS, SEARCH, Part, Study
+from ironbench.analyse.study import Part, Study
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.model.record import Record
