@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from ironbench import catalogue
 from ironbench.errors import InputError, IronbenchError, nearest
 from ironbench.model.record import Status
 from ironbench.printer import Printer
@@ -83,8 +84,6 @@ def devices() -> Rows:
 
 
 def metrics() -> Rows:
-    from ironbench import catalogue
-
     return [
         {"name": name, "unit": metric.unit, "better": metric.better, "what": metric.doc}
         for name, metric in catalogue.metrics().items()

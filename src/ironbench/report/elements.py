@@ -89,8 +89,9 @@ def data_of(charts: Mapping[str, Chart | dict[str, Any]]) -> str:
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """As a page embeds it."""
-    found: dict[str, Any] = clean_document({"description": chart.alt, **chart.specification})
+    """As a page embeds it, without words on its marks: its place bears those of the chart, its figures stand below."""
+    config = {**chart.specification["config"], "aria": False}
+    found: dict[str, Any] = clean_document({"description": chart.alt, **chart.specification, "config": config})
     return found
 
 

@@ -42,7 +42,6 @@ def config(font: str = FONT) -> dict[str, Any]:
     return {
         "font": font,
         "background": None,
-        "aria": False,  # the place of each chart bears its words, and a table of its figures stands below
         "view": {"stroke": None},
         "axis": axis,
         "axisX": {"grid": False},

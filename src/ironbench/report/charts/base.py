@@ -74,8 +74,7 @@ def specification(
 ) -> dict[str, Any]:
     """A layered chart as wide as its container; colours stay tokens until a theme is known. Layers without a row are
     left out: Vega warns of a scale that it cannot make."""
-    data = {name: rows for name, rows in data.items() if rows}
-    layers = [one for one in layers if one.get("data", {}).get("name", "") in {"", *data}]
+    layers = [one for one in layers if data.get(one.get("data", {}).get("name", ""), True)]
     return {
         "width": "container",
         "height": height,
