@@ -63,6 +63,7 @@ RANGES = {
     "transactions": Range(1, 10**15, whole=True, example="1000"),
     "warmup": Range(0.0, _YEAR_S, "s", example="5s"),
     "think_time": Range(0.0, _DAY_S, "s", example="10ms"),
+    "reconnect": Range(0, 10**9, whole=True, example="1", note="transactions of a connection; 0 keeps connections"),
     "max_tries": Range(0, 2**31 - 1, whole=True, example="3", note="1 never retries, 0 retries without limit"),
     "command_limit": Range(0.0, _DAY_S, "s", above=True, example="2m"),
     "checkpoint": Range(0.0, _DAY_S, "s", above=True, example="10s"),

@@ -18,6 +18,7 @@ PROTOCOLS = ["simple", "extended", "prepared"]
 TRANSPORTS = ["io_uring", "epoll"]
 N = 50
 """Transactions of each client."""
+SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
 
 @pytest.fixture
@@ -313,3 +314,29 @@ def test_a_wrong_password_is_an_input_error(engine: dict[str, Any]) -> None:
     connection = engine["connection"] | {"user": "scram_user", "password": "wrong"}
     with pytest.raises(InputError, match="password"):
         run(engine | {"connection": connection}, "SELECT 1;\n")
+
+
+@pytest.mark.parametrize("protocol", ["simple", "prepared"])
+def test_a_client_opens_a_new_connection_after_so_many_transactions(
+    raw_server: RawServer, engine: dict[str, Any], protocol: str
+) -> None:
+    script = "INSERT INTO log SELECT :client_id, pg_backend_pid() WHERE current_setting('work_mem') = '1234kB';\n"
+    connection = engine["connection"] | {"options": [["work_mem", "1234kB"]]}
+    before = count(raw_server, engine, SESSIONS)
+    trial = run(
+        engine | {"protocol": protocol, "connection": connection, "reconnect": 5},
+        script,
+        stop={"transactions": N},
+        threads=2,
+    )
+    planned(trial)
+    assert trial.summary["reconnects"] == 4 * (N // 5 - 1) and trial.summary["reconnects_s"] > 0
+    assert count(raw_server, engine, "SELECT count(*) FROM log") == N * 4, "settings of the session are sent again"
+    used = "SELECT count(*) FROM (SELECT v FROM log GROUP BY v HAVING count(*) = 5 AND min(client) = max(client))"
+    assert count(raw_server, engine, used) == 4 * N // 5
+    # The server counts a session when it has ended, and apart from the others one that ended without a farewell.
+    deadline = time.monotonic() + 10
+    while count(raw_server, engine, SESSIONS) - before < 4 * N // 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert count(raw_server, engine, SESSIONS) - before >= 4 * N // 5
+    assert count(raw_server, engine, SESSIONS.replace("sessions", "sessions_abandoned")) == 0

@@ -263,3 +263,19 @@ def test_a_bystander_reads_rows_and_opens_connections(server: RawMysql) -> None:
     assert summary["errors"] == {}
     # The last is due at the very end of the window, or just after it.
     assert summary["transactions"] + summary["unfinished"] + summary["not_started"] in (49, 50)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_client_opens_a_new_connection_after_so_many_transactions(server: RawMysql, protocol: str) -> None:
+    server.query("CREATE OR REPLACE TABLE seen (client int, id bigint) ENGINE InnoDB")
+    script = "INSERT INTO seen SELECT :client_id, connection_id() FROM dual WHERE @@group_concat_max_len = 4321;\n"
+    where = target(server, protocol, init=["SET SESSION group_concat_max_len = 4321"]) | {"reconnect": 5}
+    opened, lost = server.status("Connections"), server.status("Aborted_clients")
+    summary = drive(where, script)
+    assert (summary["transactions"], summary["errors"]) == (200, {}), summary["error_messages"]
+    assert summary["reconnects"] == 4 * 9 and summary["reconnects_s"] > 0
+    used = "SELECT count(*) FROM (SELECT 1 FROM seen GROUP BY id HAVING count(*) = 5 AND min(client) = max(client)) s"
+    assert server.query(used) == [("40",)]
+    # Three questions come over connections of their own, the last one included.
+    assert server.status("Connections") - opened == 40 + 3
+    assert server.status("Aborted_clients") == lost

@@ -202,3 +202,14 @@ def test_a_run_within_a_budget_measures_as_many_blocks_as_its_plan_says(user: Us
     told = user(*words)
     assert told.code in (0, 3), told.stderr
     assert len(told.document["trials"]) == len(planned["trials"]) + planned["confirmations"]
+
+
+def test_a_run_whose_clients_connect_anew_says_what_that_took(user: User, dsn: str) -> None:
+    words = ("run", "select-only", "--dsn", dsn, "--clients", "2", "--reconnect", "1")
+    told = user(*words, "--transactions", "50", "--warmup", "0s", "--no-observe")
+    assert told.code in (0, 3), told.stderr
+    [record] = user.records()
+    metrics = record["metrics"]
+    assert record["cell"]["load"]["reconnect"] == 1
+    assert metrics["reconnects"] == 2 * 49 and 0 < metrics["reconnect_mean_s"] < 1
+    assert "New connections" in told.stdout

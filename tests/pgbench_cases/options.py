@@ -28,7 +28,7 @@ _NO_COUNTERPART = {
     ),
     "--partition-method": "tables",
     **dict.fromkeys(("-l", "--sampling-rate", "--aggregate-interval", "--log-prefix"), "log"),
-    **dict.fromkeys(("-C", "-L", "--progress-timestamp"), "options"),
+    **dict.fromkeys(("-L", "--progress-timestamp"), "options"),
 }
 """Options that ask for something ironbench does in another way or not at all."""
 _NEEDLESS = ("-n", "-v", "-d", "--failures-detailed", "--verbose-errors")
@@ -99,6 +99,8 @@ def _run(options: list[tuple[str, str]], rest: list[str]) -> Translated:
         elif name == "-T":
             timed = True
             words += ["--duration", f"{value}s"]
+        elif name == "-C":
+            words += ["--reconnect", "1"]
         elif name == "-r":
             words.append("--report-per-statement")
         elif name == "-s":

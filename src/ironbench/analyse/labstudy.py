@@ -212,9 +212,11 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, 
         trials,
         metrics_of(usable, [lab.method.metric], archive).get(lab.method.metric),
         _budget(usable),
-        balance(usable, archive.machine(machine_of(usable[0])), archive.engine(usable[0].engine)) if usable else (),
-        where_time_goes(usable),
-        tuple(one for one in by_attempt(records, name) if one not in trials),
+        balance=balance(usable, archive.machine(machine_of(usable[0])), archive.engine(usable[0].engine))
+        if usable
+        else (),
+        time=where_time_goes(usable),
+        repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
     )
 
 

@@ -260,6 +260,7 @@ def _asked(load: Load) -> list[str]:
         words.append(f"rate={load.rate_share * 100:g}%" if load.rate_share is not None else f"rate={load.rate:g}")
         words += [f"arrivals={load.arrivals}"] if load.arrivals != usual.arrivals else []
     words += [f"think-time={load.think_time_s:g}s"] if load.think_time_s else []
+    words += [f"reconnect={load.reconnect}"] if load.reconnect else []
     words += [f"max-tries={load.max_tries}"] if load.max_tries != usual.max_tries else []
     words += [f"protocol={load.protocol}"] if load.protocol != usual.protocol else []
     return words

@@ -85,6 +85,7 @@ def _load_options(load: Load, usual_tries: int) -> list[str]:
         words += ["--duration", f"{_exact(load.duration_s)}s"]
     words += ["--warmup", "auto" if load.warmup_auto else f"{_exact(load.warmup_s)}s"]
     words += ["--think-time", f"{_exact(load.think_time_s)}s"] if load.think_time_s else []
+    words += ["--reconnect", str(load.reconnect)] if load.reconnect else []
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != usual_tries else []
     words += ["--on-error", load.on_error] if load.on_error != "stop" else []
     words += ["--report-per-statement"] if load.report_per_statement else []

@@ -117,6 +117,14 @@ def run(
     think_time: Annotated[
         str, OPTION(metavar="TIME", help="Closed loop: pause of each client between transactions, e.g. 10ms.")
     ] = "0s",
+    reconnect: Annotated[
+        int,
+        OPTION(
+            parser=whole("--reconnect"),
+            metavar="N",
+            help="Transactions after which a client opens a new connection: 1 is pgbench's -C; 0: never.",
+        ),
+    ] = 0,
     max_tries: Annotated[
         int | None,
         OPTION(

@@ -40,7 +40,7 @@ class Tasks:
     jobs: Mapping[str, Any] | None = None
     """Who chooses among the scripts; None: their weights."""
     reconnect: int = 0
-    """Requests after which a client of a directory opens a new connection; 0: never."""
+    """Requests of a directory, or transactions, after which a client opens a new connection; 0: never."""
     bind_back: bool = False
     """Whether a client of a directory that has bound as somebody binds as the connection's own user again."""
 

@@ -239,7 +239,7 @@ class _Drive:
             load = replace(load, transactions=-(-units // load.clients))
         work = workload.core_work(session.engine, self._options)
         tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load))
-        reconnect, bind_back = workload.reconnect(self._options), workload.binds_back(self._options)
+        reconnect, bind_back = workload.reconnect(self._options) or load.reconnect, workload.binds_back(self._options)
         tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back)
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.

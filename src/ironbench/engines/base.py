@@ -37,6 +37,7 @@ ABILITIES: Mapping[str, str] = {
     "whole numbers": "it has no exact decimals: rows come with amounts as whole numbers",
     "parallel statements": "statements that do not depend on each other may run at the same time",
     "partitions": "tables have range partitions, and procedures and sequences are kept beside them",
+    "new connections": "clients can end their connections between transactions and open new ones",
     "counters": "it counts its commits, I/O, log and checkpoints",
     "waits": "what its connections wait for can be sampled",
     "plan times": "its plans tell planning times and spills",

@@ -25,7 +25,7 @@ from ironbench.model.commands import Commands
 from ironbench.model.lab import SCREEN
 from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets, hidden
-from ironbench.model.system import Cell, Choice, Load, Setup, System
+from ironbench.model.system import Cell, Choice, Load, Setup, System, connections
 from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
@@ -140,18 +140,19 @@ class Builder:
             )
         _require_checkpoints(system, load)
         self._require_workers(system, choice, load)
+        _require_new_connections(system, choice, load)
         estimate_bytes = size.data_bytes(setup)
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
         system = replace(system, layout=arrange.laid_out(system.layout, mounted))
         if system.dsn is None:  # a server of others stays as it is
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
-        asked, connections = system, workload.connections(load.clients)
-        system, self.secrets[setup.cell.name] = self._validated(asked, connections)
+        asked, of_clients = system, connections(system, load, workload.connections(load.clients))
+        system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
             # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
-            system, self.secrets[setup.cell.name] = self._validated(asked, connections)
+            system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         caches.require(system, load)
         workload.fits(system, choice)
         _require_room(system, estimate_bytes)
@@ -247,6 +248,23 @@ def _require_checkpoints(system: System, load: Load) -> None:
     setting = engine.administration.checkpoint_setting
     if setting in system.settings:
         raise InputError(field, f"given together with {written('system.set', setting)}", "choose one of them")
+
+
+def _require_new_connections(system: System, choice: Choice, load: Load) -> None:
+    """InputError where clients keep their connections, or have an option of their workload for that."""
+    engine, workload = engines.get(system.engine), workloads.get(choice.workload)
+    field = written("load.reconnect")
+    if not load.reconnect:
+        return
+    if engine.can("directory"):
+        raise InputError(
+            field, f"counts transactions, and {engine.name} has none", "count requests: --with reconnect=N"
+        )
+    if not engine.can("new connections"):
+        cause = f"clients of {engine.name} keep their connections"
+        raise InputError(field, cause, f"it is for: {', '.join(engines.able(('new connections',)))}")
+    if workload.core_work(engine.name, choice.options) is not None:
+        raise InputError(field, f"workload {workload.name} is not made of scripts", "leave it out")
 
 
 def _require_room(system: System, estimate_bytes: int) -> None:

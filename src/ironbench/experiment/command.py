@@ -55,6 +55,7 @@ class RunOptions:
     transactions: int | None = None
     warmup: str = ""
     think_time: str = "0s"
+    reconnect: int = 0
     max_tries: int | None = None
     on_error: str = "stop"
     report_per_statement: bool = False

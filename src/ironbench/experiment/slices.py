@@ -154,6 +154,8 @@ def _against(setup: Setup) -> Iterator[str]:
         yield "its trials end with their work and not by the clock"
     if load.cache == "cold":
         yield f'`cache = "{load.cache}"` is a state at the start, which turns do not keep'
+    if load.reconnect:
+        yield "its clients open new connections, and a turn keeps those that it has"
     if load.workers:
         yield "its clients are workers of other processes"
     if load.warmup_auto:

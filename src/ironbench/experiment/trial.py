@@ -29,7 +29,7 @@ from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import Setup, Trial
+from ironbench.model.system import Setup, Trial, connections
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import place
@@ -270,6 +270,6 @@ def most_clients(lab: Lab) -> int:
     most = 1
     for setup in lab.setups:
         search = setup.search.high if setup.search and setup.search.of == "clients" else 0
-        workload = workloads.get(setup.choice.workload)
-        most = max(most, workload.connections(max(search, setup.cell.load.clients)))
+        load, workload = setup.cell.load, workloads.get(setup.choice.workload)
+        most = max(most, connections(setup.system, load, workload.connections(max(search, load.clients))))
     return most

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ironbench.model.search import Search
-from ironbench.model.system import Cell, Choice, System, Trial
+from ironbench.model.system import Cell, Choice, System, Trial, connections
 
 SEED_GIVEN = "seed"
 """Condition of a trial whose seed somebody chose."""
@@ -42,7 +42,8 @@ class Plan:
 
     @property
     def most_clients(self) -> int:
-        return max(trial.cell.load.clients for trial in self.trials)
+        loads = [trial.cell.load for trial in self.trials]
+        return max(connections(self.system, load, load.clients) for load in loads)
 
     @property
     def conditions(self) -> dict[str, str]:

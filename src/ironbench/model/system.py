@@ -109,6 +109,8 @@ class Load:
     arrivals: str = "poisson"
     """`poisson` or `fixed`; only an open loop has arrivals."""
     think_time_s: float = 0.0
+    reconnect: int = 0
+    """Transactions after which a client ends its connection and opens a new one; 0: never."""
     duration_s: float | None = 30.0
     transactions: int | None = None
     """Transactions per client, instead of a duration."""
@@ -153,6 +155,12 @@ class Load:
             report_per_statement=False,
             fewer_workers=False,
         )
+
+
+def connections(system: System, load: Load, clients: int) -> int:
+    """How many a server of ours must take for so many clients: where a client opens a new connection, the server may
+    not have ended its last one yet. A server that was running already is asked for one a client."""
+    return 2 * clients if load.reconnect and system.dsn is None else clients
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def load(
         curve=curve,
         arrivals=section.arrivals,
         think_time_s=_time("load.think_time", section.think_time) or 0.0,
+        reconnect=section.reconnect,
         duration_s=duration,
         transactions=section.transactions,
         warmup_s=_warmup(section, duration, usual_warmup_s),

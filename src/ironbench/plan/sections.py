@@ -176,6 +176,13 @@ class LoadSection(Struct, forbid_unknown_fields=True):
         Time, Meta(description="Driven before the measured time; `auto`: a pilot trial decides. Default 5s, if any.")
     ] = ""
     think_time: Annotated[Time, Meta(description="Closed loop: pause of each client between transactions.")] = "0s"
+    reconnect: Annotated[
+        int,
+        Meta(
+            description="Transactions after which a client opens a new connection: 1 is pgbench's `-C`; 0: never.",
+            **within("reconnect"),
+        ),
+    ] = 0
     max_tries: Annotated[
         Annotated[int, Meta(**within("max_tries"))] | None,
         Meta(

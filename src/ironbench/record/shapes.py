@@ -53,6 +53,7 @@ class Load(Struct):
     curve: Curve | None = None
     arrivals: Literal["poisson", "fixed"] = "poisson"
     think_time_s: Amount = 0.0
+    reconnect: Natural = 0
     duration_s: Positive | None = 30.0
     transactions: Count | None = None
     warmup_s: Amount = 0.0

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::blocking::{BlockingLoop, Patience, SharedPace};
 use super::crew::{self, Ended, Haul, Orders, Start, Worker};
@@ -39,20 +40,23 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             blocking(orders, &clients, open, patience, poll)
         }
         Engine::Called {} => Err(Error::input("drive plan", "its connections were not brought")),
-        Engine::Postgres { connection, protocol, io } => {
+        Engine::Postgres { connection, protocol, io, reconnect } => {
             let (statements, timed) = (Statements::of(program), orders.plan.statements);
-            let script = |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed);
-            postgres(orders, connection, *io, script, poll)
+            let script =
+                |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed, *reconnect);
+            postgres(orders, connection, *io, *reconnect > 0, script, poll)
         }
-        Engine::Mysql { connection, protocol, io } => {
+        Engine::Mysql { connection, protocol, io, reconnect } => {
             let (statements, timed) = (MysqlStatements::of(program), orders.plan.statements);
             let connector = mysql_wire::Connector::new(connection.clone())?;
             let connect = || connector.connect_until(orders.control.stopped());
+            let again = connector.clone();
+            let again = again_when(*reconnect > 0, move |stop| again.connect_until(stop));
             let script = |client, session: &mysql_wire::Connected| {
                 let cached = session.caches_columns();
-                MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed)
+                MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed, *reconnect)
             };
-            served(orders, *io, connect, None, script, poll)
+            served(orders, *io, connect, again, script, poll)
         }
         Engine::Ldap { connection, io, reconnect, bind_back } => {
             let operations = Operations::of(program, &connection.base)?;
@@ -112,16 +116,20 @@ pub fn null<X: Transaction>(
 }
 
 /// Runs the transactions that `make` gives for each client against a PostgreSQL server, each over a session of its own.
+/// `reconnects`: clients may want new connections.
 pub fn postgres<X: Transaction>(
     orders: &Orders,
     connection: &Connection,
     io: Io,
+    reconnects: bool,
     make: impl Fn(usize) -> X + Sync,
     poll: Poll,
 ) -> Result<Haul> {
     let connector = postgres_wire::Connector::new(connection.clone())?;
     let connect = || connector.connect_until(orders.control.stopped());
-    served(orders, io, connect, None, |client, _: &postgres_wire::Connected| make(client), poll)
+    let again = connector.clone();
+    let again = again_when(reconnects, move |stop| again.connect_until(stop));
+    served(orders, io, connect, again, |client, _: &postgres_wire::Connected| make(client), poll)
 }
 
 /// Runs the transactions that `make` gives for each client against a MySQL or MariaDB server.
@@ -150,8 +158,7 @@ pub fn ldap<X: Transaction>(
     let connector = ldap_wire::Connector::new(connection.clone())?;
     let connect = || connector.connect_until(orders.control.stopped());
     let again = connector.clone();
-    let connect_again = move |stop| again.connect_until(stop).map(Opened::stream);
-    let again = reconnects.then(|| Arc::new(connect_again) as Connect);
+    let again = again_when(reconnects, move |stop| again.connect_until(stop));
     served(orders, io, connect, again, |client, _: &ldap_wire::Connected| make(client), poll)
 }
 
@@ -191,6 +198,14 @@ impl Opened for mysql_wire::Connected {
     fn stream(self) -> (Stream, Vec<u8>) {
         (self.stream, self.unread)
     }
+}
+
+/// How helpers open the next connections; None: no client wants any.
+fn again_when<S: Opened>(
+    reconnects: bool,
+    connect: impl Fn(Arc<AtomicBool>) -> Result<S> + Send + Sync + 'static,
+) -> Option<Connect> {
+    reconnects.then(|| Arc::new(move |stop| connect(stop).map(Opened::stream)) as Connect)
 }
 
 /// Runs the transactions that `make` gives for each client, each over the session that `connect` opened for it. `again`:

@@ -74,12 +74,18 @@ pub enum Engine {
         connection: Connection,
         protocol: Protocol,
         io: Io,
+        /// After so many transactions a client ends its connection and opens a new one; 0: never.
+        #[serde(default)]
+        reconnect: u64,
     },
     /// MySQL or MariaDB. The protocols are `prepared` (binary) and `simple` (text).
     Mysql {
         connection: MysqlConnection,
         protocol: Protocol,
         io: Io,
+        /// As of `Postgres`.
+        #[serde(default)]
+        reconnect: u64,
     },
     Sqlite {
         path: String,

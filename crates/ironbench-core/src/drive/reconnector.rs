@@ -16,6 +16,35 @@ use crate::{Error, Result};
 /// Opens a connection, with the bytes that have been read from it already. Ends in a failure soon after the flag is set.
 pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<(Stream, Vec<u8>)> + Send + Sync>;
 
+/// How much of its life a client's connection has behind it.
+#[derive(Debug)]
+pub struct Lifetime {
+    most: u64,
+    used: u64,
+}
+
+impl Lifetime {
+    /// A new connection is wanted after `most` uses; 0: never.
+    pub fn new(most: u64) -> Self {
+        Self { most: if most > 0 { most } else { u64::MAX }, used: 0 }
+    }
+
+    #[inline]
+    pub fn used(&mut self) {
+        self.used += 1;
+    }
+
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.used >= self.most
+    }
+
+    /// There is a new connection.
+    pub fn begins(&mut self) {
+        self.used = 0;
+    }
+}
+
 /// At the same time, for one driving thread.
 const AT_ONCE: usize = 8;
 

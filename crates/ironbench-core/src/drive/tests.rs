@@ -1,6 +1,7 @@
 //! Whole trials on the null engine.
 
 mod jobs;
+mod reconnects;
 mod turns;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -77,7 +77,7 @@ pub trait Transaction {
         false
     }
 
-    /// It has got one.
+    /// It has got one: nothing that the engine knew of the session before holds.
     fn reconnected(&mut self) {}
 
     /// Writes the message by which a session ends, if the engine has one. No transaction is under way.

@@ -65,6 +65,7 @@ impl Populate {
                         orders,
                         connection,
                         *io,
+                        false,
                         |client| postgres::Filler::new(share(client), &statements),
                         poll,
                     )

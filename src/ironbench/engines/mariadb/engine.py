@@ -55,6 +55,7 @@ class MariadbEngine(Engine):
                     "parallel statements",
                     "checkpoints",
                     "power cut",
+                    "new connections",
                     "counters",
                     "waits",
                 ),

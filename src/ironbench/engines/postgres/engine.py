@@ -47,6 +47,7 @@ class PostgresEngine(Engine):
                     "copy",
                     "checkpoints",
                     "power cut",
+                    "new connections",
                     "parallel statements",
                 ),
                 *("partitions", "population", "triggers", "maintenance", "counters", "waits", "plan times"),

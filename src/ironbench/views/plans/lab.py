@@ -155,7 +155,13 @@ def _load(setup: Setup) -> str:
     rate = f", {units.rate(load.rate)}" if load.rate is not None else ""
     if load.rate_share is not None:
         rate = f", {in_percent(load.rate_share)} of the baseline's peak"
-    return f"{counted(load.clients, 'client')}{rate}, {length_of(load)}"
+    new = f", a new connection {when_anew(load)}" if load.reconnect else ""
+    return f"{counted(load.clients, 'client')}{rate}{new}, {length_of(load)}"
+
+
+def when_anew(load: Load) -> str:
+    """When a client opens a new connection."""
+    return f"after every {load.reconnect} transactions" if load.reconnect > 1 else "after each transaction"
 
 
 def length_of(load: Load) -> str:

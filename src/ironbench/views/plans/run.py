@@ -62,11 +62,14 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append(f"data of about {quantity(data_bytes, 'bytes')}, loaded first where they are not there yet")
     if note := checkpoints.interval_note(setups[:1], plan.crash, "--checkpoint"):
         lines.append(note)
+    load = plan.trials[0].cell.load
+    if load.reconnect:
+        lines.append(f"each client opens a new connection {of_lab.when_anew(load)}")
     if changes := list(notes.controlled(setups[0])):
         lines += ["changes on the server's machine, for each trial:", *(f"  {one}" for one in changes)]
     if plan.system.commands:
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
-    protocol = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
+    protocol = engines.get(plan.system.engine).protocol(load.protocol)
     cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
 

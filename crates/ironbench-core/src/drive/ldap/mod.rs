@@ -11,6 +11,7 @@ pub use operations::Operations;
 pub use replay::{Replay, complaint};
 
 use super::jobs::Next;
+use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
@@ -56,10 +57,8 @@ pub struct LdapScript<'p> {
     entries: u64,
     refused: Option<Refused>,
     timed: bool,
-    /// Requests of a connection, after which a new one is wanted.
-    most: u64,
-    /// Requests of this connection.
-    requests: u64,
+    /// Counts requests.
+    lifetime: Lifetime,
     /// What makes the connection its own user's again; None: whoever was bound last goes on.
     own: Option<&'p OwnBind>,
     /// Whether somebody else has bound, well or not, since the connection was its own user's.
@@ -88,8 +87,7 @@ impl<'p> LdapScript<'p> {
             entries: 0,
             refused: None,
             timed,
-            most: if reconnect > 0 { reconnect } else { u64::MAX },
-            requests: 0,
+            lifetime: Lifetime::new(reconnect),
             own: None,
             is_others: false,
             back: None,
@@ -144,7 +142,7 @@ impl<'p> LdapScript<'p> {
         }
         self.gathers = if matches!(sql.gather, Gather::Discard) { None } else { Some(sql) };
         self.entries = 0;
-        self.requests += 1;
+        self.lifetime.used();
         let sent = if self.timed { clock::now() } else { 0 };
         self.awaited.push(Awaited { id, operation, at: self.script.at(), sent });
         Ok(())
@@ -358,11 +356,11 @@ impl Transaction for LdapScript<'_> {
     }
 
     fn wants_reconnect(&self) -> bool {
-        self.requests >= self.most
+        self.lifetime.is_over()
     }
 
     fn reconnected(&mut self) {
-        self.requests = 0;
+        self.lifetime.begins();
         self.is_others = false;
     }
 

@@ -12,6 +12,7 @@ pub use request::Statements;
 
 use super::jobs::Next;
 use super::plan::Protocol;
+use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
@@ -43,6 +44,8 @@ pub struct MysqlScript<'p> {
     /// Whether statements are timed, and when the last one was sent.
     timed: bool,
     sent: u64,
+    /// Counts transactions.
+    lifetime: Lifetime,
 }
 
 /// Errors after which the same transaction may succeed: record has changed (MariaDB's `innodb_snapshot_isolation`), lock wait
@@ -63,6 +66,7 @@ impl<'p> MysqlScript<'p> {
         given: &[(String, String)],
         cached: bool,
         timed: bool,
+        reconnect: u64,
     ) -> Self {
         // What a user writes as a number is one, as where it is pasted into the SQL.
         for (name, text) in given {
@@ -80,6 +84,7 @@ impl<'p> MysqlScript<'p> {
             doing: Doing::Nothing,
             timed,
             sent: 0,
+            lifetime: Lifetime::new(reconnect),
         }
     }
 
@@ -134,6 +139,7 @@ impl<'p> MysqlScript<'p> {
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
         self.script.count_end(well, tally);
+        self.lifetime.used();
         Step::Ended(Ending { kind: self.script.kind(), well })
     }
 
@@ -264,6 +270,17 @@ impl Transaction for MysqlScript<'_> {
 
     fn claim(&mut self, now: u64) -> Next {
         self.script.claim(now)
+    }
+
+    fn wants_reconnect(&self) -> bool {
+        self.lifetime.is_over()
+    }
+
+    /// The server knows nothing of the session before.
+    fn reconnected(&mut self) {
+        self.lifetime.begins();
+        self.requests.forget_session();
+        self.reply.forget_session();
     }
 
     fn farewell(&mut self, mailbox: &mut Mailbox) {

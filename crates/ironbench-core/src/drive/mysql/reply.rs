@@ -85,6 +85,11 @@ impl<'p> Reply<'p> {
         }
     }
 
+    /// There is a new session, which has described nothing.
+    pub fn forget_session(&mut self) {
+        *self = Self::new(self.statements, self.cached);
+    }
+
     /// `sql` was sent; `binary`: prepared.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql, binary: bool) {

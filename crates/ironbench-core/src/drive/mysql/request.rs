@@ -80,6 +80,11 @@ impl<'p> Requests<'p> {
         Self { protocol, statements, standing }
     }
 
+    /// There is a new session, which has prepared nothing.
+    pub fn forget_session(&mut self) {
+        self.standing.fill_with(|| Standing::New);
+    }
+
     #[inline]
     pub fn is_to_be_prepared(&self, sql: &Sql) -> bool {
         self.protocol != Protocol::Simple && matches!(self.standing[sql.id], Standing::New)

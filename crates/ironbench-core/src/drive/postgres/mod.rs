@@ -13,6 +13,7 @@ pub use request::Statements;
 
 use super::jobs::Next;
 use super::plan::Protocol;
+use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
@@ -44,10 +45,18 @@ pub struct PostgresScript<'p> {
     /// Whether statements are timed, and when the last one was sent.
     timed: bool,
     sent: u64,
+    /// Counts transactions.
+    lifetime: Lifetime,
 }
 
 impl<'p> PostgresScript<'p> {
-    pub fn new(script: ScriptClient<'p>, protocol: Protocol, statements: &'p Statements, timed: bool) -> Self {
+    pub fn new(
+        script: ScriptClient<'p>,
+        protocol: Protocol,
+        statements: &'p Statements,
+        timed: bool,
+        reconnect: u64,
+    ) -> Self {
         Self {
             reply: Reply::new(),
             script,
@@ -57,6 +66,7 @@ impl<'p> PostgresScript<'p> {
             gathered: Vec::new(),
             timed,
             sent: 0,
+            lifetime: Lifetime::new(reconnect),
         }
     }
 
@@ -121,6 +131,7 @@ impl<'p> PostgresScript<'p> {
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
         self.script.count_end(well, tally);
+        self.lifetime.used();
         Step::Ended(Ending { kind: self.script.kind(), well })
     }
 
@@ -236,6 +247,17 @@ impl Transaction for PostgresScript<'_> {
 
     fn claim(&mut self, now: u64) -> Next {
         self.script.claim(now)
+    }
+
+    fn wants_reconnect(&self) -> bool {
+        self.lifetime.is_over()
+    }
+
+    /// The server knows nothing of the session before.
+    fn reconnected(&mut self) {
+        self.lifetime.begins();
+        self.requests.forget_session();
+        self.reply = Reply::new();
     }
 
     fn farewell(&mut self, mailbox: &mut Mailbox) {

@@ -49,6 +49,13 @@ impl<'p> Requests<'p> {
         Self { protocol, statements, prepared, parsing: VecDeque::new(), sent: 0, answered: 0 }
     }
 
+    /// There is a new session, which has prepared nothing.
+    pub fn forget_session(&mut self) {
+        self.prepared.fill(false);
+        self.parsing.clear();
+        (self.sent, self.answered) = (0, 0);
+    }
+
     /// Where a column's value goes; None when no script mentions that name.
     pub fn slot(&self, name: &str) -> Option<Slot> {
         self.statements.symbols.get(name)

@@ -1,0 +1,104 @@
+//! What a client knows of its server session when it has got a new one: nothing.
+
+use super::*;
+use crate::drive::mysql::{MysqlScript, Statements as MysqlStatements};
+use crate::drive::plan::Protocol;
+use crate::drive::postgres::{PostgresScript, Statements};
+use crate::drive::reconnector::Lifetime;
+use crate::drive::script::Clients;
+use crate::drive::transaction::{Step, Transaction};
+use crate::measure::Tally;
+use crate::wire::transport::Mailbox;
+use pgbench_script::{Program, Source};
+
+/// After so many transactions a new connection is wanted.
+const LIFETIME: u64 = 2;
+
+fn with_client(text: &str, act: impl FnOnce(&Program, &Clients)) {
+    let program = Program::compile(&[Source { name: "s".into(), text: text.into(), weight: 1 }], &[]).unwrap();
+    let (plan, control, at_work) = (plan(1, 1, Stop::Transactions(1)), Control::new(), AtomicUsize::new(1));
+    let orders = Orders { plan: &plan, jobs: None, kinds: 1, shares: shares(1, 1), control: &control, at_work };
+    act(&program, &Clients::new(&program, &orders));
+}
+
+/// Runs transactions that do not reconnect, one that wants it, and one after it; how each began.
+fn begins<X: Transaction>(mut client: X, mut answer: impl FnMut(&mut Mailbox), first: usize) -> [u8; 3] {
+    let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
+    let mut transact = |client: &mut X| {
+        let mut step = client.begin(&mut mailbox, &mut tally);
+        let begun = mailbox.outbox[first];
+        while step == Step::Send {
+            answer(&mut mailbox);
+            step = client.reply(&mut mailbox, &mut tally);
+        }
+        assert!(matches!(step, Step::Ended(ending) if ending.well), "{step:?}");
+        begun
+    };
+    let one = transact(&mut client);
+    assert!(!client.wants_reconnect());
+    let two = transact(&mut client);
+    assert!(client.wants_reconnect());
+    client.reconnected();
+    assert!(!client.wants_reconnect());
+    [one, two, transact(&mut client)]
+}
+
+/// To whatever the client has sent, as PostgreSQL does.
+fn postgres(mailbox: &mut Mailbox) {
+    if mailbox.outbox.first() == Some(&b'P') {
+        mailbox.inbox.append(b"1\0\0\0\x04");
+    }
+    if mailbox.outbox.first() != Some(&b'Q') {
+        mailbox.inbox.append(b"2\0\0\0\x04");
+    }
+    mailbox.inbox.append(b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I");
+}
+
+/// The same as MySQL does; statement 1 has neither columns nor parameters.
+fn mysql(mailbox: &mut Mailbox) {
+    let answer: &[u8] = match mailbox.outbox[4] {
+        0x16 => b"\x0c\0\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0",
+        _ => b"\x07\0\0\x01\0\0\0\x02\0\0\0",
+    };
+    mailbox.inbox.append(answer);
+}
+
+#[test]
+fn on_postgresql_a_new_session_is_told_every_prepared_statement_anew() {
+    let of = |protocol| {
+        let mut begun = [0; 3];
+        with_client("SELECT 1;", |program, clients| {
+            let statements = Statements::of(program);
+            let client = PostgresScript::new(clients.client(0), protocol, &statements, false, LIFETIME);
+            begun = begins(client, postgres, 0);
+        });
+        begun
+    };
+    assert_eq!(of(Protocol::Prepared), [b'P', b'B', b'P']);
+    assert_eq!(of(Protocol::Simple), [b'Q'; 3]);
+}
+
+#[test]
+fn on_mysql_a_new_session_is_told_every_prepared_statement_anew() {
+    const PREPARE: u8 = 0x16;
+    const EXECUTE: u8 = 0x17;
+    const QUERY: u8 = 0x03;
+    let of = |protocol| {
+        let mut begun = [0; 3];
+        with_client("DO 1;", |program, clients| {
+            let statements = MysqlStatements::of(program);
+            let client = MysqlScript::new(clients.client(0), protocol, &statements, &[], false, false, LIFETIME);
+            begun = begins(client, mysql, 4);
+        });
+        begun
+    };
+    assert_eq!(of(Protocol::Prepared), [PREPARE, EXECUTE, PREPARE]);
+    assert_eq!(of(Protocol::Simple), [QUERY; 3]);
+}
+
+#[test]
+fn a_connection_that_is_never_given_up_has_no_end() {
+    let mut lifetime = Lifetime::new(0);
+    (0..1000).for_each(|_| lifetime.used());
+    assert!(!lifetime.is_over());
+}

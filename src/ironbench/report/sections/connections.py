@@ -1,0 +1,51 @@
+"""What new connections cost the clients, where they did not keep the ones they had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ironbench.analyse.study import Study
+from ironbench.analyse.summarise import summarise
+from ironbench.model.record import Record
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import measured, span
+from ironbench.report.section import Section
+
+PLACE = 1230
+_LEAD = (
+    "From the end of a transaction to the client's new connection. In a closed loop this time is in no response time; "
+    "the client does no work in it."
+)
+_HEAD = ("", "new connections", "range", "time of each", "range", "share of clients' time", "range")
+
+
+def sections(study: Study) -> Iterator[Section]:
+    rows = tuple(row for name, records in _groups(study) for row in _row(name, records))
+    tables = (("", Table(_HEAD, rows)),) if rows else ()
+    yield Section("connections", "New connections", _LEAD if rows else "", tables=tables, at_end=True)
+
+
+def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
+    """Name and comparable trials: of each cell of a lab; of a run, of each number of clients."""
+    for cell in study.cells:
+        yield cell.name, cell.usable
+    for part in study.parts:
+        usable = [record for record in part.subject.records if record.status.comparable]
+        for name in dict.fromkeys(record.cell.name for record in usable):
+            yield f"{part.name}, {name}", [record for record in usable if record.cell.name == name]
+
+
+def _row(name: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
+    trials = [record for record in records if record.metrics.get("reconnects")]
+    rates = summarise([record.metrics["reconnects"] / record.elapsed_s for record in trials])
+    means = summarise([record.metrics["reconnect_mean_s"] for record in trials])
+    shares = summarise([_share(record) for record in trials])
+    if rates and means and shares:
+        each = ((rates, "1/s"), (means, "s"), (shares, "share"))
+        yield name, *(text for one, unit in each for text in (measured(one, unit), span(one, unit)))
+
+
+def _share(record: Record) -> float:
+    """Of the time that all clients had."""
+    took_s = record.metrics["reconnects"] * record.metrics["reconnect_mean_s"]
+    return took_s / (record.cell.load.clients * record.elapsed_s)
