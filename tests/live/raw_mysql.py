@@ -28,8 +28,10 @@ class RawMysql:
     def __init__(self, folder: Path, port: int, settings: Sequence[str] = ()) -> None:
         self.socket, self.port = folder / "sock", port
         user = pwd.getpwuid(os.geteuid()).pw_name
-        ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}"]
+        # A server that starts removes temporary tables that others have in its directory for them.
+        ours = ["--no-defaults", f"--user={user}", f"--datadir={folder / 'data'}", f"--tmpdir={folder / 'tmp'}"]
         (folder / "data").mkdir()
+        (folder / "tmp").mkdir()
         made = programs.run_program(["mariadbd", *ours, "--bootstrap"], given=find().system_tables())
         assert made.returncode == 0, made.stderr
         self.log = folder / "log"

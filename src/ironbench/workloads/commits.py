@@ -3,8 +3,8 @@
 A server counts every commit in the database, of whomever. What is not the trial's own is known or bounded:
 
 - this session's statements between the two readings: counted here;
-- each connection, those of clients that wait for work included: one commit at its start and one for each
-  statement it prepares;
+- each connection, those of clients that wait for work and new ones of `reconnect` included: one commit at its start
+  and one for each statement it prepares;
 - the observers' connections: their statements (the summary's `observer_statements`, else at most `OBSERVED_PER_S`),
   requested checkpoints among them;
 - autovacuum: a few short transactions per table and visit, at most `AUTOVACUUM_PER_S`.
@@ -16,6 +16,7 @@ at most once per second, and when it ends; hence the wait for the clients' backe
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -69,6 +70,9 @@ def _allowance(summary: Mapping[str, Any]) -> int:
     observed = summary.get("observer_statements", OBSERVED_PER_S * seconds)
     prepared = sum(int(script["statements"]) for script in summary["scripts"])
     connections = int(summary["clients"]) + int(summary.get("waiting_clients", 0))
+    if again := int(summary.get("reconnects", 0)):
+        # Of the measured time; in the warm-up they are as many for each transaction.
+        connections += math.ceil(again * int(summary["commits"]) / max(1, int(summary["transactions"]))) + connections
     return int(observed + AUTOVACUUM_PER_S * seconds + connections * (1 + prepared))
 
 
