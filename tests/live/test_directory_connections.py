@@ -94,7 +94,9 @@ def test_in_an_open_loop_what_is_due_meanwhile_waits_and_counts(server: Director
     load = Load(clients=2, duration_s=1.0, rate=400.0, arrivals="fixed", seed=5)
     summary = driven(server.session, SEARCH, load, 1)
     assert summary["transactions"] + summary["not_started"] + summary["unfinished"] == 400, summary
-    assert summary["reconnects"] > 300 and summary["errors"] == {}
+    # One after each transaction, whatever a busy machine makes of the rate.
+    assert 40 < summary["transactions"] - 4 <= summary["reconnects"] <= summary["transactions"] + 4, summary
+    assert summary["errors"] == {}
 
 
 def test_a_server_that_does_not_take_a_client_again_ends_the_trial(place: Path) -> None:
