@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -45,17 +46,15 @@ def server(request: pytest.FixtureRequest) -> Iterator[RawServer]:
         pytest.skip("PostgreSQL 15 of the distribution is not installed")
     with RawServer(programs=DISTRIBUTION if request.param == "distribution" else None) as one:
         shop(one)
-        boss = one.connect()
-        boss.query("create role plain login; create role maker login createdb")
-        boss.close()
+        with closing(one.connect()) as boss:
+            boss.query("create role plain login; create role maker login createdb")
         yield one
 
 
 @pytest.fixture
 def boss(server: RawServer) -> Iterator[Connection]:
-    connection = server.connect(options=[("application_name", "psql")])
-    yield connection
-    connection.close()
+    with closing(server.connect(options=[("application_name", "psql")])) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -79,11 +78,8 @@ def made(boss: Connection) -> set[str]:
 
 
 def shop_is_whole(server: RawServer, before: list[tuple[str | None, ...]]) -> bool:
-    inside = server.connect(database="shop")
-    try:
+    with closing(server.connect(database="shop")) as inside:
         return sums(inside) == before
-    finally:
-        inside.close()
 
 
 @pytest.fixture

@@ -337,5 +337,5 @@ def little(record: Record) -> Little | None:
         return None
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
     apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)
-    besides = (edges_s + apart_s) / record.elapsed_s if record.elapsed_s > 0 else 0.0
-    return Little(load.clients, throughput * (response + load.think_time_s) + besides)
+    more = (edges_s + apart_s) / record.elapsed_s if record.elapsed_s > 0 else 0.0
+    return Little(load.clients, throughput * (response + load.think_time_s) + more)

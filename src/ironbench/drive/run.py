@@ -64,12 +64,12 @@ def compiled_plan(
     stop: dict[str, Any] = {"transactions": load.transactions or 1}
     if load.transactions is None and load.duration_s is not None:
         stop = {"duration_s": load.duration_s}
-    directory: dict[str, Any] = {"reconnect": tasks.reconnect} if tasks.reconnect else {}
+    of_connections: dict[str, Any] = {"reconnect": tasks.reconnect} if tasks.reconnect else {}
     if tasks.bind_back:
-        directory["bind_back"] = True
+        of_connections["bind_back"] = True
     return msgspec.json.encode(
         {
-            "engine": {**target, **directory},
+            "engine": {**target, **of_connections},
             "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in tasks.scripts],
             "work": tasks.work,
             **({"jobs": tasks.jobs} if tasks.jobs is not None else {}),

@@ -262,7 +262,8 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: TrialNo
 
 def most_connections(plan: Plan) -> int:
     """How many the engine of a run must take at once: those of its clients, and of whoever works beside them."""
-    return workloads.get(plan.choice.workload).connections(plan.most_clients)
+    workload, loads = workloads.get(plan.choice.workload), [trial.cell.load for trial in plan.trials]
+    return max(connections(plan.system, load, workload.connections(load.clients)) for load in loads)
 
 
 def most_clients(lab: Lab) -> int:

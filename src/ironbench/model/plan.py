@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ironbench.model.search import Search
-from ironbench.model.system import Cell, Choice, System, Trial, connections
+from ironbench.model.system import Cell, Choice, System, Trial
 
 SEED_GIVEN = "seed"
 """Condition of a trial whose seed somebody chose."""
@@ -39,11 +39,6 @@ class Plan:
     """See `Record.tags`."""
     progress_s: int | None = None
     """A line of progress on stderr this often; None: only the bar."""
-
-    @property
-    def most_clients(self) -> int:
-        loads = [trial.cell.load for trial in self.trials]
-        return max(connections(self.system, load, load.clients) for load in loads)
 
     @property
     def conditions(self) -> dict[str, str]:

@@ -29,8 +29,9 @@ def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
     )
     top = f'{head("Archive")}<main><nav class="pages" aria-label="Kinds">{"".join(links)}</nav>'
     if view == "labs":
-        newest = [_lab(shelf, name) for name in reversed(shelf.labs()[-_NEWEST_LABS:])]
-        older = [f"<li>{link(f'/lab/{name}', name)}</li>" for name in reversed(shelf.labs()[:-_NEWEST_LABS])]
+        labs = shelf.labs()[::-1]
+        newest = [_lab(shelf, name) for name in labs[:_NEWEST_LABS]]
+        older = [f"<li>{link(f'/lab/{name}', name)}</li>" for name in labs[_NEWEST_LABS:]]
         rows = "".join(newest + older)
         body = f'<ul class="list">{rows}</ul>' if rows else "<p>No lab has begun yet.</p>"
         return page("Labs", [f"{top}{body}{upload}</main>"], at="/archive")
