@@ -15,6 +15,7 @@ from labfactory import lab, studied, trials
 
 from ironbench.analyse.gate import Gate, Outcome
 from ironbench.analyse.gate import gate as judged
+from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli.gate import CLOSED, gate
 from ironbench.cli.lab import Policy, _adds_blocks, _policy
 from ironbench.errors import InputError
@@ -104,8 +105,9 @@ def test_a_directory_alone_stands_for_all_comparisons_of_its_lab(made: Made) -> 
     assert gate(made(0.8)) == CLOSED
 
 
-def test_a_claim_about_response_times_is_judged_in_its_own_direction() -> None:
-    claim = Claim("p99", "ratio", "response_time_p99_s", (CELLS[1], CELLS[0]), 0.9, 1.1)
+@pytest.mark.parametrize("cells", [CELLS, (CELLS[1], CELLS[0])])
+def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tuple[str, str]) -> None:
+    claim = Claim("p99", "ratio", "response_time_p99_s", cells, 0.9, 1.1)
     plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
     records = trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
     worse = [
@@ -118,6 +120,8 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction() -> None:
     found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
     assert [check.outcome for check in found.checks] == [Outcome.NOT_SLOWER, Outcome.SLOWER]
     assert found.closed
+    asked = [one.finding for one in compare_cells(plan, worse, *CELLS, 1) if one.finding.decides]
+    assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
 
 
 def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     assert not any(finding.decides for one in study.same_loads for finding in one.findings)
     turned = replace(claim, cells=tuple(reversed(cells)), low=1.5, high=None)
     (about,) = lab_study(replace(lab, claims=(turned,)), records, Shelf(records)).claimed
-    assert about.contrast.name == "log=disk over log=memory, at rate=70%"
+    assert about.contrast.name == "log=memory over log=disk, at rate=70%"
     gone = lab_study(same_load.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
     assert gone.claims[0].outcome is Outcome.UNDECIDED
     assert declared(same_load.without(lab)) == (("log=memory", "log=disk", "throughput"),)

@@ -110,14 +110,20 @@ def _at_the_same_load(lab: Lab, seen: Attempts, look: int, noise: Sequence[Noise
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
-    """(cell, baseline, metric) of everything the lab decides: its comparisons on its metric, then its claims' pairs."""
+    """(cell, baseline, metric) of everything the lab decides: its comparisons on its metric, then its claims' pairs.
+
+    A pair that the lab compares stands as the lab has it, whichever way round a claim names it: a gate takes the
+    baseline for what was there before.
+    """
+    compared = (*_possible(lab), *lab.rated_comparisons)
     family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
     there = {setup.cell.name for setup in lab.all_setups if not setup.skipped}
     for claim in lab.claims:
-        for pair in zip(claim.cells, claim.cells[1:], strict=False):
-            one, other = (*pair, claim.metric), (*reversed(pair), claim.metric)
-            if one not in family and other not in family and there.issuperset(pair):
-                family.append(one)
+        for one, other in zip(claim.cells, claim.cells[1:], strict=False):
+            turned = (other, one) in compared and (one, other) not in compared
+            ways = ((one, other, claim.metric), (other, one, claim.metric))
+            if not any(way in family for way in ways) and there.issuperset((one, other)):
+                family.append(ways[turned])
     return tuple(family)
 
 
