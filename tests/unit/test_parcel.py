@@ -20,7 +20,9 @@ from ironbench.cli.record import _imported as imported
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
+from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.redact import redacted, redacted_toml
+from ironbench.model.search import Best, Tried
 from ironbench.record import Evidence, Store
 from ironbench.record.export import export
 from ironbench.record.labs import Frozen, LabDirectory
@@ -108,6 +110,17 @@ def test_a_lab_arrives_with_its_plan(tmp_path: Path) -> None:
     (other / "plan.json").write_text("{}")
     with pytest.raises(InputError, match="holds another lab"):
         arrive(tmp_path / "lab.ibr", other)
+
+
+def test_what_a_search_chose_and_what_a_screen_goes_on_with_arrive_with_a_lab(tmp_path: Path) -> None:
+    here = begun(tmp_path / "here")
+    fresh = tuple(replace(one, block=one.block + 6, stage=2) for one in here.lab().trials)
+    here.keep_best(CELLS[0], Best(8, "8 clients do most.", (Tried(8, 2, 1000.0),), ("a", "b")))
+    here.keep_confirmation(Confirmation((), ((CELLS[1], CELLS[0]),), (Stage(2, 6, added=True),), fresh))
+    export(here.store, here.records(), tmp_path / "lab.ibr", here)
+    there = LabDirectory(arrive(tmp_path / "lab.ibr", tmp_path / "there").directory)
+    assert there.best() and there.best() == here.best()
+    assert there.confirmation() and there.confirmation() == here.confirmation()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ A parcel is a zip file, so that anybody can look into it:
 ```
 manifest.json      format, what it holds, and of every other entry its length and SHA-256
 trials/<id>/…      machines/<key>.json  engines/<key>.json  scripts/<key>.json    as in a store
-lab/…              of a lab's directory: its file, plan and stages
+lab/…              of a lab's directory: its own files (`labs.LAB_FILES`) and its stages
 ```
 The zip file's comment holds the manifest's SHA-256. That finds what was truncated or altered on the way; it proves
 nothing against somebody who means to deceive: nothing in a parcel is believed, and everything has a limit.
@@ -28,6 +28,7 @@ import msgspec
 
 from ironbench.errors import InputError
 from ironbench.record.evidence import READERS
+from ironbench.record.labs import LAB_FILES
 from ironbench.words import grouped
 
 FORMAT = 1
@@ -44,7 +45,7 @@ _MOST_BYTES = {
     rf"trials/{_ID}/(?:{'|'.join(re.escape(name) for name in READERS if name.endswith('.parquet'))})": 1024 * _MIB,
     rf"trials/{_ID}/(?:{'|'.join(re.escape(name) for name in READERS if not name.endswith('.parquet'))})": 32 * _MIB,
     r"(?:machines|engines|scripts)/[0-9a-f]{16}\.json": _MIB,
-    r"lab/(?:lab\.toml|plan\.json|peak\.json|stage-[1-9]\d{0,5}\.json)": 32 * _MIB,
+    rf"lab/(?:{'|'.join(map(re.escape, LAB_FILES))}|stage-[1-9]\d{{0,5}}\.json)": 32 * _MIB,
 }
 """What a parcel may hold, and how large each may be: far beyond what any trial of hours leaves."""
 _MOST_MANIFEST_BYTES = 64 * _MIB
