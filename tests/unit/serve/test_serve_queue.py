@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -240,8 +241,19 @@ def test_the_lab_holds_the_machine_when_its_server_is_gone(queue: Queue, labs: L
     labs.end(0)
     lock = measuring.alone()
     assert lock is not None
-    import os
+    os.close(lock)
 
+
+def test_what_a_terminal_begins_beside_a_queued_lab_keeps_the_next_lab_waiting() -> None:
+    heard: list[str] = []
+    lock = measuring.alone()
+    assert lock is not None
+    with measuring.shared(heard.append):
+        assert "queued lab" in heard[0]
+        os.close(lock)  # that lab is over
+        assert measuring.alone() is None
+    lock = measuring.alone()
+    assert lock is not None
     os.close(lock)
 
 
