@@ -133,7 +133,8 @@ def test_a_waterfall_leads_to_what_was_changed(server: Server) -> None:
         session.query("alter system set commit_delay = 0")
         session.query("select pg_reload_conf()")
         after.append(driven(session, CHANGE, load, block))
-    found = waterfall(before, [replace(one, cell=replace(one.cell, name="no delay")) for one in after])
+    others = [replace(one, cell=replace(one.cell, name="no delay")) for one in after]
+    found = waterfall(before, others, in_blocks=True)
     assert found is not None
     steps = {step.part: step for step in found.steps}
     assert min(steps.values(), key=lambda step: step.delta_s).part == "log flush"

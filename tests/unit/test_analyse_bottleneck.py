@@ -146,7 +146,8 @@ def test_a_trial_that_lost_its_counts_of_the_run_queue_is_left_out_and_named() -
     assert found is not None
     assert (found.trials, found.share("CPU"), found.share("run queue")) == (2, pytest.approx(0.2), pytest.approx(0.6))
     assert any("1 trial left out" in text and "the-lost-one" in text for text in found.warnings)
-    times = waterfall([*whole, lost], [replace(lost, block=1), *(replace(one, block=1) for one in whole)])
+    others = [replace(lost, block=1), *(replace(one, block=1) for one in whole)]
+    times = waterfall([*whole, lost], others, in_blocks=False)
     assert times is not None and not any(step.delta_s for step in times.steps)
 
 

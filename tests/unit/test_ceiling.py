@@ -176,7 +176,7 @@ def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:
 def test_the_steps_of_a_waterfall_add_up_to_the_difference() -> None:
     before = [trial(block, 4.0 + 0.1 * block, 1.0) for block in range(6)]
     after = [trial(block, 0.5 + 0.1 * block, 1.2) for block in range(6)]
-    found = waterfall(before, after)
+    found = waterfall(before, after, in_blocks=True)
     assert found is not None and "6 blocks" in found.method
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
     steps = {step.part: step for step in found.steps}
@@ -194,7 +194,7 @@ def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int)
         trial(block, log_ms, cpu_ms) for block, (log_ms, cpu_ms) in enumerate([(4.0, 1.0), (90.0, 2.0), (2.0, 3.0)])
     ]
     after = [trial(block, log_ms, 1.2) for block, log_ms in enumerate([0.5, 7.0, 0.1])][missing:]
-    found = waterfall(before, after)
+    found = waterfall(before, after, in_blocks=True)
     cells = [where_time_goes(records) for records in (before, after)]
     assert found is not None and (missing > 0) == ("Welch" in found.method)
     for step in found.steps:
@@ -206,16 +206,16 @@ def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int)
 def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None:
     before = [trial(block, 4.0) for block in range(6)]
     after = [trial(block, 4.0 + 0.5 * (-1) ** block) for block in range(6)]
-    found = waterfall(before, after)
+    found = waterfall(before, after, in_blocks=True)
     assert found is not None and not any(step.clear for step in found.steps if step.part == "log flush")
     assert found.sentence.startswith("No part's time differs clearly")
 
 
 def test_one_block_has_the_error_of_sampling_alone() -> None:
-    found = waterfall([trial(0, 4.0)], [trial(0, 1.0)])
+    found = waterfall([trial(0, 4.0)], [trial(0, 1.0)], in_blocks=True)
     assert found is not None and "sampling alone" in found.method
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
 
 
 def test_without_observed_backends_there_is_no_waterfall() -> None:
-    assert waterfall([record()], [trial(0, 1.0)]) is None
+    assert waterfall([record()], [trial(0, 1.0)], in_blocks=True) is None

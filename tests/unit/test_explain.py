@@ -175,3 +175,13 @@ def test_scripts_of_a_label_rest_on_the_trials_of_all_its_runs() -> None:
     several = [replace(one, block=0) for one in measured()]
     whole, found = explained(measured(), in_blocks=False), explained(several, in_blocks=False)
     assert found.scripts == whole.scripts
+
+
+def test_the_waterfall_of_labels_rests_on_the_trials_of_all_their_runs_and_pairs_none() -> None:
+    several = [replace(one, block=0) for one in measured()]
+    whole, found = (explained(records, in_blocks=False).waterfall for records in (measured(), several))
+    paired = explained(measured()).waterfall
+    assert whole is not None and found is not None and paired is not None
+    assert found == whole and "Welch's t intervals of 8 and 8 trials" in found.method
+    assert "8 blocks" in paired.method
+    assert all(step.high_s != same.high_s for step, same in zip(paired.steps, whole.steps, strict=True))

@@ -133,7 +133,7 @@ def explain(before: Side, after: Side, archive: Archive, *, in_blocks: bool) -> 
         scripts=_scripts(*sides, in_blocks),
         statements=tuple((one, ratio) for _, one, ratio in sure(timed)),
         queries=tuple(sorted((one for one in ratios if _apart(one)), key=lambda one: -abs(math.log(one.ratio)))),
-        waterfall=waterfall(*sides),
+        waterfall=waterfall(*sides, in_blocks=in_blocks),
         io=_io(sides, in_blocks),
         plans=other_plans(uses(groups, archive)),
         differences=differences([facts(side[0], archive) for side in sides]),

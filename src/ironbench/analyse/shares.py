@@ -76,13 +76,13 @@ def _event(name: str) -> str:
 
 
 # A waterfall's steps are differences of seconds per transaction, not ratios, so that they sum to the whole difference.
-# They are the differences of the two cells' means. Where every block has both cells, trials are paired by block for the
-# interval, and Student's t applies to the differences (see `stats.ratio`); else Welch's. With fewer than two trials of
-# a cell only the error of sampling is known, which is less than the whole error.
+# They are the differences of the two cells' means. Where both are cells of one lab and every block has both, trials are
+# paired by block for the interval, and Student's t applies to the differences (see `stats.ratio`); else Welch's. With
+# fewer than two trials of a cell only the error of sampling is known, which is less than the whole error.
 
 LEVEL = 0.05
-_Blocks = Mapping[int, Mapping[str, float]]
-"""Block → part → seconds per transaction, of one cell."""
+_Trials = Mapping[int, Mapping[str, float]]
+"""Block of the lab, else place among the trials → part → seconds per transaction, of one cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,47 +127,54 @@ class Waterfall:
         return f"A transaction takes {_ms(abs(whole))} {'more' if whole > 0 else 'less'} of a client's time. {part}."
 
 
-def waterfall(before: Sequence[Record], after: Sequence[Record]) -> Waterfall | None:
-    """Of the comparable trials of two cells; None where backends were not observed in one of them."""
-    a, b = (_by_block(records) for records in (before, after))
+def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: bool) -> Waterfall | None:
+    """Of the comparable trials of two cells; None where backends were not observed in one of them.
+
+    `in_blocks`: both are cells of one lab, and trials of one block pair.
+    """
+    a, b = (_by_trial(records, in_blocks) for records in (before, after))
     spent = where_time_goes(before), where_time_goes(after)
     if spent[0] is None or spent[1] is None:
         return None
-    steps = tuple(_steps(spent[0], spent[1], a, b))
-    return Waterfall(spent[0].cell, spent[1].cell, spent[0].total_s, spent[1].total_s, steps, _method(a, b))
+    paired = in_blocks and a.keys() == b.keys()
+    steps = tuple(_steps(spent[0], spent[1], a, b, paired))
+    method = _method(a, b, in_blocks, paired)
+    return Waterfall(spent[0].cell, spent[1].cell, spent[0].total_s, spent[1].total_s, steps, method)
 
 
-def _by_block(records: Sequence[Record]) -> dict[int, dict[str, float]]:
-    """The last attempt of each block."""
-    return {record.block: times(record) for record in observed_trials(records)[0]}
+def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:
+    """Of a block the last attempt. Each run of a label has a first block of its own."""
+    seen = enumerate(observed_trials(records)[0])
+    return {record.block if in_blocks else place: times(record) for place, record in seen}
 
 
-def _steps(before: TimeSpent, after: TimeSpent, a: _Blocks, b: _Blocks) -> Iterator[Step]:
+def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool) -> Iterator[Step]:
     for name in PARTS:
         (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
-            half = math.hypot(from_half, to_half) if _single(a, b) else _half(name, a, b)
+            half = math.hypot(from_half, to_half) if _single(a, b) else _half(name, a, b, paired)
             yield Step(name, delta, delta - half, delta + half)
 
 
-def _single(a: _Blocks, b: _Blocks) -> bool:
+def _single(a: _Trials, b: _Trials) -> bool:
     return min(len(a), len(b)) < 2
 
 
-def _half(name: str, a: _Blocks, b: _Blocks) -> float:
-    if a.keys() == b.keys():
+def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:
+    if paired:
         return half_width([b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in a], LEVEL)
     before, after = ([one.get(name, 0.0) for one in side.values()] for side in (a, b))
     return half_width_apart(before, after, LEVEL)
 
 
-def _method(a: _Blocks, b: _Blocks) -> str:
+def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool) -> str:
     if _single(a, b):
         return "error of sampling alone: a cell has a single trial"
-    if a.keys() == b.keys():
+    if paired:
         return f"t intervals of the differences of {len(a)} blocks"
-    return f"Welch's t intervals of {len(a)} and {len(b)} trials: not every block has both cells"
+    why = "not every block has both cells" if in_blocks else "trials of different runs do not pair"
+    return f"Welch's t intervals of {len(a)} and {len(b)} trials: {why}"
 
 
 def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
