@@ -13,13 +13,14 @@ from xml.etree import ElementTree
 import pytest
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.gate import Gate, Outcome
+from ironbench.analyse.gate import Gate, Outcome, slowdown
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli.gate import CLOSED, gate
 from ironbench.cli.lab import Policy, _adds_blocks, _policy
 from ironbench.errors import InputError
 from ironbench.experiment import schedule
+from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
@@ -122,6 +123,23 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tupl
     assert found.closed
     asked = [one.finding for one in compare_cells(plan, worse, *CELLS, 1) if one.finding.decides]
     assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
+
+
+def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would_pass() -> None:
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    factors = [0.95 * (0.80 / 0.95) ** (block / 11) for block in range(12)]
+    records = [
+        replace(one, metrics={**one.metrics, "throughput": one.metrics["throughput"] * factors[one.block]})
+        if one.cell.name == CELLS[1]
+        else one
+        for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.005)
+    ]
+    study = studied(plan, records)
+    (found,) = judged(study, study.effects, 0.22, "fail").checks
+    assert found.effect.finding.conclusion is Conclusion.SLOWER and slowdown(found.effect.finding)[1] < 0.22
+    assert found.outcome is Outcome.CANNOT_TELL
+    assert re.search(r"The ratio drifted from 0\.9.*: at one end it is slower by 2", found.why)
+    assert judged(study, study.effects, 0.30, "fail").checks[0].outcome is Outcome.NOT_SLOWER
 
 
 def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:

@@ -91,6 +91,11 @@ def checked(effect: Effect, margin: float, missing: int = 0) -> Check:
     allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
     if finding.conclusion is Conclusion.SLOWER and likely > margin:
         return Check(effect, Outcome.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
+    # What the mean of a drift passes, one of its ends may not.
+    end = max((_slower(finding.metric, ratio) for ratio in finding.ends or ()), default=0.0)
+    if end > margin:
+        words = f"The ratio {finding.changed}: at one end it is slower by {in_percent(end)}; {allowed}."
+        return Check(effect, Outcome.CANNOT_TELL, words)
     if finding.conclusion is Conclusion.EQUIVALENT and worst > margin >= finding.margin:
         words = f"It is equivalent within {in_percent(finding.margin)}; {allowed}."
         return Check(effect, Outcome.NOT_SLOWER, words)
@@ -120,9 +125,14 @@ def _open_question(finding: Finding) -> str:
 def slowdown(finding: Finding) -> tuple[float, float]:
     """How much slower it is, and at the slow end of its interval; below 0 where it is faster. Of a throughput the
     time that the same work takes longer, so that both directions of a metric have one measure."""
+    slow_end = max(_slower(finding.metric, end) for end in (finding.low, finding.high))
+    return _slower(finding.metric, finding.ratio), slow_end
+
+
+def _slower(metric: str, ratio: float) -> float:
     from ironbench.catalogue import base_name, metrics
 
-    known = metrics().get(base_name(finding.metric))
+    known = metrics().get(base_name(metric))
     if known is not None and known.better == "lower":
-        return finding.ratio - 1, finding.high - 1
-    return 1 / finding.ratio - 1, 1 / finding.low - 1 if finding.low > 0 else math.inf
+        return ratio - 1
+    return 1 / ratio - 1 if ratio else math.inf
