@@ -16,8 +16,9 @@ from labfactory import lab, studied, trials
 from ironbench.analyse.gate import Gate, Outcome, slowdown
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import compare_cells
+from ironbench.cli import verdict
 from ironbench.cli.gate import CLOSED, gate
-from ironbench.cli.lab import Policy, _adds_blocks, _policy
+from ironbench.cli.lab import Policy, _adds_blocks, _gated, _policy, measured
 from ironbench.errors import InputError
 from ironbench.experiment import schedule
 from ironbench.model.finding import Conclusion
@@ -176,6 +177,21 @@ def test_a_comparison_that_the_lab_does_not_declare_is_refused(tmp_path: Path) -
     assert '"version=16" "version=17"' in caught.value.hint
 
 
+def test_a_lab_that_compares_cells_with_skipped_ones_alone_is_refused(tmp_path: Path) -> None:
+    factors = {"version": ("16", "18"), "log": ("disk", "memory")}
+    skipped = {"version=16 log=memory": "no room", "version=18 log=disk": "no such program"}
+    plan = lab(factors, blocks=6, skipped=skipped)
+    neither, other, one, both = (setup.cell.name for setup in plan.setups)
+    plan = replace(plan, comparisons=((one, neither), (both, other), (other, neither), (both, one)))
+    found = LabDirectory(tmp_path)
+    found.begin(Frozen(plan, "m1", {}, {}))
+    found.declare(plan.method.stages[0], plan.trials)
+    for record in trials(plan, {neither: 1000.0, both: 1000.0}):
+        found.store.keep(record, Evidence())
+    with pytest.raises(InputError, match="compares nothing without the cells that are skipped: version=16 log=memory"):
+        gate(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -297,6 +313,33 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
         # Twelve blocks took two minutes: ten seconds each.
         assert _adds_blocks(Policy("fail", 100.0), directory, records, 120.0, Printer.silent())
     assert added == [10]
+
+
+@pytest.mark.parametrize("code", [0, 1, 4, 130])
+def test_a_gated_lab_prints_one_document_its_own_where_the_gate_does_not_decide(
+    code: int, made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = LabDirectory(Path(made(1.0)))
+    records = directory.records()
+    assert verdict.show(directory, records, json=True, printer=Printer(), gated=True) == 0
+    assert _gated(directory, records, code, True, Policy("fail")) == code
+    found = json.loads(capsys.readouterr().out)
+    assert ("checks" in found, "lab" in found) == (code == 0, code != 0)
+
+
+def test_a_gate_on_a_lab_that_compares_nothing_is_refused_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    file = tmp_path / "screen.toml"
+    file.write_text(
+        'question = "What matters?"\ndesign = "screen"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n'
+        '[vary]\nclients = "2..4"\nthreads = [1, 2]\nmax_tries = [1, 3]\nprotocol = ["prepared", "simple"]\n'
+    )
+    with pytest.raises(InputError, match="compares nothing") as refused:
+        measured(file, "", str(tmp_path / "lab"), "", False, policy=Policy("fail"))
+    assert "a screen chooses itself" in refused.value.hint
+    assert not (tmp_path / "lab").exists()
 
 
 def test_a_policy_without_a_gate_is_refused() -> None:

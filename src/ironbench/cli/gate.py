@@ -11,10 +11,12 @@ import typer
 from ironbench.cli.mistakes import number
 from ironbench.errors import InputError, nearest
 from ironbench.printer import Printer
+from ironbench.words import some
 
 if TYPE_CHECKING:
     from ironbench.analyse.gate import Gate
     from ironbench.analyse.study import Effect
+    from ironbench.model.lab import Lab
     from ironbench.record.labs import LabDirectory
     from ironbench.views.selection import Named
 
@@ -77,8 +79,24 @@ def whole(directory: LabDirectory, undecided: str) -> Gate:
     from ironbench.views.labs import study_of
 
     study = study_of(directory)
-    _require_comparisons(str(directory.path), directory)
+    require_comparisons(str(directory.path), directory.lab())
     return judged(study, [*study.effects, *study.claimed], directory.lab().method.margin, undecided)
+
+
+def require_comparisons(name: str, lab: Lab) -> None:
+    """InputError: there is nothing that a gate could judge."""
+    from ironbench.analyse.findings import declared
+    from ironbench.model.lab import SCREEN
+
+    if declared(lab):
+        return
+    cause, hint = "compares nothing", "a gate needs a lab that varies something"
+    if lab.design == SCREEN:
+        hint = "a screen chooses itself what it compares: a gate needs a lab of another design"
+    elif skipped := [setup.cell.name for setup in lab.setups if setup.skipped]:
+        cause += f" without the cells that are skipped: {some(skipped)}"
+        hint = "`ironbench lab plan` says why they are"
+    raise InputError(name, cause, hint)
 
 
 def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
@@ -119,7 +137,7 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
         directory = LabDirectory(Path(base))
         if not directory.begun():
             raise InputError(base, "is no directory of a lab", "name BASE and NEW, or what `ironbench lab run` made")
-        _require_comparisons(base, directory)
+        require_comparisons(base, directory.lab())
         return directory, []
     sides = both(base, new, results)
     if not (sides[0].cells and sides[1].cells) or sides[0].store.directory != sides[1].store.directory:
@@ -130,11 +148,6 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
         )
     directory = LabDirectory(sides[0].store.directory)
     return directory, _of_cells(directory, *sides)
-
-
-def _require_comparisons(name: str, directory: LabDirectory) -> None:
-    if not directory.lab().comparisons:
-        raise InputError(name, "compares nothing", "a gate needs a lab that varies something")
 
 
 def _not_in_blocks(a: Named, b: Named) -> str:

@@ -106,11 +106,14 @@ def measured(
     tag: Sequence[str] = (),
 ) -> int:
     """`design`: as in `labfile.read`; `policy`: of a gate, None where there is none; `tag`: KEY=VALUE texts."""
+    from ironbench.cli.gate import require_comparisons
     from ironbench.experiment import declare, freeze, loop, upkeep
     from ironbench.record import labs
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
+    if policy:
+        require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)
     directory = labs.LabDirectory(Path(results) if results else labs.home() / f"{lab.name}-{lab.series}")
@@ -122,8 +125,8 @@ def measured(
         records = loop.conduct(secrets, directory, printer, traces=traces)
         if policy and _adds_blocks(policy, directory, records, time.monotonic() - begun, printer):
             records = loop.conduct(secrets, directory, printer, traces=traces)
-    code = _conclude(directory, records, json and policy is None, printer, policy is not None)
-    return _gated(directory, code, json, policy) if policy else code
+    code = _conclude(directory, records, json, printer, policy is not None)
+    return _gated(directory, records, code, json, policy) if policy else code
 
 
 @app.command("resume")
@@ -315,13 +318,16 @@ def _adds_blocks(
     return True
 
 
-def _gated(directory: LabDirectory, code: int, json: bool, policy: Policy) -> int:
-    """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected."""
+def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
+    """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected:
+    then its own document takes the place of the gate's, too."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import shown
     from ironbench.cli.gate import whole as gate
 
     if code not in (0, verdict.SUSPECT):
+        if json:
+            verdict.show(directory, records, json, Printer.silent())
         return code
     return shown(gate(directory, policy.undecided), (), json)
 

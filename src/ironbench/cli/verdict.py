@@ -20,14 +20,14 @@ INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
     """Shows what is known so far; the exit code. `records`: in the order they were measured. `gated`: a gate says what
-    the code is of a lab that has finished."""
+    the code is of a lab that has finished, and prints the JSON document."""
     measured = [record for record in records if record.purpose == "lab"]
     study = labs.study(directory, records)
-    if json:
+    if json and not gated:
         from ironbench.report.formats.json import lab_document
 
         printer.data(lab_document(study, measured, directory.store))
-    else:
+    elif not json:
         from ironbench.report.formats.text import summary
 
         summary(study, printer)
