@@ -1,5 +1,6 @@
 """Finding engines; the null engine; directories and space."""
 
+import errno
 import os
 import pwd
 from pathlib import Path
@@ -10,7 +11,7 @@ from ironbench import engines, units
 from ironbench.engines import cleanup, ideal, identity
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.postgres import facts, settings
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.machine import space
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.process import place, processes
@@ -100,6 +101,31 @@ def test_an_empty_directory_becomes_ours_and_stays_ours(tmp_path: Path) -> None:
     folder = place.claim(str(tmp_path / "a" / "b"), "data")
     (folder / "cluster").mkdir()
     assert place.check(str(folder), "data") == str(folder)
+
+
+@pytest.mark.parametrize("left", ["ironbench.json", "ironbench.json.123.tmp"])
+def test_a_directory_whose_claim_was_cut_off_can_be_claimed_again(left: str, tmp_path: Path) -> None:
+    (tmp_path / left).touch()
+    assert place.ours(place.claim(str(tmp_path), "data"))
+
+
+def test_a_strangers_file_is_one_beside_an_empty_marker_too(tmp_path: Path) -> None:
+    (tmp_path / "ironbench.json").touch()
+    (tmp_path / "theirs").touch()
+    with pytest.raises(InputError, match=r"not ironbench's, e\.g\. theirs"):
+        place.claim(str(tmp_path), "data")
+
+
+def test_a_claim_on_a_full_disk_leaves_the_directory_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FailureError, match="No space left"):
+        place.claim(str(tmp_path), "data")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert place.ours(place.claim(str(tmp_path), "data"))
 
 
 def test_the_default_directory_follows_the_environment() -> None:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pwd
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from ironbench.machine import space
 from ironbench.paths import expanded
 
 MARKER = "ironbench.json"
+_ASIDE = re.compile(rf"{re.escape(MARKER)}\.\d+\.tmp")
 LOCK = "ironbench.lock"
 _OF_THE_FILE_SYSTEM = {"lost+found"}
 """What a fresh file system has in its root."""
@@ -80,10 +82,23 @@ def claim(path: str, role: str) -> Path:
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
         if not ours(place):
-            (place / MARKER).write_text(json.dumps({"made_by": "ironbench", "role": role}) + "\n")
+            _mark(place, role)
     except OSError as error:
         raise FailureError(f"{role} directory {place}", error.strerror or str(error)) from error
     return place
+
+
+def _mark(place: Path, role: str) -> None:
+    """Whole or not at all, whatever ends us: a directory with half a marker would be a stranger's. OSError."""
+    aside = place / f"{MARKER}.{os.getpid()}.tmp"
+    try:
+        with aside.open("w") as file:
+            file.write(json.dumps({"made_by": "ironbench", "role": role}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(place / MARKER)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def lock(place: Path) -> int:
@@ -154,12 +169,18 @@ def ours(place: Path) -> bool:
 
 
 def _entries(place: Path) -> list[str]:
+    """What somebody has put there."""
     try:
-        return sorted({path.name for path in place.iterdir()} - _OF_THE_FILE_SYSTEM)
+        return sorted({path.name for path in place.iterdir() if not _of_a_claim(path)} - _OF_THE_FILE_SYSTEM)
     except OSError as error:
         raise InputError(
             f"directory {place}", error.strerror or str(error), "name another, or change its permissions"
         ) from error
+
+
+def _of_a_claim(path: Path) -> bool:
+    """Whether a claim that was cut off left it: a marker aside, or an empty one."""
+    return _ASIDE.fullmatch(path.name) is not None or (path.name == MARKER and path.lstat().st_size == 0)
 
 
 def _empty(place: Path) -> bool:
