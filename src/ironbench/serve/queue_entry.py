@@ -76,9 +76,14 @@ def at_time(text: str) -> float:
     if not text:
         return 0.0
     try:
-        return datetime.fromisoformat(text).timestamp()
+        found = datetime.fromisoformat(text)
+        at = found.timestamp()
+        moment(at)  # what no page could show
     except (ValueError, OverflowError, OSError):
         raise InputError(f"time {text[:40]!r}", "is no time", "write it as 2026-11-25T22:00") from None
+    if found.tzinfo is not None:
+        raise InputError(f"time {text[:40]!r}", "names a time zone; it is the server's", "write it as 2026-11-25T22:00")
+    return at
 
 
 def moment(at: float) -> str:

@@ -312,6 +312,17 @@ def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path
     assert client.post(f"/lab/{LAB}/resume").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "at", ["2099-01-01T22:00+02:00", "2099-01-01T22:00Z", "9999-12-31T23:59-23:59", "0001-01-01T00:00+23:59", "soon"]
+)
+def test_a_time_that_is_not_one_of_the_servers_clock_is_refused_and_the_queue_is_shown(at: str, tmp_path: Path) -> None:
+    client = browser(stocked(tmp_path / "results"))
+    text = "question = 'x'\n[workload]\nname = 'select-only'\n[system]\nengine = 'null'\n[vary]\nclients = [1, 2]\n"
+    refused = client.post("/queue", data={"name": "x", "text": text, "at": at})
+    assert refused.status_code == 422 and "2026-11-25T22:00" in refused.text
+    assert client.get("/queue").status_code == 200 and not Queue(tmp_path / "results").entries()
+
+
 def test_files_of_a_queue_are_read_again_only_after_it_has_changed(
     tmp_path: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
