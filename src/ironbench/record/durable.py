@@ -73,6 +73,22 @@ def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Holds a lock file as soon as nobody else does; its directory is made where needed. UnwrittenError."""
+    try:
+        make_directory(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise unwritten(path, error) from error
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _hold(descriptor: int, path: Path, subject: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class Queue:
         self._kept_from = ""
         """Why what is due does not begin."""
         self._began: list[Detached] = []
-        self._changing = threading.RLock()
+        self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[Entry]] = 0, []
         """When the folder changed last, and the entries that it has had since."""
 
@@ -123,7 +123,7 @@ class Queue:
             next_at(wish.nightly, self._now())
         if wish.after:
             self.entry(wish.after)
-        with self._changing:
+        with self._changing():
             id = f"{datetime.fromtimestamp(self._now()):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
             not_before = wish.not_before or (next_at(wish.nightly, self._now()) if wish.nightly else 0.0)
             entry = Entry(
@@ -149,7 +149,7 @@ class Queue:
 
     def resume(self, lab: str, more: int = 0) -> Entry:
         """Goes on with a lab, or adds a round of `more` blocks."""
-        with self._changing:
+        with self._changing():
             for one in self.entries():
                 if one.lab == lab and one.state in (WAITING, RUNNING):
                     raise InputError(f"lab {lab}", f"is {one.state} in the queue already", "wait for it, or cancel it")
@@ -193,21 +193,21 @@ class Queue:
                     lab.signal(signal.SIGINT)
 
     def cancel(self, id: str) -> None:
-        with self._changing:
+        with self._changing():
             entry = self.entry(id)
             if entry.state == WAITING:
                 self._keep(replace(entry, state=CANCELLED, ended_at=self._now()))
 
     def remove(self, id: str) -> None:
         """Of an ended one; its records stay."""
-        with self._changing:
+        with self._changing():
             entry = self.entry(id)
             if entry.state in ENDED:
                 self._forget(entry)
 
     def move(self, id: str, by: int) -> None:
         """Among those that wait, before or after its neighbour."""
-        with self._changing:
+        with self._changing():
             waiting = [one for one in self.entries() if one.state == WAITING]
             place = next((number for number, one in enumerate(waiting) if one.id == id), None)
             if place is None or not 0 <= place + by < len(waiting):
@@ -230,12 +230,29 @@ class Queue:
         self._held.close()
         self._decides = False
 
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """No other thread or server changes entries between our reading and our writing. UnwrittenError."""
+        with self._threads:
+            if self._inside:
+                yield
+                return
+            with durable.alone(self.folder / "changes"):
+                self._inside = True
+                try:
+                    yield
+                finally:
+                    self._inside = False
+
     def tick(self) -> None:
         """Notes what has ended, and begins what is due. To be called once a second. UnwrittenError."""
         self._began = [began for began in self._began if not began.reap()]
-        with self._changing:
-            if not self.folder.is_dir() or not self.decides():
-                return
+        with self._threads:
+            if self.folder.is_dir() and self.decides():
+                self._go_on()
+
+    def _go_on(self) -> None:
+        with self._changing():
             for one in self.entries():
                 if one.state == RUNNING and not ProcessId(one.pid, one.born).alive():
                     self._keep(self._ended(one))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -23,7 +24,7 @@ from ironbench.process.processes import ProcessId
 from ironbench.record.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
 from ironbench.serve.queue import Queue
-from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, next_at
+from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Entry, next_at
 
 
 @pytest.fixture(autouse=True)
@@ -215,6 +216,26 @@ def test_of_two_servers_one_decides_and_the_other_takes_over(
         labs.end(0)
         other.tick()
         assert other.decides() and states(other) == [("one", DONE), ("two", RUNNING)]
+
+
+def test_what_one_server_begins_another_that_changes_the_order_does_not_put_back(
+    queue: Queue, labs: Labs, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(queue, "one")
+    two = put(queue, "two")
+    with contextlib.closing(Queue(tmp_path, clock, labs.begin)) as other:
+        keep, deciding = other._keep, threading.Thread(target=queue.tick)
+
+        def meanwhile(entry: Entry) -> None:
+            if deciding.ident is None:
+                deciding.start()
+                deciding.join(0.5)
+            keep(entry)
+
+        monkeypatch.setattr(other, "_keep", meanwhile)
+        other.move(two.id, -1)
+        deciding.join()
+    assert states(queue) == [("two", RUNNING), ("one", WAITING)] and len(labs.begun) == 1
 
 
 def test_nothing_begins_while_something_else_is_measured_on_this_machine(

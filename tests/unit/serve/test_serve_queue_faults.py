@@ -57,7 +57,7 @@ def test_a_full_disk_leaves_no_half_entry(small_disk: Path) -> None:
         filler = fill(small_disk)
         with pytest.raises(UnwrittenError, match="No space left"):
             put(queue, "one")
-        assert not queue.entries() and not list((small_disk / "queue").glob("*"))
+        assert not queue.entries() and {path.name for path in (small_disk / "queue").glob("*")} <= {"changes"}
         filler.unlink()
         put(queue, "one")
         assert states(queue) == [("one", WAITING)]
