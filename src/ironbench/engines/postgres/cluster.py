@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.engines.identity import Identity
+from ironbench.engines.own_files import refuse_running
 from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Layout
-from ironbench.process import place, processes, programs
+from ironbench.process import place, programs
 
 USER = "ironbench"
 DATABASE = "ironbench"
@@ -75,7 +76,7 @@ def validate(cluster: Cluster, installation: Installation) -> None:
 
 def prepare(cluster: Cluster, installation: Installation, identity: Identity) -> None:
     """Makes the cluster where it is missing. The caller holds the lock. InputError, FailureError."""
-    refuse_running(cluster)
+    refuse_running(cluster.files, cluster.place)
     _refuse_log_of_another(cluster)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
         if path is not None:
@@ -220,25 +221,6 @@ def _has_segments(wal: Path) -> bool:
         return any(_SEGMENT.fullmatch(path.name) for path in wal.iterdir())
     except OSError:
         return False
-
-
-def refuse_running(cluster: Cluster) -> None:
-    """InputError while a server runs on the cluster."""
-    if (error := in_use(cluster)) is not None:
-        raise error
-
-
-def in_use(cluster: Cluster) -> InputError | None:
-    """Every PostgreSQL process works in its data directory, so this also finds servers that others started."""
-    running = processes.working_in(cluster.files)
-    if not running:
-        return None
-    return InputError(
-        f"data directory {cluster.place}",
-        f"a server already runs on it (process {running[0]})",
-        f"stop it, run `ironbench cleanup` when its ironbench is dead, "
-        f"or name another directory with {written('layout.data')}",
-    )
 
 
 def _drop_stale_pid_file(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ironbench.engines import ideal as memory
-from ironbench.engines import identity, server
+from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
@@ -119,7 +119,8 @@ class PostgresEngine(Engine):
     def in_use(self, system: System) -> InputError | None:
         if system.dsn is not None:
             return None
-        return clusters.in_use(clusters.of(system.layout, installation.find(system.settings.get("bin"))))
+        cluster = clusters.of(system.layout, installation.find(system.settings.get("bin")))
+        return own_files.in_use(cluster.files, cluster.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """Of programs of our own also what the server's file holds; of a running server what it says."""

@@ -12,6 +12,7 @@ import re
 import shutil
 from pathlib import Path
 
+from ironbench.engines import own_files
 from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.installation import Installation
@@ -32,7 +33,7 @@ _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
 
 def take(cluster: Cluster, installation: Installation, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped cluster into `folder`, which must not exist. FailureError. Not `keep`: its files are linked."""
-    clusters.refuse_running(cluster)
+    own_files.refuse_running(cluster.files, cluster.place)
     _require_shut_down(cluster, installation)
     aside = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
@@ -52,7 +53,7 @@ def put_back(cluster: Cluster, installation: Installation, folder: Path) -> Copi
 
     The caller holds the directory's lock. A cluster that no snapshot made is kept aside as `cluster.kept-N`.
     """
-    clusters.refuse_running(cluster)
+    own_files.refuse_running(cluster.files, cluster.place)
     _give_up(cluster, installation)
     aside = cluster.place / "cluster.new"
     shutil.rmtree(aside, ignore_errors=True)
