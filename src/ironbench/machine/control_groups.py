@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import FailureError, InputError, written
+from ironbench.machine.limits import own_groups
 from ironbench.machine.mounts import all_mounts
 from ironbench.machine.tree import Tree
 
@@ -39,7 +40,7 @@ class Parent:
 def parent(tree: Tree | None = None) -> Parent:
     """Where groups that limit memory are made. InputError when this kernel or container has no such place."""
     tree = tree or Tree()
-    groups = _own_groups(tree)
+    groups = own_groups(tree)
     mounts = all_mounts(tree)
     for mount in mounts:
         if mount.kind == "cgroup" and "memory" in mount.options:
@@ -89,7 +90,7 @@ def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
     tree = tree or Tree()
     if unified := next((Path(one) for one in within if version(Path(one)) == "v2"), None):
         return unified
-    groups, mounts = _own_groups(tree), all_mounts(tree)
+    groups, mounts = own_groups(tree), all_mounts(tree)
     own = [
         *((mount.path, "freezer") for mount in mounts if mount.kind == "cgroup" and "freezer" in mount.options),
         *((mount.path, "") for mount in mounts if mount.kind == "cgroup2"),
@@ -129,16 +130,6 @@ def entering(group: Path) -> tuple[str, ...]:
 
 def version(group: Path) -> str:
     return "v2" if (group.parent / "cgroup.controllers").exists() else "v1"
-
-
-def _own_groups(tree: Tree) -> dict[str, str]:
-    """Controller → path of our group; the one of version 2 under the empty name."""
-    groups = {}
-    for line in (tree.read("/proc/self/cgroup") or "").splitlines():
-        _, _, rest = line.partition(":")
-        names, _, path = rest.partition(":")
-        groups.update(dict.fromkeys(names.split(","), path))
-    return groups
 
 
 def _directory(tree: Tree, mount: str, group: str) -> Path:

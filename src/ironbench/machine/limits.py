@@ -20,7 +20,7 @@ _V2_MEMORY = ("memory.max", "memory.current")
 
 def read_limits(tree: Tree) -> Limits:
     """The tightest limit on the way from our group to the root."""
-    groups = _own_groups(tree)
+    groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     cpu_list = _cpu_list(tree)
     one = {name: mount.path for mount in mounts if mount.kind == "cgroup" for name in _controllers(mount)}
@@ -42,7 +42,7 @@ def read_limits(tree: Tree) -> Limits:
 def memory_left(tree: Tree) -> int | None:
     """Bytes that the tightest of our groups has left; None where none has a limit. Cached files count as free: the
     kernel takes them back before it refuses memory (Documentation/admin-guide/cgroup-v2.rst, "Memory")."""
-    groups = _own_groups(tree)
+    groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     one = next((mount.path for mount in mounts if mount.kind == "cgroup" and "memory" in _controllers(mount)), None)
     two = next((mount.path for mount in mounts if mount.kind == "cgroup2"), None)
@@ -62,14 +62,13 @@ def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | Non
     return max(0, limit - max(0, used - cached))
 
 
-def _own_groups(tree: Tree) -> dict[str, str]:
+def own_groups(tree: Tree) -> dict[str, str]:
     """Controller → path of our group; the one of version 2 under the empty name."""
     groups = {}
     for line in (tree.read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
-        for name in names.split(","):
-            groups[name] = path
+        groups.update(dict.fromkeys(names.split(","), path))
     return groups
 
 
