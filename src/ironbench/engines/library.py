@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal
 from ironbench.engines.base import Engine
+from ironbench.engines.own_files import next_kept
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import control_groups, copies, space
 from ironbench.machine.copies import Copied
@@ -142,11 +143,10 @@ def _give_up(file: Path) -> None:
         for part in reversed(parts):
             part.unlink(missing_ok=True)
         return
-    kept = [int(path.name.rsplit("-", 1)[1]) for path in file.parent.glob(f"{file.name}.kept-*[0-9]")]
-    name = f"{file.name}.kept-{max(kept, default=0) + 1}"
+    kept = next_kept(file)
     for part in parts:
         if part.exists():
-            part.rename(file.with_name(name + part.name.removeprefix(file.name)))
+            part.rename(kept.with_name(kept.name + part.name.removeprefix(file.name)))
 
 
 def place_file(system: System, dump: Path, name: str) -> None:

@@ -1,4 +1,5 @@
-"""The files of a database that ironbench made: what is noted beside them, and whether a server runs on them."""
+"""The files of a database that ironbench made: what is noted beside them, where they are kept aside, and whether a
+server runs on them."""
 
 from __future__ import annotations
 
@@ -27,6 +28,12 @@ def write_note(files: Path, known: Mapping[str, Any]) -> None:
     aside = files / f"{NOTE}.new"
     aside.write_text(json.dumps(known) + "\n")
     aside.replace(files / NOTE)
+
+
+def next_kept(path: Path) -> Path:
+    """Where files or a file that no snapshot made are kept aside: beside them, as `….kept-N`."""
+    kept = [int(one.name.rsplit("-", 1)[1]) for one in path.parent.glob(f"{path.name}.kept-*[0-9]")]
+    return path.with_name(f"{path.name}.kept-{max(kept, default=0) + 1}")
 
 
 def refuse_running(files: Path, place: Path) -> None:

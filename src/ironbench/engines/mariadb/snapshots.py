@@ -76,5 +76,4 @@ def _give_up(home: Home) -> None:
         shutil.rmtree(gone)
         return
     homes.bring_log_home(home.files)
-    taken = [int(path.name.rsplit("-", 1)[1]) for path in home.place.glob("files.kept-*")]
-    home.files.rename(home.place / f"files.kept-{max(taken, default=0) + 1}")
+    home.files.rename(own_files.next_kept(home.files))

@@ -107,8 +107,7 @@ def _keep(cluster: Cluster, installation: Installation) -> None:
     """Out of the way, whole: where its log lies elsewhere and is needed, nothing can be moved."""
     if (cluster.files / "pg_wal").is_symlink():
         _require_shut_down(cluster, installation)
-    taken = [int(path.name.rsplit("-", 1)[1]) for path in cluster.place.glob("cluster.kept-*")]
-    cluster.files.rename(cluster.place / f"cluster.kept-{max(taken, default=0) + 1}")
+    cluster.files.rename(own_files.next_kept(cluster.files))
 
 
 def _give_up_log(cluster: Cluster) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines.own_files import NOTE, note, refuse_running, write_note
+from ironbench.engines.own_files import NOTE, next_kept, note, refuse_running, write_note
 from ironbench.engines.slapd import settings as server_settings
 from ironbench.engines.slapd.installation import Installation
 from ironbench.engines.slapd.settings import BASE
@@ -136,8 +136,7 @@ def put_back(home: Home, folder: Path) -> Copied:
         if "snapshot" in note(home.files):
             shutil.rmtree(home.files)
         else:
-            taken = [int(path.name.rsplit("-", 1)[1]) for path in home.place.glob("files.kept-*")]
-            home.files.rename(home.place / f"files.kept-{max(taken, default=0) + 1}")
+            home.files.rename(next_kept(home.files))
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
     space.require(home.place, copies.size(folder), "the copy of the data")

@@ -1,0 +1,14 @@
+"""Files of databases that ironbench made: what is kept aside, and who holds their directory."""
+
+from pathlib import Path
+
+from ironbench.engines.own_files import next_kept
+
+
+def test_what_is_kept_aside_gets_the_number_after_the_largest(tmp_path: Path) -> None:
+    """A database that is one file has its log kept beside it, under the same number."""
+    data = tmp_path / "data.db"
+    assert next_kept(data) == tmp_path / "data.db.kept-1"
+    for name in ("data.db.kept-2", "data.db.kept-10", "data.db.kept-10-wal", "other.kept-30"):
+        (tmp_path / name).touch()
+    assert next_kept(data) == tmp_path / "data.db.kept-11"
