@@ -184,6 +184,13 @@ def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
         os.killpg(process.pid, what)
 
 
+def environment_without(*prefixes: str) -> dict[str, str]:
+    """Our environment without the variables that begin so, e.g. those that choose another server; messages in
+    English."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+
+
 def run_program(
     words: Sequence[str],
     *,

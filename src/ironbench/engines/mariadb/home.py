@@ -5,7 +5,6 @@ Without its log InnoDB opens no data, even after a clean shutdown: the log alway
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -190,8 +189,7 @@ def _create(home: Home, installation: Installation, identity: Identity, shape: M
 
 def environment() -> dict[str, str]:
     """What the server's programs see of our environment: nothing that chooses another server or language."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MYSQL", "MARIADB"))}
-    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+    return programs.environment_without("MYSQL", "MARIADB")
 
 
 def _refuse_log_of_another(home: Home) -> None:

@@ -205,8 +205,7 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
 
 def environment() -> dict[str, str]:
     """What the server's programs see of our environment: no PG* variables of the user's, messages in English."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+    return programs.environment_without("PG")
 
 
 def shut_down(cluster: Cluster, installation: Installation) -> bool:

@@ -99,8 +99,7 @@ def _after(first: bytes, pieces: Iterable[bytes]) -> Iterable[bytes]:
 
 def environment() -> dict[str, str]:
     """What the server's programs see of our environment: nothing that chooses another server."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LDAP", "SLAPD"))}
-    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+    return programs.environment_without("LDAP", "SLAPD")
 
 
 def write_private(path: Path, text: str) -> None:
