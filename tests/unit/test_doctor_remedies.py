@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ironbench.engines.examination import Server
+from ironbench.engines.examination import Server, connections_reading
 from ironbench.engines.postgres.probes.checkpoints import checkpoints
 from ironbench.engines.postgres.probes.memory import shared_buffers
 from ironbench.engines.postgres.probes.observation import statements
@@ -45,3 +45,8 @@ def test_max_wal_size_is_blamed_for_no_checkpoints_that_somebody_asked_for(log_p
     reading = checkpoints([("0", "96", "1000", "1GB", log_per_s, "565e6")], SERVER)
     assert isinstance(reading, Reading)
     assert reading.remedy.startswith("find who asks" if asked else "raise max_wal_size")
+
+
+@pytest.mark.parametrize(("used", "severity"), [(79, "ok"), (80, "warning"), (94, "warning"), (95, "severe")])
+def test_few_connections_that_are_left_are_a_warning_before_there_are_none(used: int, severity: str) -> None:
+    assert connections_reading(used, 100, "a pooler").severity == severity

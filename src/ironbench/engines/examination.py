@@ -17,10 +17,11 @@ from pkgutil import iter_modules
 from ironbench import engines
 from ironbench.engines.administration import DENIED
 from ironbench.errors import InputError, IronbenchError
-from ironbench.model.diagnosis import Diagnosis, Reading, ok, unseen
+from ironbench.model.diagnosis import Diagnosis, Reading, ok, severe, unseen, warning
 from ironbench.model.session import Row, Session
 from ironbench.model.system import System
 from ironbench.units import memory
+from ironbench.words import counted, in_percent
 
 TIMEOUT_S = 10
 """A statement that takes longer is given up: an examination must not become the load."""
@@ -162,6 +163,20 @@ def examine(dsn: str) -> Examined:
     system, secrets = engine.validated(System(engine.name, "doctor", dsn=dsn), 0)
     with engines.running(system, secrets, 0) as session:
         return examination.examine(session)
+
+
+_FULL, _NEARLY = 0.95, 0.8
+"""Of the connections that a server allows."""
+
+
+def connections_reading(used: int, most: int, remedy: str) -> Reading:
+    """How many connections there are of those that there may be."""
+    seen = f"{counted(used, 'connection')} of {most}"
+    if used < _NEARLY * most:
+        return ok(seen)
+    reading = severe if used >= _FULL * most else warning
+    meaning = "Few connections are left: a trial with more clients may be refused."
+    return reading(f"{seen} ({in_percent(used / most)})", meaning, remedy)
 
 
 def memory_bytes(session: Session) -> int | None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import Readings, Server, connections_reading
 from ironbench.engines.mariadb.probes import PROCESS, changed, probe
 from ironbench.model.diagnosis import note, ok, severe, warning
 from ironbench.model.session import Row
 from ironbench.units import memory, span, stored
-from ironbench.words import counted, in_percent
+from ironbench.words import counted
 
 _DEFAULT_POOL = 128 << 20
 _LEAST_SHARE, _MOST_SHARE = 0.25, 0.85
-_FULL, _NEARLY = 0.95, 0.8
 _HOUR_S = 3600.0
 
 
@@ -172,15 +171,7 @@ _CONNECTIONS = """
 def connections(rows: Sequence[Row], server: Server) -> Readings:
     """How many connections there are of those that there may be."""
     used, most = (int(value or 0) for value in rows[0])
-    seen = f"{counted(used, 'connection')} of {most}"
-    if used < _NEARLY * most:
-        return ok(seen)
-    reading = severe if used >= _FULL * most else warning
-    return reading(
-        f"{seen} ({in_percent(used / most)})",
-        "Who comes next is refused; a trial with more clients cannot begin.",
-        changed("max_connections", str(2 * most)),
-    )
+    return connections_reading(used, most, changed("max_connections", str(2 * most)))
 
 
 _LONG = """

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.engines.examination import Readings, Server
+from ironbench.engines.examination import Readings, Server, connections_reading
 from ironbench.engines.postgres.probes import MONITORING, changed, probe
 from ironbench.model.diagnosis import ok, severe, warning
 from ironbench.model.session import Row
 from ironbench.units import span
-from ironbench.words import counted, in_percent
+from ironbench.words import counted
 
-_FULL, _NEARLY = 0.95, 0.8
 _HOUR_S = 3600.0
 
 _CONNECTIONS = """
@@ -25,15 +24,8 @@ _CONNECTIONS = """
 def connections(rows: Sequence[Row], server: Server) -> Readings:
     """How many connections there are of those that there may be."""
     used, most = (int(value or 0) for value in rows[0])
-    seen = f"{counted(used, 'connection')} of {most}"
-    if used < _NEARLY * most:
-        return ok(seen)
-    reading = severe if used >= _FULL * most else warning
-    return reading(
-        f"{seen} ({in_percent(used / most)})",
-        "Who comes next is refused; a trial with more clients cannot begin.",
-        "a pooler in front of the server; or raise max_connections and restart it",
-    )
+    remedy = "a pooler in front of the server; or raise max_connections and restart it"
+    return connections_reading(used, most, remedy)
 
 
 _IDLE = """
