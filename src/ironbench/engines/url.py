@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 from collections.abc import Collection
 from urllib.parse import unquote
@@ -33,6 +34,14 @@ def port_of(text: str, usual: int, hint: str) -> int:
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
         raise wrong("its port is not a number from 1 to 65535", hint)
     return int(text)
+
+
+def own_name(hint: str) -> str:
+    """Of this process's user, for an address that names none. InputError with the hint."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise wrong("it names no user, and this process's user has no name", hint) from None
 
 
 def parameters(query: str, known: Collection[str]) -> dict[str, str]:

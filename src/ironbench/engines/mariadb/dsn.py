@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.url import decoded, host_and_port, parameters, port_of, wrong
+from ironbench.engines.url import decoded, host_and_port, own_name, parameters, port_of, wrong
 from ironbench.errors import nearest
 from ironbench.model.secrets import Secrets
 
@@ -75,7 +74,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         raise wrong("it names no database", "write mysql://user@host:3306/database")
     secret = decoded(password) if colon else environ.get("MYSQL_PWD")
     address = Address(
-        decoded(user) if at else _own_name(),
+        decoded(user) if at else own_name("write mysql://user@…"),
         decoded(database),
         decoded(host) or "localhost",
         port_of(port, DEFAULT_PORT, _ESCAPES),
@@ -102,10 +101,3 @@ def _certificate(path: str | None) -> str | None:
     if path is not None and not Path(path).is_file():
         raise wrong("its tls_ca names no file", "name the file with its whole path")
     return None if path is None else str(Path(path).absolute())
-
-
-def _own_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        raise wrong("it names no user, and this process's user has no name", "write mysql://user@…") from None

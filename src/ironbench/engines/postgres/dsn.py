@@ -5,7 +5,6 @@ https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING
 
 from __future__ import annotations
 
-import getpass
 import os
 import stat
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.url import decoded, host_and_port, port_of, wrong
+from ironbench.engines.url import decoded, host_and_port, own_name, port_of, wrong
 from ironbench.errors import InputError, nearest
 from ironbench.model.secrets import Secrets
 
@@ -111,7 +110,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     for name, variable in _VARIABLES.items():
         if environ.get(variable):
             given.setdefault(name, environ[variable])
-    user = given.get("user") or _own_name()
+    user = given.get("user") or own_name("add user=NAME")
     address = Address(
         host=given.get("host") or _default_host(),
         port=port_of(given.get("port") or "", 5432, _ESCAPES),
@@ -228,13 +227,6 @@ def _default_host() -> str:
         if any(Path(directory).glob(".s.PGSQL.*")):
             return directory
     return "localhost"
-
-
-def _own_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        raise wrong("it names no user, and this process's user has no name", "add user=NAME") from None
 
 
 def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:
