@@ -7,12 +7,13 @@ from typing import Any
 
 from ironbench.analyse.storage import Tested
 from ironbench.analyse.timelines import Line
+from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
 from ironbench.report.charts.grouped import Shown, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
-from ironbench.report.theme import SYSTEMS, symbols
+from ironbench.report.theme import symbols
 from ironbench.words import THIN
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
@@ -88,7 +89,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
             specification,
             Table(("", *names), tuple((test, *_cells(rows, test, names)) for test in tests), numbers=True),
             words,
-            _keys(names),
+            base.keys(names, "square"),
             _RANGE if any(row["low"] != row["high"] for row in rows) else "",
         )
     ]
@@ -120,7 +121,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
     }
     tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "text", "title": "median pass"}]
     height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
-    colour = {"field": "name", "type": "nominal", "scale": {"domain": names, "range": _tokens(names)}}
+    colour = {"field": "name", "type": "nominal", "scale": theme.system_colours(names)}
     bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
     label = {**place, "y": {"field": "high", **height}, "text": {"field": "label"}}
@@ -130,16 +131,6 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
         ({"type": "text", "dy": -8, "fontSize": 11, "color": "@ink"}, label),
     )
     return [{"data": {"name": "bars"}, "mark": mark, "encoding": encoding} for mark, encoding in marks]
-
-
-def _tokens(names: list[str]) -> list[str]:
-    return [f"@s{place % SYSTEMS}" for place in range(len(names))]
-
-
-def _keys(names: list[str]) -> tuple[Key, ...]:
-    if len(names) < 2:
-        return ()
-    return tuple(Key(name, f"s{place % SYSTEMS}", "square") for place, name in enumerate(names))
 
 
 def _cells(rows: Sequence[dict[str, Any]], test: str, names: Sequence[str]) -> tuple[str, ...]:
