@@ -6,24 +6,18 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import BASELINE, JSON, RESULTS
 from ironbench.printer import Printer
 
 
 def compare(
-    a: Annotated[
-        str,
-        typer.Argument(
-            help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
-        ),
-    ],
+    a: BASELINE,
     b: Annotated[str, typer.Argument(help="What to compare with A.")],
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
     everything: Annotated[
         bool, typer.Option("--all", help="Show every fact that differs, not only the important ones.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    json: JSON = False,
     different_work: Annotated[
         bool, typer.Option("--different-work", help="Compare although options, data or versions differ.")
     ] = False,

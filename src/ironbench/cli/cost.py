@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import JSON, PRICES, RESULTS
 from ironbench.printer import Printer
 from ironbench.report import cost as report
 from ironbench.views.cost import compared
@@ -22,19 +23,15 @@ def cost(
         str,
         typer.Option(metavar="FILE", help="TOML file that says what to buy for each system: see docs/guide/cost.md."),
     ] = "",
-    prices: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
-    ] = None,
+    prices: PRICES = None,
     currency: Annotated[
         str,
         typer.Option(
             metavar="CUR", help="Currency of the bills, e.g. EUR; a price sheet must state the exchange rate."
         ),
     ] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    results: RESULTS = "ironbench-results",
+    json: JSON = False,
 ) -> int:
     result = compared(selection or (), target, systems, prices or (), currency, results)
     printer = Printer()

@@ -13,6 +13,7 @@ from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
+from ironbench.cli.options import JSON
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import Seen, seen
 from ironbench.printer import Printer
@@ -46,7 +47,6 @@ MODELS = Annotated[
         "--models", metavar="FILE", help="TOML with models of your own; also IRONBENCH_DEVICES.", show_default=False
     ),
 ]
-JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 
 @app.command("show")

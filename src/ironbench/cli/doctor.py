@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ironbench.cli.options import JSON
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.words import counted
@@ -43,7 +44,7 @@ def doctor(
     everything: Annotated[
         bool, typer.Option("--all", help="Show also what is in order, and what cannot be seen.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    json: JSON = False,
 ) -> int:
     if dsn:
         return _database(dsn, server, data, everything, json)

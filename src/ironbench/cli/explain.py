@@ -6,24 +6,17 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import BASELINE, OUTPUT, RESULTS
+
 
 def explain(
-    a: Annotated[
-        str,
-        typer.Argument(
-            help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."
-        ),
-    ],
+    a: BASELINE,
     b: Annotated[str, typer.Argument(help="What is held against it.")],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
-    ] = "",
+    output: OUTPUT = "",
     format: Annotated[
         str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
     ] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
     everything: Annotated[
         bool, typer.Option("--all", help="Name every fact that differs, not only those that tell.")
     ] = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import OUTPUT, RESULTS
 from ironbench.errors import InputError
 
 
@@ -20,15 +21,11 @@ def history(
     by: Annotated[
         str, typer.Option(metavar="ORDER", help="What a point is: date, or a tag: commit, version, tag:KEY.")
     ] = "date",
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
-    ] = "",
+    output: OUTPUT = "",
     format: Annotated[
         str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
     ] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench import catalogue
     from ironbench.analyse.history import histories, require_order

@@ -12,6 +12,7 @@ from ironbench.analyse import lead as analysis
 from ironbench.analyse.archive import Archives
 from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
+from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.printer import Printer
 from ironbench.report import lead as report
@@ -32,10 +33,8 @@ def lead(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="FILE.html, .png or .json.  [default: text]")
     ] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    results: RESULTS = "ironbench-results",
+    json: JSON = False,
 ) -> int:
     sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)

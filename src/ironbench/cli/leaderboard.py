@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import JSON, PRICES
 from ironbench.printer import Printer
 from ironbench.report import leaderboard as report
 from ironbench.views.leaderboard import rankings
@@ -27,13 +28,11 @@ def leaderboard(
             help="Price, in the price sheet, of the licence that --per currency counts for each system.",
         ),
     ] = "",
-    prices: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
-    ] = None,
+    prices: PRICES = None,
     results: Annotated[
         str, typer.Option(metavar="DIR", help="Where own records are.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    json: JSON = False,
 ) -> int:
     boards = rankings(name, per, sort, licence, prices or (), results)
     printer = Printer()

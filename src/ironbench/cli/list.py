@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from ironbench import catalogue
+from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError, IronbenchError, nearest
 from ironbench.model.record import Status
 from ironbench.printer import Printer
@@ -29,10 +30,8 @@ KINDS = {
 
 def list_(
     kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}; without one, these are named.")] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    results: RESULTS = "ironbench-results",
+    json: JSON = False,
 ) -> int:
     return listed(kind, results, json)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import RESULTS
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -35,9 +36,7 @@ def export(
         list[str] | None, typer.Argument(help="Records by id, series or label, or a lab's directory.  [default: all]")
     ] = None,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The file to write, e.g. lab.ibr.")] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
 ) -> int:
     """Write records and their evidence into one file. With facts of machine and engine; without passwords."""
     return _exported(selection or (), out, results)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import OUTPUT, RESULTS
 from ironbench.printer import Printer
 from ironbench.words import counted
 
@@ -15,18 +16,14 @@ def report(
         list[str] | None,
         typer.Argument(help="Records, series or labels, or directories of labs; nothing selects all records."),
     ] = None,
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
-    ] = "",
+    output: OUTPUT = "",
     format: Annotated[
         str,
         typer.Option(
             metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]"
         ),
     ] = "",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench.cli.output import destination, write
     from ironbench.views.selection import rendered

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ironbench.cli.mistakes import number, or_search, whole
+from ironbench.cli.options import JSON
 from ironbench.printer import Printer
 from ironbench.words import counted
 
@@ -282,7 +283,7 @@ def run(
     resume: Annotated[
         bool, OPTION("--resume", help="Continue the newest interrupted run of the same command.")
     ] = False,
-    json: Annotated[bool, OPTION("--json", help="One JSON document on stdout.")] = False,
+    json: JSON = False,
 ) -> int:
     typed = locals()
     from ironbench.experiment import command

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ironbench.cli.options import RESULTS
 from ironbench.printer import Printer
 
 
@@ -17,9 +18,7 @@ def serve(
             metavar="ADDRESS:PORT", help="Where to listen; port 0 takes a free one. Others need a token or TLS."
         ),
     ] = "127.0.0.1:7373",
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
     token_file: Annotated[
         str, typer.Option(metavar="FILE", help="A token of your own, 16 characters or more; or IRONBENCH_TOKEN.")
     ] = "",

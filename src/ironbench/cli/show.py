@@ -12,6 +12,7 @@ import typer
 
 from ironbench.catalogue import base_name
 from ironbench.cli import list as listing
+from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.printer import Printer
@@ -23,13 +24,11 @@ def show(
     name: Annotated[
         str, typer.Argument(help="A record (of a lab, too), series, label, workload, engine, metric or observer.")
     ],
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
+    results: RESULTS = "ironbench-results",
     everything: Annotated[
         bool, typer.Option("--all", help="Show also the engine's settings that have their default value.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    json: JSON = False,
 ) -> int:
     return shown(name, results, json, everything)
 

@@ -1,0 +1,20 @@
+"""Options and arguments that several verbs have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+BASELINE = Annotated[
+    str,
+    typer.Argument(help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."),
+]
+RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")]
+OUTPUT = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
+]
+PRICES = Annotated[
+    list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
+]
+JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
