@@ -13,7 +13,8 @@ from ironbench.analyse.archive import Archives
 from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import JSON, RESULTS
-from ironbench.errors import FailureError, InputError, nearest
+from ironbench.cli.output import target, write
+from ironbench.errors import InputError, nearest
 from ironbench.printer import Printer
 from ironbench.report import lead as report
 from ironbench.views.selection import both, usable
@@ -36,14 +37,15 @@ def lead(
     results: RESULTS = "ironbench-results",
     json: JSON = False,
 ) -> int:
+    path = _target(output) if output else None
     sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"stands for the same records as {a}", "name two systems")
     leads = analysis.leads(a, first, b, second, Archives([one.store for one in sides]), margin)
     printer = Printer()
-    if output:
-        _write(output, leads)
+    if path is not None:
+        write(path, _FORMATS[path.suffix.lower()](leads))
         printer.data(output)
     else:
         printer.data(report.document(leads) if json else report.text(leads))
@@ -57,15 +59,9 @@ _FORMATS: dict[str, Callable[[Leads], bytes]] = {
 }
 
 
-def _write(output: str, leads: Leads) -> None:
-    """InputError: no such format or directory; FailureError: it cannot be written."""
-    path = Path(output)
-    render = _FORMATS.get(path.suffix.lower())
-    if render is None:
-        raise InputError(f"-o {output}", "ends in no format known here", nearest(path.suffix, list(_FORMATS)))
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"-o {output}", "is in no directory that exists", "make it first, or name another place")
-    try:
-        path.write_bytes(render(leads))
-    except OSError as error:
-        raise FailureError(output, error.strerror or str(error), "name another place") from error
+def _target(output: str) -> Path:
+    """InputError: no such format or directory."""
+    suffix = Path(output).suffix
+    if suffix.lower() not in _FORMATS:
+        raise InputError(f"-o {output}", "ends in no format known here", nearest(suffix, list(_FORMATS)))
+    return target(output)

@@ -65,11 +65,16 @@ def written(page: Page, format: str, place: Path | None) -> int:
 
     if format not in FORMATS:
         raise InputError(f"--format {format}", "is for reports alone", nearest(format, list(FORMATS)))
-    data, printer = FORMATS[format](page), Printer()
+    return delivered(FORMATS[format](page), place, "written:")
+
+
+def delivered(data: bytes, place: Path | None, words: str) -> int:
+    """Writes the document and says so in these words, or prints it; the exit code."""
+    printer = Printer()
     if place is None:
-        printer.data(data.decode().rstrip("\n"))
+        printer.data(data.decode())
         return 0
     write(place, data)
-    printer.say("written:")
+    printer.say(words)
     printer.data(str(place))
     return 0

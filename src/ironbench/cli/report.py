@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from ironbench.cli.options import OUTPUT, RESULTS
-from ironbench.printer import Printer
 from ironbench.words import counted
 
 
@@ -25,16 +24,9 @@ def report(
     ] = "",
     results: RESULTS = "ironbench-results",
 ) -> int:
-    from ironbench.cli.output import destination, write
+    from ironbench.cli.output import delivered, destination
     from ironbench.views.selection import rendered
 
-    printer = Printer()
     chosen, place = destination(output, format)
     data, trials = rendered(selection or [], results, chosen)
-    if place is None:
-        printer.data(data.decode())
-        return 0
-    write(place, data)
-    printer.say(f"report of {counted(trials, 'trial')}:")
-    printer.data(str(place))
-    return 0
+    return delivered(data, place, f"report of {counted(trials, 'trial')}:")
