@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import stat
 from abc import ABC
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from ironbench.engines import ideal
 from ironbench.engines.base import Engine
-from ironbench.engines.own_files import next_kept
+from ironbench.engines.own_files import locked, next_kept
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import control_groups, copies, space
 from ironbench.machine.copies import Copied
@@ -76,19 +75,13 @@ class LibraryEngine(Engine, ABC):
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         data = self.folder(system)
-        lock = place.lock(data)
-        try:
+        with locked(data):
             return take(data / self.file, folder, keep=keep)
-        finally:
-            os.close(lock)
 
     def restore(self, system: System, folder: Path) -> Copied:
         data = place.claim(str(self.folder(system)), "data")
-        lock = place.lock(data)
-        try:
+        with locked(data):
             return put_back(data / self.file, folder)
-        finally:
-            os.close(lock)
 
 
 def take(file: Path, folder: Path, *, keep: bool) -> Copied:

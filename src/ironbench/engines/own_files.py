@@ -1,14 +1,17 @@
-"""The files of a database that ironbench made: what is noted beside them, where they are kept aside, and whether a
-server runs on them."""
+"""The files of a database that ironbench made: what is noted beside them, where they are kept aside, who holds them,
+and whether a server runs on them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ironbench.errors import InputError, written
+from ironbench.process import place as places
 from ironbench.process import processes
 
 NOTE = "ironbench.json"
@@ -28,6 +31,16 @@ def write_note(files: Path, known: Mapping[str, Any]) -> None:
     aside = files / f"{NOTE}.new"
     aside.write_text(json.dumps(known) + "\n")
     aside.replace(files / NOTE)
+
+
+@contextmanager
+def locked(place: Path) -> Iterator[None]:
+    """Holds the directory meanwhile. InputError: another ironbench uses it."""
+    lock = places.lock(place)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def next_kept(path: Path) -> Path:

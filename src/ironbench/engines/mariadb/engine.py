@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,19 +153,13 @@ class MariadbEngine(Engine):
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))
-        lock = place.lock(home.place)
-        try:
+        with own_files.locked(home.place):
             return snapshots.take(home, folder, keep=keep)
-        finally:
-            os.close(lock)
 
     def restore(self, system: System, folder: Path) -> Copied:
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))
-        lock = place.lock(place.claim(str(home.place), "data"))
-        try:
+        with own_files.locked(place.claim(str(home.place), "data")):
             return snapshots.put_back(home, folder)
-        finally:
-            os.close(lock)
 
 
 _NEVER_IDEAL = {

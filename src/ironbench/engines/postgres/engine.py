@@ -167,20 +167,14 @@ class PostgresEngine(Engine):
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         programs = installation.find(system.settings.get("bin"))
         cluster = clusters.of(system.layout, programs)
-        lock = place.lock(cluster.place)
-        try:
+        with own_files.locked(cluster.place):
             return snapshots.take(cluster, programs, folder, keep=keep)
-        finally:
-            os.close(lock)
 
     def restore(self, system: System, folder: Path) -> Copied:
         programs = installation.find(system.settings.get("bin"))
         cluster = clusters.of(system.layout, programs)
-        lock = place.lock(place.claim(str(cluster.place), "data"))
-        try:
+        with own_files.locked(place.claim(str(cluster.place), "data")):
             return snapshots.put_back(cluster, programs, folder)
-        finally:
-            os.close(lock)
 
 
 def _version_of(session: PostgresSession) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets as random
 import signal
 import socket
@@ -117,19 +116,13 @@ class SlapdEngine(Engine):
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         home = self._home(system)
-        lock = place.lock(home.place)
-        try:
+        with own_files.locked(home.place):
             return homes.take(home, folder, keep=keep)
-        finally:
-            os.close(lock)
 
     def restore(self, system: System, folder: Path) -> Copied:
         home = self._home(system)
-        lock = place.lock(place.claim(str(home.place), "data"))
-        try:
+        with own_files.locked(place.claim(str(home.place), "data")):
             return homes.put_back(home, folder)
-        finally:
-            os.close(lock)
 
     def _home(self, system: System) -> Home:
         return homes.of(system.layout, installation.find(system.settings.get("bin")))
