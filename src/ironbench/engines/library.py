@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import stat
 from abc import ABC
 from collections.abc import Mapping
@@ -92,16 +91,8 @@ def take(file: Path, folder: Path, *, keep: bool) -> Copied:
             raise FailureError(
                 f"database {file}", f"it was not closed cleanly: {log.name} still belongs to it", "open it once"
             )
-    aside = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(mode=0o700, parents=True)
-    try:
-        done = copies.file(file, aside / file.name, link=not keep)
-        copies.put(aside, folder)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-    return done
+    with copies.whole(folder) as aside:
+        return copies.file(file, aside / file.name, link=not keep)
 
 
 def put_back(file: Path, folder: Path) -> Copied:

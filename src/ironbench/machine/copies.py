@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +108,23 @@ def put(aside: Path, place: Path) -> None:
         os.close(fd)
 
 
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """A directory aside, which gets the name `folder`, synced, when all is in it; on failure nothing of it is left.
+
+    FailureError.
+    """
+    aside = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(mode=0o700, parents=True)
+    try:
+        yield aside
+        put(aside, folder)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
 def evict(root: Path) -> None:
     """Drops the clean pages of a file, or of all files of a tree, from the page cache (posix_fadvise(2), DONTNEED)."""
     for path in [root] if root.is_file() else _files(root):
@@ -164,13 +182,13 @@ def _tree(source: Path, target: Path, skip: Skip, link: bool) -> Copied:
         for entry in sorted(folder.iterdir()):
             if skip(str(entry.relative_to(source))):
                 continue
-            beside = twin / entry.name
+            copy = twin / entry.name
             if entry.is_symlink():
-                beside.symlink_to(entry.readlink())
+                copy.symlink_to(entry.readlink())
             elif entry.is_dir():
-                lay_out(entry, beside)
+                lay_out(entry, copy)
             elif entry.is_file():
-                found.append((entry.stat().st_size, entry, beside))
+                found.append((entry.stat().st_size, entry, copy))
         modes.append((twin, folder.stat().st_mode & 0o7777))
 
     lay_out(source, target)

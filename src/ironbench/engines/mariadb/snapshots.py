@@ -24,18 +24,11 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     """
     own_files.refuse_running(home.files, home.place)
     log, known = homes.log_file(home.files), own_files.note(home.files)
-    aside = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(mode=0o700, parents=True)
-    try:
+    with copies.whole(folder) as aside:
         done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
         link = not keep and log.stat().st_dev == aside.stat().st_dev
         done += copies.file(log, aside / FILES / LOG_FILE, link=link)
         own_files.write_note(aside / FILES, {"version": known.get("version", "")})
-        copies.put(aside, folder)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
     return done
 
 

@@ -35,16 +35,9 @@ def take(cluster: Cluster, installation: Installation, folder: Path, *, keep: bo
     """Copies a stopped cluster into `folder`, which must not exist. FailureError. Not `keep`: its files are linked."""
     own_files.refuse_running(cluster.files, cluster.place)
     _require_shut_down(cluster, installation)
-    aside = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(mode=0o700, parents=True)
-    try:
+    with copies.whole(folder) as aside:
         done = copies.tree(cluster.files, aside / FILES, _skipped, link=not keep)
         _empty_log(aside / FILES)
-        copies.put(aside, folder)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
     return done
 
 

@@ -112,16 +112,9 @@ def write_private(path: Path, text: str) -> None:
 def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: links."""
     refuse_running(home.files, home.place)
-    aside = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(mode=0o700, parents=True)
-    try:
+    with copies.whole(folder) as aside:
         done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
         write_note(aside / FILES, {"version": note(home.files).get("version", "")})
-        copies.put(aside, folder)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
     return done
 
 
