@@ -7,6 +7,7 @@ import os
 from ironbench import units
 from ironbench.engines.base import set_twice
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess
+from ironbench.engines.server_settings import refuse_ours
 from ironbench.errors import FailureError, InputError, nearest, written
 from ironbench.machine import control_groups
 from ironbench.model.system import System
@@ -38,9 +39,7 @@ def shaping(settings: dict[str, str]) -> dict[str, str]:
 def validate(system: System) -> None:
     """InputError for a setting that DuckDB does not know or take: a process of its own tries it."""
     for name, value in system.settings.items():
-        if name in OURS:
-            subject = written("system.set", f"{name}={value}")
-            raise InputError(subject, f"{OURS[name]}, so it cannot be set", "leave it out")
+        refuse_ours(name, value, OURS.get(name))
         twice = {"system.memory": system.memory_bytes, "system.parallelism": system.parallelism}.get(
             _SAME.get(name, "")
         )

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from ironbench import units
-from ironbench.engines.base import set_twice
+from ironbench.engines import server_settings
 from ironbench.engines.mariadb.home import Home, environment
 from ironbench.engines.mariadb.installation import Installation
 from ironbench.errors import InputError, nearest, written
-from ironbench.machine import control_groups
 from ironbench.model.system import System
 from ironbench.process.programs import run_program
 from ironbench.words import counted
 
-HEADROOM = 20
-"""Connections besides the clients': observers, checks, a person with a client."""
 SOCKET = "server.sock"
 CACHE = "innodb_buffer_pool_size"
 LEAST_CACHE_BYTES = 8 << 20
@@ -90,18 +86,20 @@ def validate(system: System, clients: int, installation: Installation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
     declared = own(system.settings)
     for name, value in system.settings.items():
-        if (cause := OURS.get(normal(name))) is not None:
-            raise InputError(written("system.set", f"{name}={value}"), f"{cause}, so it cannot be set", "leave it out")
+        server_settings.refuse_ours(name, value, OURS.get(normal(name)))
     if system.memory_bytes is not None:
-        _validate_memory(system.memory_bytes, declared)
-    if clients < 1:
-        raise InputError(f"{clients} clients", "at least one is needed", "use more clients")
-    _validate_connections(clients, declared)
+        needs = f"MariaDB needs a buffer pool of at least {units.memory(LEAST_CACHE_BYTES)}"
+        server_settings.require_memory(system.memory_bytes, declared, CACHE, LEAST_CACHE_BYTES, needs)
+    server_settings.require_clients(clients)
+    server_settings.require_connections(clients, declared)
+    _require_threads(clients)
     if system.parallelism not in (None, 1):
         subject = written("system.parallelism", system.parallelism)
         raise InputError(subject, "MariaDB runs a statement in one thread", "leave it out")
     if system.memory_total_bytes is not None:
-        _validate_total(system.memory_total_bytes, system.memory_bytes, declared, clients)
+        cache = server_settings.cache_bytes(system.memory_bytes, declared, CACHE, DEFAULT_CACHE_BYTES)
+        others, takers = clients * _CLIENT_BYTES + BASE_BYTES, f"buffer pool, {counted(clients, 'client')}"
+        server_settings.require_total(system.memory_total_bytes, cache, others, takers)
     for name, value in system.settings.items():
         if name != "bin":
             _ask_the_server(name, value, installation)
@@ -119,7 +117,7 @@ def effective(system: System, clients: int, home: Home, sockets: str, installati
         "skip_networking": "ON",
         "skip_name_resolve": "ON",
         "lc_messages": "en_US",
-        "max_connections": str(max(100, clients + HEADROOM)),
+        "max_connections": str(max(100, clients + server_settings.HEADROOM)),
         # Equal texts are equal bytes, as in the other engines.
         "character_set_server": "utf8mb4",
         "collation_server": "utf8mb4_bin",
@@ -162,8 +160,7 @@ def known(installation: Installation) -> frozenset[str]:
 def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     """`--help --verbose` reads the settings as a starting server does, complains, and starts nothing."""
     subject = written("system.set", f"{name}={value}")
-    if "\n" in value or "\0" in value:
-        raise InputError(subject, "a value is one line", "write it without line ends")
+    server_settings.require_one_line(subject, value)
     names = known(installation)
     # The server itself also takes a name's unique beginning.
     if normal(name) not in names:
@@ -184,42 +181,9 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
         raise InputError(subject, f"MariaDB does not take it: {done.stderr.strip()[-200:]}", "choose another value")
 
 
-def _validate_memory(memory_bytes: int, declared: Mapping[str, str]) -> None:
-    subject = written("system.memory", units.memory(memory_bytes))
-    if CACHE in declared:
-        raise set_twice(subject, CACHE)
-    if memory_bytes < LEAST_CACHE_BYTES:
-        least = units.memory(LEAST_CACHE_BYTES)
-        raise InputError(subject, f"MariaDB needs a buffer pool of at least {least}", "give it more")
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if memory_bytes > total:
-        raise InputError(subject, f"this machine has {units.memory(total)} of memory", "give it less")
-
-
-def _validate_connections(clients: int, declared: Mapping[str, str]) -> None:
-    connections = declared.get("max_connections", "")
-    if connections.isdigit() and int(connections) < clients + HEADROOM:
-        raise InputError(
-            written("system.set", f"max_connections={connections}"),
-            f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
-            "leave it out: it follows the number of clients",
-        )
+def _require_threads(clients: int) -> None:
     threads = int(Path("/proc/sys/kernel/threads-max").read_text())
-    most = min(100_000, threads - 1000)  # what max_connections takes
-    if clients + HEADROOM > most:
-        cause = f"MariaDB serves each with a thread, and this machine carries at most {most - HEADROOM} of them"
+    most = min(100_000, threads - 1000) - server_settings.HEADROOM  # what max_connections takes
+    if clients > most:
+        cause = f"MariaDB serves each with a thread, and this machine carries at most {most} of them"
         raise InputError(f"{clients} clients", cause, "use fewer clients")
-
-
-def _validate_total(total: int, cache: int | None, declared: Mapping[str, str], clients: int) -> None:
-    subject = written("limits.memory_total", units.memory(total))
-    control_groups.require(total)
-    if cache is None and CACHE in declared:
-        return  # in the server's own units; it will say if it cannot have them
-    least = (DEFAULT_CACHE_BYTES if cache is None else cache) + clients * _CLIENT_BYTES + BASE_BYTES
-    if total < least:
-        raise InputError(
-            subject,
-            f"buffer pool, {counted(clients, 'client')} and the server itself take about {units.memory(least)}",
-            f"allow more, or make the engine's own cache smaller ({written('system.memory')})",
-        )

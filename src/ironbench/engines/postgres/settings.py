@@ -8,17 +8,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench import units
+from ironbench.engines import server_settings
 from ironbench.engines.base import set_twice
 from ironbench.engines.postgres.installation import Installation
+from ironbench.engines.postgres.resources import CACHE
 from ironbench.errors import InputError, nearest, written
-from ironbench.machine import control_groups
 from ironbench.model.system import System
 from ironbench.process.programs import output, run_program
-from ironbench.words import counted
 
-HEADROOM = 20
-"""Connections besides the clients': observers, checks, autovacuum's look-ups, a person with psql."""
 _BACKEND_BYTES = 2 << 20
 """Least private memory of a server process that serves one client."""
 DEFAULT_CACHE_BYTES = 128 << 20
@@ -96,16 +93,17 @@ def validate(system: System, clients: int, installation: Installation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
     declared = own(system.settings)
     for name, value in declared.items():
-        if name in OURS:
-            subject = written("system.set", f"{name}={value}")
-            raise InputError(subject, f"{OURS[name]}, so it cannot be set", "leave it out")
+        server_settings.refuse_ours(name, value, OURS.get(name))
     if system.memory_bytes is not None:
-        _validate_memory(system.memory_bytes, declared)
+        needs = "PostgreSQL needs at least 128 kB of shared buffers"
+        server_settings.require_memory(system.memory_bytes, declared, CACHE, 128 << 10, needs)
     _validate_clients(clients, declared)
     if system.parallelism is not None:
         _validate_parallelism(system.parallelism, declared)
     if system.memory_total_bytes is not None:
-        _validate_total(system.memory_total_bytes, system.memory_bytes, declared, clients)
+        cache = server_settings.cache_bytes(system.memory_bytes, declared, CACHE, DEFAULT_CACHE_BYTES)
+        others, takers = clients * _BACKEND_BYTES + BASE_BYTES, f"shared buffers, {clients} server processes"
+        server_settings.require_total(system.memory_total_bytes, cache, others, takers)
     for name, value in declared.items():
         _ask_the_server(name, value, installation)
 
@@ -118,7 +116,7 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
         "unix_socket_permissions": "0700",
         "port": str(PORT),
         "cluster_name": "ironbench",
-        "max_connections": str(max(100, clients + HEADROOM)),
+        "max_connections": str(max(100, clients + server_settings.HEADROOM)),
         # Needed to observe I/O times; PostgreSQL has them off by default.
         "track_io_timing": "on",
         "track_wal_io_timing": "on",
@@ -130,7 +128,7 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
     if temp:
         settings["temp_tablespaces"] = TEMP_TABLESPACE
     if system.memory_bytes is not None:
-        settings["shared_buffers"] = f"{system.memory_bytes // 1024}kB"
+        settings[CACHE] = f"{system.memory_bytes // 1024}kB"
     if system.parallelism is not None:
         settings |= _parallel(system.parallelism)
     return settings | own(system.settings)
@@ -174,8 +172,7 @@ def known(installation: Installation) -> dict[str, str]:
 def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     """`postgres -C` reads the settings as a starting server does, prints one, and starts nothing."""
     subject = written("system.set", f"{name}={value}")
-    if "\n" in value or "\0" in value:
-        raise InputError(subject, "a value is one line", "write it without line ends")
+    server_settings.require_one_line(subject, value)
     with tempfile.TemporaryDirectory(prefix="ironbench-") as folder:
         empty = Path(folder, "empty.conf")
         empty.touch()
@@ -208,17 +205,6 @@ def _message(text: str, kind: str) -> str:
     return next((line.split(marker, 1)[1].strip() for line in text.splitlines() if marker in line), "")
 
 
-def _validate_memory(memory_bytes: int, declared: Mapping[str, str]) -> None:
-    subject = written("system.memory", units.memory(memory_bytes))
-    if "shared_buffers" in declared:
-        raise set_twice(subject, "shared_buffers")
-    if memory_bytes < 128 << 10:
-        raise InputError(subject, "PostgreSQL needs at least 128 kB of shared buffers", "give it more")
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if memory_bytes > total:
-        raise InputError(subject, f"this machine has {units.memory(total)} of memory", "give it less")
-
-
 def _validate_parallelism(most: int, declared: Mapping[str, str]) -> None:
     subject = written("system.parallelism", most)
     if not 1 <= most <= MOST_PARALLEL:
@@ -228,39 +214,17 @@ def _validate_parallelism(most: int, declared: Mapping[str, str]) -> None:
             raise set_twice(subject, name)
 
 
-def _validate_total(total: int, cache: int | None, declared: Mapping[str, str], clients: int) -> None:
-    subject = written("limits.memory_total", units.memory(total))
-    control_groups.require(total)
-    if cache is None and "shared_buffers" in declared:
-        return  # in the server's own units; it will say if it cannot have them
-    least = (DEFAULT_CACHE_BYTES if cache is None else cache) + clients * _BACKEND_BYTES + BASE_BYTES
-    if total < least:
-        raise InputError(
-            subject,
-            f"shared buffers, {clients} server processes and the server itself take about {units.memory(least)}",
-            f"allow more, or make the engine's own cache smaller ({written('system.memory')})",
-        )
-
-
 def _validate_clients(clients: int, declared: Mapping[str, str]) -> None:
-    subject = f"{clients} clients"
-    if clients < 1:
-        raise InputError(subject, "at least one is needed", "use more clients")
+    server_settings.require_clients(clients)
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     most = min(_most_processes() - 1000, total // _BACKEND_BYTES)
     if clients > most:
         raise InputError(
-            subject,
+            f"{clients} clients",
             f"PostgreSQL serves each with a process of its own, and this machine carries at most {most} of them",
             f"use fewer clients, or a connection pooler in front of your own server ({written('system.dsn')})",
         )
-    connections = declared.get("max_connections", "")
-    if connections.isdigit() and int(connections) < clients + HEADROOM:
-        raise InputError(
-            written("system.set", f"max_connections={connections}"),
-            f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
-            "leave it out: it follows the number of clients",
-        )
+    server_settings.require_connections(clients, declared)
 
 
 def _most_processes() -> int:

@@ -1,0 +1,78 @@
+"""What no setting of an engine may be, and what settings and limits of servers of ours must leave room for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from ironbench import units
+from ironbench.engines.base import set_twice
+from ironbench.errors import InputError, written
+from ironbench.machine import control_groups
+from ironbench.words import counted
+
+HEADROOM = 20
+"""Connections besides the clients': observers, checks, the server's own look-ups, a person with a client."""
+
+
+def refuse_ours(name: str, value: str, cause: str | None) -> None:
+    """InputError for a setting that is ironbench's own business; no cause: it is not."""
+    if cause is not None:
+        raise InputError(written("system.set", f"{name}={value}"), f"{cause}, so it cannot be set", "leave it out")
+
+
+def require_one_line(subject: str, value: str) -> None:
+    if "\n" in value or "\0" in value:
+        raise InputError(subject, "a value is one line", "write it without line ends")
+
+
+def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, least_bytes: int, needs: str) -> None:
+    """InputError for a cache that is set twice, too small, or larger than this machine's memory.
+
+    `cache`: the setting that says its size, too. `needs`: what is said of one that is too small.
+    """
+    subject = written("system.memory", units.memory(memory_bytes))
+    if cache in declared:
+        raise set_twice(subject, cache)
+    if memory_bytes < least_bytes:
+        raise InputError(subject, needs, "give it more")
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if memory_bytes > total:
+        raise InputError(subject, f"this machine has {units.memory(total)} of memory", "give it less")
+
+
+def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers: str) -> None:
+    """InputError for a limit on all memory that cannot be set here, or that the server alone would reach.
+
+    `cache_bytes`: None where it is set in the server's own units; it will say if it cannot have them.
+    """
+    control_groups.require(total)
+    if cache_bytes is not None and total < cache_bytes + others_bytes:
+        raise InputError(
+            written("limits.memory_total", units.memory(total)),
+            f"{takers} and the server itself take about {units.memory(cache_bytes + others_bytes)}",
+            f"allow more, or make the engine's own cache smaller ({written('system.memory')})",
+        )
+
+
+def cache_bytes(given: int | None, declared: Mapping[str, str], cache: str, usual: int) -> int | None:
+    """The size of a server's cache; None: the setting `cache` says it in the server's own units."""
+    if given is None and cache in declared:
+        return None
+    return usual if given is None else given
+
+
+def require_clients(clients: int) -> None:
+    if clients < 1:
+        raise InputError(f"{clients} clients", "at least one is needed", "use more clients")
+
+
+def require_connections(clients: int, declared: Mapping[str, str]) -> None:
+    """InputError where `max_connections` is set, and leaves no room for the clients and for us."""
+    connections = declared.get("max_connections", "")
+    if connections.isdigit() and int(connections) < clients + HEADROOM:
+        raise InputError(
+            written("system.set", f"max_connections={connections}"),
+            f"{counted(clients, 'client')} and ironbench's own connections need at least {clients + HEADROOM}",
+            "leave it out: it follows the number of clients",
+        )
