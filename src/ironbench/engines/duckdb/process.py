@@ -13,14 +13,16 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
+from ironbench.engines.load_threads import Pieces, loaded, together
 from ironbench.errors import FailureError
 from ironbench.process import child, processes
 from ironbench.process.child import Channel, Child, answer
-from ironbench.process.line import CANCELLED, Line, Served
+from ironbench.process.line import CANCELLED, Line, Served, measured
 from ironbench.process.processes import ProcessId
 
 STOP_S = 60.0
@@ -110,7 +112,7 @@ class _Cursor:
             if "copy" in message:
                 return self._copied(message["copy"], data)
             if "measure" in message:
-                return self._measured(message["measure"])
+                return {"measured": measured(self._cursor, message["measure"], ROWS_AT_ONCE)}
             self._cursor.execute(message["query"])
             columns = [column[0] for column in self._cursor.description or ()]
             rows = self._cursor.fetchall() if columns else []
@@ -119,15 +121,6 @@ class _Cursor:
             refused = FailureError("DuckDB", str(error))
             refused.sqlstate = CANCELLED if isinstance(error, duckdb.InterruptException) else ""
             raise refused from error
-
-    def _measured(self, sql: str) -> dict[str, Any]:
-        """Times of the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)); rows are let go."""
-        rows = 0
-        submitted_s = time.perf_counter()
-        self._cursor.execute(sql)
-        while part := self._cursor.fetchmany(ROWS_AT_ONCE):
-            rows += len(part)
-        return {"measured": (rows, submitted_s, time.perf_counter())}
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
         """`COPY t (…) FROM STDIN` of PostgreSQL's text format, whose values hold no escapes."""
@@ -196,21 +189,17 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     begin = time.perf_counter()
     generator = json.dumps(plan["generator"]).encode()
     workers = int(plan["connections"])
-    waiting = _Pieces(iter(core.cut_rows(generator, workers, json.dumps(plan["done"]).encode())))
+    waiting = Pieces(iter(core.cut_rows(generator, workers, json.dumps(plan["done"]).encode())))
     settings = {name: value for name, value in plan["engine"]["settings"].items() if name not in _NOT_FOR_LOADING}
     failures: list[Exception] = []
     try:
         database = duckdb.connect(plan["engine"]["path"], config={**settings, "threads": str(workers)})
         # Pieces come in whatever order they are made; with this, each thread writes row groups of its own.
         database.execute("set preserve_insertion_order = false")
-        threads = [
-            threading.Thread(target=_work, args=(database.cursor(), plan, generator, waiting, progress, failures))
-            for _ in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        # No cursor outlives its thread: an open one would keep the database open.
+        together(
+            [partial(_work, database.cursor(), plan, generator, waiting, progress, failures) for _ in range(workers)]
+        )
         if not failures:
             database.execute("checkpoint")
         database.close()
@@ -221,12 +210,11 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
         full = "No space left" in cause
         hint = "free some space or choose a smaller scale; the part that was loaded is not used" if full else ""
         raise FailureError("load", cause, hint)
-    elapsed_s = time.perf_counter() - begin
-    return {"rows": progress.rows, "bytes": progress.bytes, "elapsed_s": elapsed_s, "connections": workers}
+    return loaded(progress, begin, workers)
 
 
 def _work(
-    cursor: Any, plan: dict[str, Any], generator: bytes, waiting: _Pieces, progress: Any, failures: list[Exception]
+    cursor: Any, plan: dict[str, Any], generator: bytes, waiting: Pieces, progress: Any, failures: list[Exception]
 ) -> None:
     import ironbench._core as core
 
@@ -241,15 +229,3 @@ def _work(
             cursor.execute("commit")
     except Exception as error:
         failures.append(error)
-
-
-class _Pieces:
-    """Pieces that nobody has taken yet."""
-
-    def __init__(self, pieces: Iterator[tuple[str, int, int]]) -> None:
-        self._pieces = pieces
-        self._lock = threading.Lock()
-
-    def take(self) -> tuple[str, int, int] | None:
-        with self._lock:
-            return next(self._pieces, None)

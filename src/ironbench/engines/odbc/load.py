@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from ironbench.engines.load_threads import Pieces, loaded, together
 from ironbench.engines.odbc import driver, kinds
 from ironbench.engines.odbc.kinds import Kind
 from ironbench.errors import FailureError, IronbenchError
@@ -27,7 +27,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     generator = json.dumps(plan["generator"]).encode()
     done = json.dumps(plan.get("done", [])).encode()
     workers = int(plan["connections"])
-    waiting = _Pieces(iter(core.cut_rows(generator, workers, done)))
+    waiting = Pieces(iter(core.cut_rows(generator, workers, done)))
     failures: list[IronbenchError] = []
 
     def work() -> None:
@@ -40,18 +40,13 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
         except Exception as error:  # a thread that ends without a word would leave its rows out
             failures.append(FailureError("load", f"{type(error).__name__}: {error}"))
 
-    threads = [threading.Thread(target=work) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together([work] * workers)
     if failures:
         raise FailureError("load", failures[0].cause, failures[0].hint)
-    elapsed_s = time.perf_counter() - begin
-    return {"rows": progress.rows, "bytes": progress.bytes, "elapsed_s": elapsed_s, "connections": workers}
+    return loaded(progress, begin, workers)
 
 
-def _work(plan: dict[str, Any], generator: bytes, waiting: _Pieces, progress: Any, failures: list[Any]) -> None:
+def _work(plan: dict[str, Any], generator: bytes, waiting: Pieces, progress: Any, failures: list[Any]) -> None:
     import ironbench._core as core
 
     engine = plan["engine"]
@@ -110,15 +105,3 @@ def _size(values: Sequence[Any]) -> tuple[int, int, int]:
     if types and types <= {date, datetime}:
         return pyodbc.SQL_TYPE_TIMESTAMP, 19, 0
     return pyodbc.SQL_WVARCHAR, max([1, *(len(str(value)) for value in known)]), 0
-
-
-class _Pieces:
-    """Pieces that nobody has taken yet."""
-
-    def __init__(self, pieces: Iterator[tuple[str, int, int]]) -> None:
-        self._pieces = pieces
-        self._lock = threading.Lock()
-
-    def take(self) -> tuple[str, int, int] | None:
-        with self._lock:
-            return next(self._pieces, None)

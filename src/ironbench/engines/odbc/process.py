@@ -14,7 +14,7 @@ from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError
 from ironbench.process import child
 from ironbench.process.child import ORPHANED, Channel, Child, answer, raise_refusal
-from ironbench.process.line import Line, Served
+from ironbench.process.line import Line, Served, measured
 
 CONNECT_S = 15
 """For a driver to log in (SQL_ATTR_LOGIN_TIMEOUT)."""
@@ -107,7 +107,7 @@ class _Answers:
     def done(self, message: dict[str, str], data: bytes) -> dict[str, Any]:
         try:
             if "measure" in message:
-                return self._measured(message["measure"])
+                return {"measured": measured(self._cursor, message["measure"], _ROWS_AT_ONCE)}
             if "copy" in message:
                 return self._copied(message["copy"], data)
             return self._queried(message["query"])
@@ -137,15 +137,6 @@ class _Answers:
             )
             self._cursor.execute(f"insert into {table} values {values}")
         return {"copied": len(rows)}
-
-    def _measured(self, sql: str) -> dict[str, Any]:
-        """Times of the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)); rows are let go."""
-        rows = 0
-        submitted_s = time.perf_counter()
-        self._cursor.execute(sql)
-        while part := self._cursor.fetchmany(_ROWS_AT_ONCE):
-            rows += len(part)
-        return {"measured": (rows, submitted_s, time.perf_counter())}
 
 
 def _literal(value: str) -> str:
