@@ -56,17 +56,7 @@ def effects(study: Study) -> list[Chart]:
         if ratio > 0 and math.isfinite(ratio)
     ]
     ended = [conclusion for conclusion in LOOKS if any(e.finding.conclusion is conclusion for e in shown)]
-    x = {
-        "field": "ratio",
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
-        "axis": {
-            "title": axis_of(study.metric, "ratio to the baseline"),
-            "values": ticks(domain),
-            "format": "~r",
-            "grid": True,
-        },
-    }
+    x = rows.ratio_axis(axis_of(study.metric, "ratio to the baseline"), domain, ticks(domain))
     layers = _layers(len(shown), x, ended)
     repeated = [row for row, effect in zip(data, shown, strict=True) if has_interval(effect.finding)]
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
@@ -126,17 +116,6 @@ def ticks(domain: list[float]) -> list[float]:
 
 def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[dict[str, Any]]:
     y = rows.place(count)
-    names = [conclusion.value for conclusion in ended]
-    colour = {
-        "field": "conclusion",
-        "type": "nominal",
-        "scale": {"domain": names, "range": [f"@{LOOKS[conclusion][0]}" for conclusion in ended]},
-    }
-    shape = {
-        "field": "conclusion",
-        "type": "nominal",
-        "scale": {"domain": names, "range": [LOOKS[conclusion][1] for conclusion in ended]},
-    }
     tooltip = [
         {"field": "name", "title": "comparison"},
         {"field": "text", "title": "ratio"},
@@ -159,18 +138,9 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         "encoding": {"x": {**x, "datum": 1.0}, "y": {**y, "field": "top"}, "y2": {"field": "line"}},
     }
     del one["encoding"]["x"]["field"]
-    block = rows.blocks(x, y)
-    whisker = {
-        "data": {"name": "intervals"},
-        "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tooltip},
-    }
-    centre = {
-        "data": {"name": "effects"},
-        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "stroke": "@paper", "strokeWidth": 1.2},
-        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
-    }
-    return [margin, one, *rows.frame(count, "effects", "text"), block, whisker, centre]
+    looks = rows.looks("conclusion", {conclusion.value: LOOKS[conclusion] for conclusion in ended})
+    marks = rows.ratios("intervals", x, y, looks, tooltip)
+    return [margin, one, *rows.frame(count, "effects", "text"), rows.blocks(x, y), *marks]
 
 
 def axis_of(metric: str, what: str) -> str:

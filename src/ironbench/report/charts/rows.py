@@ -137,3 +137,44 @@ def blocks(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
             "tooltip": [{"field": "block", "title": "block"}, {"field": "text", "title": "ratio"}],
         },
     }
+
+
+def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> dict[str, Any]:
+    """A logarithmic axis of ratios."""
+    return {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
+        "axis": {"title": title, "values": ticks, "format": "~r", "grid": True},
+    }
+
+
+def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Colour and shape by a field. `known`: its value → a token of the theme without `@`, and a mark."""
+    colour, shape = (
+        {"field": field, "type": "nominal", "scale": {"domain": list(known), "range": ranges}}
+        for ranges in ([f"@{token}" for token, _ in known.values()], [mark for _, mark in known.values()])
+    )
+    return colour, shape
+
+
+def ratios(
+    intervals: str,
+    x: dict[str, Any],
+    y: dict[str, Any],
+    looks: tuple[dict[str, Any], dict[str, Any]],
+    tooltip: Sequence[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """A whisker for each row of the data `intervals`, and a mark at each ratio of the data `effects`."""
+    colour, shape = looks
+    whisker = {
+        "data": {"name": intervals},
+        "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tooltip},
+    }
+    centre = {
+        "data": {"name": "effects"},
+        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "stroke": "@paper", "strokeWidth": 1.2},
+        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+    }
+    return [whisker, centre]

@@ -62,17 +62,7 @@ def _row(one: Screened) -> dict[str, Any]:
 
 
 def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]:
-    y, names = rows.place(count), list(_LOOKS)
-    x = {
-        "field": "ratio",
-        "type": "quantitative",
-        "scale": {"type": "log", "domain": domain, "nice": False, "clamp": True},
-        "axis": {"title": title, "values": ticks(domain), "format": "~r", "grid": True},
-    }
-    colour, shape = (
-        {"field": "kind", "type": "nominal", "scale": {"domain": names, "range": looks}}
-        for looks in ([f"@{_LOOKS[name][0]}" for name in names], [_LOOKS[name][1] for name in names])
-    )
+    x, y = rows.ratio_axis(title, domain, ticks(domain)), rows.place(count)
     tooltip = [
         {"field": "name", "title": "factor"},
         {"field": "text", "title": "ratio"},
@@ -83,18 +73,12 @@ def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]
         "encoding": {"x": {**x, "datum": 1.0}},
     }
     del one["encoding"]["x"]["field"]
-    block = rows.blocks(x, y)
-    whisker = {
-        "data": {"name": "effects"},
-        "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},
-        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tooltip},
-    }
-    centre = {
-        "data": {"name": "effects"},
-        "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1, "stroke": "@paper", "strokeWidth": 1.2},
-        "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
-    }
-    return [{**one, "data": {"name": "effects"}}, *rows.frame(count, "effects", "text"), block, whisker, centre]
+    return [
+        {**one, "data": {"name": "effects"}},
+        *rows.frame(count, "effects", "text"),
+        rows.blocks(x, y),
+        *rows.ratios("effects", x, y, rows.looks("kind", _LOOKS), tooltip),
+    ]
 
 
 def _alt(screen: Screen, metric: str) -> str:
