@@ -20,23 +20,24 @@ from ironbench.drive import before as preparing
 from ironbench.drive import caches, power
 from ironbench.drive.commands import commands
 from ironbench.drive.live import Live
-from ironbench.drive.own_check import own_check
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import Crew, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.insight import Insight
-from ironbench.errors import EngineDiedError, FailureError, IronbenchError
+from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.machine.limits import Starved
 from ironbench.model.driven import Computed, Driven
 from ironbench.model.inside import NOTHING, Inside, Missing
 from ironbench.model.observation import Sample, Source
+from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.record import Check, Warning
-from ironbench.model.session import Session
+from ironbench.model.session import Row, Session
 from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
 from ironbench.process import processes, scratch
 from ironbench.process.job import Placement
+from ironbench.workloads.base import checked
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult, Progress
@@ -170,7 +171,7 @@ class _Drive:
             summary = {**result.summary, power.SUMMARY: True}
             checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
         if ended:
-            checks = (*checks, *own_check(session, plan.choice.data))
+            checks = (*checks, *_own_check(session, plan.choice.data))
         return replace(
             result,
             alive=alive,
@@ -270,6 +271,34 @@ def unpacked(result: DriveResult, started: str) -> Driven:
         histograms=result.histograms,
         samples=result.samples,
     )
+
+
+_FALSE = ("0", "f", "false")
+
+
+def _own_check(session: Session, data: OwnData | None) -> tuple[Check, ...]:
+    """What the query answers that must be true after every trial; an error is an answer that is not true."""
+    if data is None or not data.check:
+        return ()
+    name = f"check ({shortened(data.check)})"
+    try:
+        rows = session.query(data.check)
+    except FailureError as error:
+        return (checked(name, "true", f"error: {error.cause}"),)
+    return (checked(name, "true", *_answer(session, rows)),)
+
+
+def _answer(session: Session, rows: list[Row]) -> tuple[str, bool]:
+    """In words, and whether it is true."""
+    if len(rows) != 1 or len(rows[0]) != 1:
+        return f"{len(rows)} rows of {len(rows[0]) if rows else 0} columns, and not one value", False
+    value = rows[0][0]
+    if value is None:
+        return "null", False
+    true = engines.get(session.engine).traits.dialect.true
+    if value in true:
+        return "true", True
+    return ("false" if value in _FALSE else f"{shortened(value)!r}, which is neither true nor false"), False
 
 
 def _last_words(session: Session) -> str:
