@@ -23,7 +23,7 @@ from ironbench.drive.live import Live
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import Crew, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
-from ironbench.engines.insight import Insight
+from ironbench.engines.administration import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.machine.limits import Starved
 from ironbench.model.driven import Computed, Driven

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench import units
-from ironbench.engines.insight import Insight
 from ironbench.errors import FailureError
 from ironbench.machine.tree import Tree
-from ironbench.model.observation import Source
+from ironbench.model.inside import Command, Inside
+from ironbench.model.observation import Sample, Source
 from ironbench.model.session import Session
 from ironbench.words import counted
 
@@ -111,6 +111,21 @@ def checkpoint(session: Session, dialect: Dialect) -> bool:
             raise
         return False
     return True
+
+
+class Insight:
+    """What an engine can say of a trial from the inside. What it does not override says nothing."""
+
+    def begin(self, session: Session, commands: Sequence[Command], own: bool) -> Inside:
+        """Before the trial: plans of its commands, nothing of which is run, and what will be missing.
+
+        `own`: the server is ours, so that an extension that is at hand may be made in our database.
+        """
+        return Inside()
+
+    def end(self, session: Session, begun: Inside, samples: Mapping[str, Sequence[Sample]], window_s: float) -> Inside:
+        """After it: with what the engine's observers read at both ends of the measured window."""
+        return begun
 
 
 class Administration:

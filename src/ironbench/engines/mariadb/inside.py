@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ironbench.engines.insight import Insight
+from ironbench.engines.administration import Insight
 from ironbench.engines.mariadb.dialect import MariadbDialect
 from ironbench.engines.mariadb.observers import relations, statements
 from ironbench.engines.mariadb.observers.statements import TOGETHER

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from ironbench.engines.administration import REQUEST
-from ironbench.engines.insight import Insight
+from ironbench.engines.administration import REQUEST, Insight
 from ironbench.engines.own_databases import is_ours
 from ironbench.engines.postgres import logged
 from ironbench.engines.postgres.logged import NODE, Log
