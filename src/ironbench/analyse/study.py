@@ -71,6 +71,11 @@ class Part:
         return self.subject.name
 
     @property
+    def metrics(self) -> dict[str, Summary]:
+        """Of its main trials; empty where there are none."""
+        return self.curve.main.metrics if self.curve.main else {}
+
+    @property
     def open_loop(self) -> bool:
         return self.subject.records[0].cell.load.rate is not None
 

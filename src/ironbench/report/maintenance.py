@@ -6,8 +6,7 @@ from ironbench.analyse.study import Part, Study
 from ironbench.analyse.summarise import Summary
 from ironbench.model.sample import needed
 from ironbench.report.charts.base import Table
-from ironbench.report.columns import metrics_of, ratios
-from ironbench.report.numbers import measured, quantity, times, unit_of
+from ironbench.report.numbers import measured, quantity, ratios, times, unit_of
 from ironbench.report.section import Section
 
 POPULATION = "populate"
@@ -50,7 +49,7 @@ _LEAD_FELT = (
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    return [(part.name, _sentence(part.subject.records[0].choice.workload, metrics_of(part))) for part in study.parts]
+    return [(part.name, _sentence(part.subject.records[0].choice.workload, part.metrics)) for part in study.parts]
 
 
 def _sentence(workload: str, metrics: dict[str, Summary]) -> str:
@@ -76,7 +75,7 @@ def _figure(metrics: dict[str, Summary], metric: str) -> str:
 
 
 def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
-    metrics = metrics_of(part)
+    metrics = part.metrics
     facts = [(name, _figure(metrics, metric)) for name, metric in _FIGURES.items() if metric in metrics]
     if not facts:
         return "", "no usable trial", []
@@ -85,7 +84,7 @@ def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
 
 def table(study: Study) -> Table:
     """A row per figure, a column per system, and ratios to the first."""
-    columns = [metrics_of(part) for part in study.parts]
+    columns = [part.metrics for part in study.parts]
     rows = [
         (name, *(measured(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))
         for name, metric in _FIGURES.items()
@@ -97,7 +96,7 @@ def table(study: Study) -> Table:
 
 def felt(part: Part) -> Table:
     """What the bystander felt before and meanwhile, and the ratio of the two."""
-    metrics, rows = metrics_of(part), []
+    metrics, rows = part.metrics, []
     for words, kind in _FELT.items():
         for name, suffix in _STATISTICS.items():
             metric = f"bystander_{kind}_{suffix}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ironbench import units
 from ironbench.analyse.summarise import Summary
@@ -104,6 +104,15 @@ def base_value(text: str) -> tuple[float, str] | None:
 
 def times(ratio: float | None) -> str:
     return NOT_KNOWN if ratio is None else f"{number(ratio)}{THIN}×"
+
+
+def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[str]:
+    """Of each further column, of a system each, to the first."""
+    first = columns[0].get(metric)
+    return [
+        times(other.centre / first.centre) if first and first.centre and (other := column.get(metric)) else "–"
+        for column in columns[1:]
+    ]
 
 
 def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:

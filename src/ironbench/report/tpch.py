@@ -12,9 +12,8 @@ from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
-from ironbench.report.columns import metrics_of, ratios
 from ironbench.report.findings import against_trend_tables
-from ironbench.report.numbers import between, measured, span, unit_of
+from ironbench.report.numbers import between, measured, ratios, span, unit_of
 from ironbench.report.section import Section
 from ironbench.words import THIN, counted
 
@@ -53,7 +52,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 def _sentence(part: Part) -> str:
     """`reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms …`."""
-    metrics, leads = metrics_of(part), leading(part.subject.records[0].choice)
+    metrics, leads = part.metrics, leading(part.subject.records[0].choice)
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
     texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]
     if merits:
@@ -81,7 +80,7 @@ def _bare(summary: Summary, unit: str) -> str:
 
 
 def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
-    metrics, rows = metrics_of(part), [*figures(part).items(), *_TIMES.items()]
+    metrics, rows = part.metrics, [*figures(part).items(), *_TIMES.items()]
     known = [(words, metric) for words, metric in rows if metric in metrics]
     if not known:
         return "", "no usable trial", []
@@ -101,7 +100,7 @@ def table(study: Study) -> Table:
 
 
 def _rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
-    columns = [metrics_of(part) for part in parts]
+    columns = [part.metrics for part in parts]
     lines: list[tuple[str, ...]] = []
     for name, metric in {**figures(parts[0]), **_TIMES}.items():
         if any(metric in column for column in columns):
@@ -129,7 +128,7 @@ def _range(summary: Summary, unit: str) -> str:
 
 def queries(part: Part) -> Table:
     """A single system's queries: their times, and the planning in them where any is known."""
-    metrics = metrics_of(part)
+    metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]
     if any(base_name(name) == _PLANNING for name in metrics):
@@ -164,7 +163,7 @@ def sections(study: Study) -> list[Section]:
     """Figures, then queries: charts for several systems, a table for one."""
     alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.against)
     merits = (("", table(study)),)
-    several = any(summary.n > 1 for part in study.parts for summary in metrics_of(part).values())
+    several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())
     lead = _LEAD + (_RANGES if several else "")
     return [
         Section("tpch", "What it came to", lead, tables=merits, sentences=tuple(_answers(study)), at_end=True),

@@ -152,7 +152,7 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
     """A table per system with the figures of each script of its mix."""
     tables = []
     for part in study.parts:
-        metrics = part.curve.main.metrics if part.curve.main else {}
+        metrics = part.metrics
         names = dict.fromkeys(part_of(name) for name in metrics if part_of(name).startswith("script="))
         rows = []
         for script in names:
