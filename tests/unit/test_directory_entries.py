@@ -12,7 +12,7 @@ from ironbench import _core, workloads
 from ironbench.analyse.subjects import work_name
 from ironbench.errors import InputError
 from ironbench.model.system import Choice
-from ironbench.workloads.directory import entries, jobs, template
+from ironbench.workloads.directory import entries, jobs
 
 OWN = """\
 uid: u<number>
@@ -29,7 +29,7 @@ a: <random:alpha:30> {title}
 
 @pytest.mark.parametrize(
     ("text", "parent", "digest"),
-    [(template.DEFAULT, "ou=directory,dc=example,dc=com", "f91ab97608e80619"), (OWN, "dc=x", "f21ad5447648f8ba")],
+    [(entries.TEMPLATE, "ou=directory,dc=example,dc=com", "f91ab97608e80619"), (OWN, "dc=x", "f21ad5447648f8ba")],
 )
 def test_entries_are_those_of_every_version_before(text: str, parent: str, digest: str) -> None:
     assert entries.VERSION == 1, "another version has other entries: note their digests"
@@ -42,7 +42,7 @@ def test_pieces_of_a_dataset_are_its_entries_whatever_their_number() -> None:
     assert dataset.entries is not None
     head, *pieces = dataset.entries("dc=x")
     assert b"dn: ou=directory,dc=x\n" in head and b"dn: ou=work,ou=directory,dc=x\n" in head
-    whole = _core.template_entries(template.DEFAULT, "t", "ou=directory,dc=x", 1, 2500)
+    whole = _core.template_entries(entries.TEMPLATE, "t", "ou=directory,dc=x", 1, 2500)
     assert b"".join(pieces) == whole and whole.count(b"dn: ") == 2500
 
 

@@ -17,7 +17,6 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
 from ironbench.workloads.directory import counts, entries, jobs, usage
-from ironbench.workloads.directory.template import PASSWORD
 
 READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
@@ -25,7 +24,7 @@ READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 def entry_password() -> str:
     """That entries are bound with. One of the user's is hidden wherever something repeats it."""
     given = Secrets(os.environ.get("LDAP_ENTRY_PASSWORD", ""))
-    return given.password or PASSWORD
+    return given.password or entries.PASSWORD
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from pathlib import Path
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
 from ironbench.workloads.base import Dataset
-from ironbench.workloads.directory import template
 
 VERSION = 1
 """Raised whenever the same options would give other entries."""
@@ -24,6 +23,33 @@ WORK = f"ou=work,{TOP}"
 """Holds what jobs add, and take away again."""
 ENTRY_BYTES = 2_000
 """With its indexes, in back-mdb."""
+TEMPLATE = """\
+objectClass: top
+objectClass: person
+objectClass: organizationalPerson
+objectClass: inetOrgPerson
+uid: user.<number>
+givenName: <first>
+sn: <last>
+cn: {givenName} {sn}
+initials: {givenName:1}{sn:1}
+employeeNumber: <number>
+mail: user.<number>@example.com
+userPassword: <password>
+telephoneNumber: <random:telephone>
+homePhone: <random:telephone>
+pager: <random:telephone>
+mobile: <random:telephone>
+street: <random:numeric:1:9999> <list:Mill Lane,Station Road,High Street,Church Walk,Harbour View,Orchard Way>
+l: <list:Ashford,Birkdale,Calder,Dunmore,Elmstead,Fairlight,Glenholm,Hartwell,Ivybrook,Kelmarsh>
+st: <list:North,South,East,West>
+postalCode: <random:digits:5>
+postalAddress: {cn}${street}${l} {postalCode}
+description: <random:alpha:80>
+"""
+"""What the entries look like where nobody says: people (tags: crates/ironbench-data/src/entries.rs)."""
+PASSWORD = "password"
+"""Of every entry that ironbench makes: nobody's."""
 _PIECE = 1000
 _LARGEST = 1 << 20
 
@@ -34,7 +60,7 @@ def dataset(options: Mapping[str, str]) -> Dataset:
 
     count = int(options["entries"])
     own, ldif = options["template"], options["ldif"]
-    text = _text(own) if own else template.DEFAULT
+    text = _text(own) if own else TEMPLATE
     if ldif:
         digest, count = _digest(Path(ldif))
         key, rows = f"directory ldif={digest}", count

@@ -21,7 +21,7 @@ from ironbench.workloads.tpch import figures
 from ironbench.workloads.tpch import scores as merits
 from ironbench.workloads.tpch.course import TESTS, chosen, course
 from ironbench.workloads.tpch.parameters import QUERIES
-from ironbench.workloads.tpch.plans import DEPTHS
+from ironbench.workloads.tpch.texts import DEPTHS
 
 _MOST_STREAMS = 200
 _LONGEST_S = 1e7

@@ -17,13 +17,13 @@ from ironbench.model.work import Outcome, Window, Work
 from ironbench.process.line import CANCELLED
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
-from ironbench.workloads.tpch import figures, plans, position, refresh, streams, texts
+from ironbench.workloads.tpch import figures, position, refresh, streams, texts
 from ironbench.workloads.tpch.answers import ROW_COUNTS
 from ironbench.workloads.tpch.course import Course, course
-from ironbench.workloads.tpch.plans import Explained
 from ironbench.workloads.tpch.position import Position
 from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
 from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
+from ironbench.workloads.tpch.texts import Explained
 from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
@@ -166,14 +166,14 @@ def _tests(work: Work, asked: Course, sets: Sequence[RefreshSet], closing: conte
     return Tests(power, tuple(through))
 
 
-def _explained(work: Work, asked: Course) -> list[plans.Explained]:
+def _explained(work: Work, asked: Course) -> list[Explained]:
     depth = work.choice.options["plans"]
     if depth == "no":
         return []
     stream = 1 if asked.test == "throughput" else 0
     with contextlib.closing(work.session.line(work.system.server_cpus or ())) as line:
         return [
-            plans.explained(line, work.session.engine, query, sql, depth)
+            texts.explained(line, work.session.engine, query, sql, depth)
             for query, sql in sorted(_until(work, asked.statements(stream, work.session.engine)))
         ]
 
@@ -229,7 +229,7 @@ def _files(streams: Sequence[Stream], explained: Sequence[Explained]) -> dict[st
     """By name of file. The stream of refresh functions in a throughput test has the number -1."""
     by_name = {"streams.csv": steps(streams).encode()}
     if explained:
-        by_name["plans.txt"] = plans.file(explained).encode()
+        by_name["plans.txt"] = texts.plans_file(explained).encode()
     return by_name
 
 
