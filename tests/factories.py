@@ -23,9 +23,8 @@ from ironbench.model.record import Warning as Caution
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import Worker
-from ironbench.record import Evidence, timed, workers
+from ironbench.record import Evidence, attached
 from ironbench.record.importer import Arrived, take_in
-from ironbench.record.inside import written
 from ironbench.record.parcel import Reader
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
@@ -160,9 +159,9 @@ def evidence() -> Evidence:
         files={
             "plans.txt": b"Seq Scan\n",
             "streams.csv": b"stream,step\n",
-            "inside.json": written(INSIDE),
-            "statements.json": timed.written([TIMED]),
-            "workers.json": workers.written([WORKER], {}),
+            "inside.json": attached.written_inside(INSIDE),
+            "statements.json": attached.written_timed([TIMED]),
+            "workers.json": attached.written_workers([WORKER], {}),
             "commands.log": b"done\n",
         },
     )

@@ -15,7 +15,7 @@ from ironbench.drive.commands import commands
 from ironbench.engines.postgres.inside import lacking
 from ironbench.engines.postgres.observers.statements import State
 from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
-from ironbench.record import inside as file
+from ironbench.record import attached
 from ironbench.report import formats
 from ironbench.workloads.base import ScriptSource
 
@@ -100,14 +100,16 @@ def test_a_server_that_says_nothing_has_no_section() -> None:
 
 def test_a_password_in_a_statement_does_not_reach_the_record() -> None:
     spoken = "create role app login password 'open-sesame'"
-    data = file.written(Inside(statements=(Statement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),)))
-    assert b"open-sesame" not in data and file.read(data).statements[0].text.startswith("create role app")
+    data = attached.written_inside(
+        Inside(statements=(Statement(spoken, 1.0, 1.0),), plans=(replace(FAST, failed=spoken),))
+    )
+    assert b"open-sesame" not in data and attached.read_inside(data).statements[0].text.startswith("create role app")
 
 
 def test_a_file_with_too_much_in_it_is_refused() -> None:
     many = tuple(Statement(str(n), 1.0, 1.0) for n in range(2000))
     with pytest.raises(ValueError, match="more than"):
-        file.read(file.written(Inside(statements=many)))
+        attached.read_inside(attached.written_inside(Inside(statements=many)))
 
 
 SCRIPT = """\\set a random(5, 5)

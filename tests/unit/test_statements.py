@@ -13,7 +13,7 @@ from ironbench.analyse.explain import explain
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record, Statement
-from ironbench.record import measures, timed
+from ironbench.record import attached, measures
 from ironbench.report import formats
 from ironbench.report.walk import walk
 from ironbench.words import THIN
@@ -131,10 +131,10 @@ def test_passwords_in_commands_do_not_reach_the_record() -> None:
     spoken = "x" * 30 + " alter role app password 'open-sesame-at-the-end-of-a-long-line'"
     row = {"script": "a.sql", "line": 1, "command": 1, "text": spoken, "count": 1, "failed": 0}
     row |= {"mean_s": 1.0, "stdev_s": 0.0}
-    assert b"sesame" not in timed.written([row])
+    assert b"sesame" not in attached.written_timed([row])
     (kept,) = measures.statements(_driven([row]))
     assert "open" not in kept.text
-    (read,) = timed.read(timed.written([row]))
+    (read,) = attached.read_timed(attached.written_timed([row]))
     assert read.script == "a.sql" and read.mean_s == 1.0
 
 
@@ -154,7 +154,7 @@ def test_a_file_of_impossible_times_is_refused(change: dict[str, float]) -> None
     }
     data = msgspec.json.encode([row | change]).replace(b"null", b"1e999")
     with pytest.raises((ValueError, msgspec.MsgspecError)):
-        timed.read(data)
+        attached.read_timed(data)
 
 
 def _driven(rows: list[dict[str, object]]):

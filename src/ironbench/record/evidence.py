@@ -19,12 +19,7 @@ from ironbench.model.inside import Inside
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Statement
 from ironbench.model.workers import Worker
-from ironbench.record.inside import INSIDE
-from ironbench.record.inside import read as read_inside
-from ironbench.record.timed import TIMED
-from ironbench.record.timed import read as read_timed
-from ironbench.record.workers import WORKERS
-from ironbench.record.workers import read as read_workers
+from ironbench.record.attached import INSIDE, TIMED, WORKERS, read_inside, read_timed, read_workers
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,13 +23,9 @@ from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
 from ironbench.model.system import PRELIMINARY, Trial
 from ironbench.model.trial_notes import TrialNotes
-from ironbench.record import inside, judge, measures
-from ironbench.record import workers as by_worker
+from ironbench.record import attached, judge, measures
 from ironbench.record.evidence import Evidence
-from ironbench.record.inside import INSIDE
 from ironbench.record.store import Store
-from ironbench.record.timed import TIMED, written
-from ironbench.record.workers import WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +95,14 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     series = (*observation.series, *driven.series)
     files = dict(driven.files)
     if timed := measures.timed(driven):
-        files[TIMED] = written(timed)
+        files[attached.TIMED] = attached.written_timed(timed)
     if prepared.output:
         files["commands.log"] = prepared.output.encode()
     if driven.workers:
         keys = {number: store.keep_shared("machines", one) for number, one in driven.fingerprints.items()}
-        files[WORKERS] = by_worker.written(driven.workers, keys)
+        files[attached.WORKERS] = attached.written_workers(driven.workers, keys)
     if driven.inside_server:
-        files[INSIDE] = inside.written(driven.inside_server)
+        files[attached.INSIDE] = attached.written_inside(driven.inside_server)
     evidence = Evidence(
         driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
     )

@@ -31,11 +31,9 @@ from ironbench.model.workers import Worker
 from ironbench.printer import Printer
 from ironbench.record import durable, index
 from ironbench.record import evidence as files
+from ironbench.record.attached import INSIDE, TIMED, WORKERS
 from ironbench.record.evidence import Columns, Evidence
 from ironbench.record.index import Listed
-from ironbench.record.inside import INSIDE
-from ironbench.record.timed import TIMED
-from ironbench.record.workers import WORKERS
 
 if TYPE_CHECKING:
     from ironbench._core import Histogram

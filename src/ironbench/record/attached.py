@@ -1,0 +1,101 @@
+"""Files of a record that this program writes of a trial besides what is measured: its workers, the times of SQL
+commands, and what the server said of it. Each with its reader, which believes no file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from ironbench.model.inside import Inside
+from ironbench.model.record import Statement
+from ironbench.model.redact import redacted_sql
+from ironbench.model.workers import Worker
+
+WORKERS, TIMED, INSIDE = "workers.json", "statements.json", "inside.json"
+_MOST_WORKERS, _LONGEST_HOST = 10_000, 1_000
+_MOST_STATEMENTS, _LONGEST_SQL = 10_000, 100_000
+_MOST_LISTED, _LONGEST_LISTED = 500, 10_000
+"""Entries of each list of what a server said, and characters of a text in it."""
+
+
+def written_workers(workers: Sequence[Worker], machines: Mapping[int, str]) -> bytes:
+    """What each did. `machines`: content keys of fingerprints, by the number that a worker has less one."""
+    rows = [replace(one, machine=machines.get(one.number - 1, "")) for one in workers]
+    return msgspec.json.format(msgspec.json.encode(rows), indent=1)
+
+
+def read_workers(data: bytes) -> tuple[Worker, ...]:
+    """ValueError, msgspec.MsgspecError."""
+    workers = msgspec.json.decode(data, type=tuple[Worker, ...])
+    if len(workers) > _MOST_WORKERS or any(len(one.host) > _LONGEST_HOST for one in workers):
+        raise ValueError(f"holds more than {_MOST_WORKERS} workers, or a name of more than {_LONGEST_HOST} characters")
+    if not all(math.isfinite(one.elapsed_s + one.start_s + one.threads_cpu_share) for one in workers):
+        raise ValueError("has a time that is no number")
+    return workers
+
+
+def written_timed(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Times of all SQL commands of scripts and their whole texts, as `measures.timed` has them; without passwords."""
+    clean = [{**row, "text": redacted_sql(row["text"])} for row in rows]
+    return msgspec.json.format(msgspec.json.encode(clean), indent=1)
+
+
+def read_timed(data: bytes) -> tuple[Statement, ...]:
+    """ValueError, msgspec.MsgspecError."""
+    statements = msgspec.json.decode(data, type=tuple[Statement, ...])
+    if len(statements) > _MOST_STATEMENTS or any(
+        len(one.text) > _LONGEST_SQL or len(one.script) > _LONGEST_SQL for one in statements
+    ):
+        raise ValueError(
+            f"holds more than {_MOST_STATEMENTS} statements, or a text of more than {_LONGEST_SQL} characters"
+        )
+    for one in statements:
+        if one.count < 0 or one.failed < 0 or not math.isfinite(one.mean_s + one.stdev_s) or one.mean_s < 0:
+            raise ValueError(f"has impossible times of {one.script}, line {one.line}")
+        if any(time is not None and not 0 <= time < math.inf for time in (one.p50_s, one.p95_s, one.p99_s)):
+            raise ValueError(f"has impossible percentiles of {one.script}, line {one.line}")
+    return statements
+
+
+def written_inside(inside: Inside) -> bytes:
+    """Without passwords: a server shows statements without their values, but not all of them."""
+    clean = replace(
+        inside,
+        statements=tuple(replace(one, text=redacted_sql(one.text)) for one in inside.statements),
+        plans=tuple(
+            replace(
+                one,
+                statement=redacted_sql(one.statement),
+                text=redacted_sql(one.text),
+                failed=redacted_sql(one.failed),
+            )
+            for one in inside.plans
+        ),
+        executed=tuple(
+            replace(one, statement=redacted_sql(one.statement), text=redacted_sql(one.text)) for one in inside.executed
+        ),
+    )
+    return msgspec.json.format(msgspec.json.encode(clean), indent=1)
+
+
+def read_inside(data: bytes) -> Inside:
+    """ValueError, msgspec.MsgspecError."""
+    inside = msgspec.json.decode(data, type=Inside)
+    lists: tuple[Sequence[object], ...] = (
+        inside.statements,
+        inside.tables,
+        inside.indexes,
+        inside.plans,
+        inside.missing,
+    )
+    if any(len(one) > _MOST_LISTED for one in (*lists, inside.vacuums, inside.doubts, inside.executed)):
+        raise ValueError(f"holds a list of more than {_MOST_LISTED} entries")
+    texts = [one.text for one in inside.statements] + [one.text for one in inside.plans]
+    texts += [one.text for one in inside.executed]
+    if any(len(text) > _LONGEST_LISTED for text in texts):
+        raise ValueError(f"holds a text of more than {_LONGEST_LISTED} characters")
+    return inside
