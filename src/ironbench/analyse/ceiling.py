@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ironbench import catalogue, engines, units
 from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
-from ironbench.model.finding import FEWEST_TOLD, Conclusion, Finding
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
@@ -122,7 +122,7 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
             f"cannot tell whether {name} or memory holds it back, since with {free} the limit on all memory was "
             f"{units.memory(added_bytes)} higher, and what was left of that could hold data"
         )
-    known = f"{_times(low)} to {_times(high)}" if finding.blocks >= FEWEST_TOLD else "no interval"
+    known = f"{_times(low)} to {_times(high)}" if finding.blocks >= LEAST_BLOCKS_SHOWN else "no interval"
     doubt = f"{known}, {counted(finding.blocks, 'block')}"
     if finding.changed and not finding.barred:
         doubt += f"; the ratio {finding.changed}"

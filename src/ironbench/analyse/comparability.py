@@ -18,7 +18,7 @@ _MEANT_TO_VARY = (
     "system.reference_score",
     "tag",
 )
-_TOLD = ("load.rate",)
+_OWN_SENTENCE = ("load.rate",)
 """Reported in a sentence of its own."""
 _NUMBER = re.compile(r"(?<![\w.,-])[+\u2212]?(?:\d{1,3}(?:[,\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w)")
 """In a sentence, with its sign; not in a name such as `hdd-15k`."""
@@ -48,7 +48,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
     if apart := workers_apart(a, b):
         rows.append(f"The number of workers differs: {apart} drove.")
     for name in differing(facts):
-        if not name.startswith((*_MEANT_TO_VARY, *_TOLD)):
+        if not name.startswith((*_MEANT_TO_VARY, *_OWN_SENTENCE)):
             left, right = (fact_text(flat, name) for flat in facts)
             rows.append(f"{_title(name)} differs: {left} against {right}.")
     if {record.series for record in a} & {record.series for record in b}:

@@ -25,7 +25,7 @@ _INCIDENTAL = frozenset(_PATHS) | frozenset(
 _SETTINGS, _CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
 """The fact that holds whether the role may see every setting."""
-_TOLD_WHOLE = 24
+_MOST_SHOWN = 24
 """Up to so many differences of one engine are all shown first."""
 _TELLING = frozenset(
     {
@@ -153,7 +153,7 @@ def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[D
     memory, load), the versions and the machine's size say something.
     """
     engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
-    if not engines_differ and len(rows) <= _TOLD_WHOLE:
+    if not engines_differ and len(rows) <= _MOST_SHOWN:
         return tuple(rows), ()
     main = [row for row in rows if row.room in ("system", "load", "tag") or f"{row.room}.{row.name}" in _TELLING]
     return tuple(main), tuple(row for row in rows if row not in main)

@@ -23,7 +23,7 @@ from ironbench.analyse.reproduce import is_usual
 from ironbench.analyse.subjects import leading, method, work, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
-from ironbench.model.finding import FEWEST_TOLD
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import listed
 from ironbench.model.system import PRELIMINARY, Load
@@ -280,7 +280,7 @@ def _point(name: str, trials: Sequence[Record], metric: str) -> Point:
     mean, n = statistics.fmean(logs), len(logs)
     deviation = statistics.stdev(logs) if n > 1 else 0.0
     interval = None
-    if n >= FEWEST_TOLD:
+    if n >= LEAST_BLOCKS_SHOWN:
         half = t_quantile(0.975, n - 1) * deviation / math.sqrt(n)
         interval = math.exp(mean - half), math.exp(mean + half)
     return Point(name, trials[0].started_at, tuple(trials), math.exp(mean), interval, deviation)
@@ -293,7 +293,7 @@ def _line(name: str, points: Sequence[Point], metric: str) -> Line:
     if "cpu" in metric and any(point.suspect for point in points):
         return Line(name, tuple(points), open_question="CPU time of suspect trials carries no verdict")
     if len(judged) < changes.LEAST:
-        have = f"{counted(len(judged), 'point')} with {FEWEST_TOLD} trials or more"
+        have = f"{counted(len(judged), 'point')} with {LEAST_BLOCKS_SHOWN} trials or more"
         return Line(name, tuple(points), open_question=f"{have}; change points are searched from {changes.LEAST} on")
     variances = dict(zip(judged, _variances([points[place] for place in judged]), strict=True))
     points = [replace(point, variance=variances.get(place, 0.0)) for place, point in enumerate(points)]

@@ -72,9 +72,9 @@ def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tu
     """`groups`: name and comparable trials; those of which the server said nothing are left out."""
     uses = []
     for name, records in groups:
-        told = [(record, inside) for record in records if (inside := archive.inside(record.id))]
-        if told:
-            uses.append(_use(name, told))
+        trials = [(record, inside) for record in records if (inside := archive.inside(record.id))]
+        if trials:
+            uses.append(_use(name, trials))
     return tuple(uses)
 
 
@@ -96,14 +96,14 @@ def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
     )
 
 
-def _use(name: str, told: Sequence[tuple[Record, Inside]]) -> Use:
-    insides = [inside for _, inside in told]
+def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
+    insides = [inside for _, inside in trials]
     steps = [[plan.steps for plan in inside.plans] for inside in insides]
     statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
     return Use(
         name,
-        counted=_over(record for record, inside in told if inside.statements),
-        used=_over(record for record, inside in told if inside.tables or inside.indexes),
+        counted=_over(record for record, inside in trials if inside.statements),
+        used=_over(record for record, inside in trials if inside.tables or inside.indexes),
         statements=tuple(sorted(statements, key=lambda one: -one.time_s)),
         statements_s=sum(inside.statements_s for inside in insides),
         tables=_pooled((one for inside in insides for one in inside.tables), lambda one: one.name),
@@ -112,7 +112,7 @@ def _use(name: str, told: Sequence[tuple[Record, Inside]]) -> Use:
         plans=insides[0].plans,
         executed=_executed([one for inside in insides for one in inside.executed]),
         varied=sum(one != steps[0] for one in steps),
-        trials=len(told),
+        trials=len(trials),
         missing=tuple(dict.fromkeys(one for inside in insides for one in inside.missing)),
         doubts=tuple(dict.fromkeys(text for inside in insides for text in inside.doubts)),
     )

@@ -17,7 +17,7 @@ from typing import Protocol
 from ironbench import engines
 from ironbench.catalogue import part_of
 from ironbench.engines.dialect import Dialect
-from ironbench.model.finding import FEWEST_TOLD
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.record import Record
 from ironbench.stats.ratio import Paired, paired, unpaired
 
@@ -161,8 +161,8 @@ def paired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[Q
 
 
 def shown_interval(one: Paired) -> tuple[float, float]:
-    """The 95 % interval that a page gives, as of a verdict's ratio: (0, inf) of fewer than `FEWEST_TOLD` blocks."""
-    return one.interval(_LEVEL) if one.blocks >= FEWEST_TOLD else (0.0, math.inf)
+    """The 95 % interval that a page gives, as of a ratio with a verdict: (0, inf) of too few blocks for one."""
+    return one.interval(_LEVEL) if one.blocks >= LEAST_BLOCKS_SHOWN else (0.0, math.inf)
 
 
 def unpaired_ratios(trials: Sequence[Timed], baseline: Sequence[Timed]) -> tuple[QueryRatio, ...]:

@@ -312,8 +312,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         scripts=script_texts(records, archive),
         timed=times(at_peaks, archive, in_blocks=False),
         workers=by_worker(at_peaks, archive),
-        inside=(told := uses(at_peaks, archive)),
-        other_plans=other_plans(told),
+        inside=(used := uses(at_peaks, archive)),
+        other_plans=other_plans(used),
         parts=parts,
         scalings=scalings(
             [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]

@@ -133,9 +133,9 @@ def _mistake(error: Exception) -> int:
         Printer().say(str(error))
         return 2
     if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:
-        told: IronbenchError | None = unwritten(error)  # the parser writes its pages itself
+        known: IronbenchError | None = unwritten(error)  # the parser writes its pages itself
     else:
-        told = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
-    told = told or unforeseen(error)
-    Printer().error(told)
-    return told.exit_code
+        known = forbidden(error) if isinstance(error, PermissionError) else mistake(error)
+    known = known or unforeseen(error)
+    Printer().error(known)
+    return known.exit_code

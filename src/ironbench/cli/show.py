@@ -33,7 +33,7 @@ def show(
     return shown(name, results, json, everything)
 
 
-_SAID = 3
+_SUGGESTED = 3
 """So many near names are suggested."""
 
 
@@ -90,7 +90,7 @@ def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]
         kinds = {word: kind for word, (kind, _) in known.items()}
         for record in store.all():
             kinds |= {record.id: "record", record.series: "series", record.system.label: "label"}
-        close = difflib.get_close_matches(name, list(kinds), n=_SAID, cutoff=0.6)
+        close = difflib.get_close_matches(name, list(kinds), n=_SUGGESTED, cutoff=0.6)
         if not close:
             hint = "`ironbench list` names the kinds of things there are, `ironbench list records` every record"
         else:

@@ -100,7 +100,7 @@ class _Control:
 
     def _load(self, plan: dict[str, Any]) -> None:
         """Answers with what the workers have copied, now and then."""
-        slots = loading.connections(self._hired.said)
+        slots = loading.connections(self._hired.hosts)
         began_s = time.monotonic()
 
         def look() -> None:
@@ -209,7 +209,7 @@ class _Control:
             known = offsets[number] if offsets else Offset(0, 0)
             # A kernel has one clock; a time that differs by more than asking explains was set for a process.
             same = (
-                self._hired.said[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
+                self._hired.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
             )
             clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
             answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)

@@ -38,8 +38,8 @@ class Hired:
 
     def __init__(self) -> None:
         self.workers: list[Any] = []
-        self.said: list[dict[str, Any]] = []
-        """By each worker, of itself."""
+        self.hosts: list[dict[str, Any]] = []
+        """Of each worker: its host, process and CPUs."""
         self._waiting: list[Any] = []
         """Of a trial with more workers: starting them takes seconds of CPU time."""
         self._group: Any = None
@@ -128,18 +128,18 @@ class Hired:
                 where = {"num_cpus": 1, "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, number)}
             self.workers.append(kind.options(max_concurrency=_AT_ONCE, max_restarts=0, **where).remote())
         try:
-            self.said = list(ray.get([worker.hello.remote() for worker in self.workers], timeout=4 * CLUSTER_S))
+            self.hosts = list(ray.get([worker.hello.remote() for worker in self.workers], timeout=4 * CLUSTER_S))
             seen = ray.get([worker.machine.remote() for worker in self.workers], timeout=CLUSTER_S)
         except ray.exceptions.RayError as error:
             raise FailureError("workers", f"they could not be started: {first_line(error)}") from None
-        return [{**one, "machine": machine} for one, machine in zip(self.said, seen, strict=True)]
+        return [{**one, "machine": machine} for one, machine in zip(self.hosts, seen, strict=True)]
 
     def dismiss_all(self) -> None:
         self._dismiss([*self.workers, *self._waiting])
         self.workers, self._waiting = [], []
 
     def name(self, number: int) -> str:
-        return f"worker {number + 1} on {self.said[number]['host']} (process {self.said[number]['pid']})"
+        return f"worker {number + 1} on {self.hosts[number]['host']} (process {self.hosts[number]['pid']})"
 
     def _place(self, count: int, fewer: bool) -> int:
         """Keeps a CPU free on each of `count` machines, or of fewer; of how many. FailureError."""

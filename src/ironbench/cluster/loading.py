@@ -15,10 +15,10 @@ from ironbench.process.child import refusal
 _LOOK_S = 0.5
 
 
-def connections(said: Sequence[Mapping[str, Any]]) -> list[int]:
+def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
     """Of each worker: as many as it may use CPUs, shared with the workers beside it; at least one."""
-    hosts = [one["boot"] for one in said]
-    return [max(1, min(MOST_CONNECTIONS, one["cpus"] // hosts.count(one["boot"]))) for one in said]
+    boots = [one["boot"] for one in hosts]
+    return [max(1, min(MOST_CONNECTIONS, one["cpus"] // boots.count(one["boot"]))) for one in hosts]
 
 
 def shared(

@@ -26,7 +26,7 @@ class Part:
     """What one worker handed over."""
 
     number: int
-    said: Mapping[str, Any]
+    hello: Mapping[str, Any]
     """Of itself, when it was hired."""
     clock: Mapping[str, Any]
     stat: Mapping[str, str]
@@ -51,7 +51,7 @@ def driven(
     summary = {
         **msgspec.json.decode(whole.summary, type=dict[str, Any]),
         **{name: value for name, value in seen.items() if name != "samples"},
-        "client_cpu_here_s": sum(client_cpu_s(one) for part, one, _ in summaries if part.said["here"]),
+        "client_cpu_here_s": sum(client_cpu_s(one) for part, one, _ in summaries if part.hello["here"]),
     }
     if began_ns:
         summary["started_unix_s"] = began_ns / 1e9 + load.warmup_s
@@ -67,7 +67,7 @@ def driven(
         samples=seen["samples"],
         metrics=metrics(workers),
         workers=workers,
-        fingerprints={part.number: part.said["machine"] for part in parts},
+        fingerprints={part.number: part.hello["machine"] for part in parts},
         prepared=TrialNotes({"workers": in_words(workers, load)}),
     )
 
@@ -107,7 +107,7 @@ def _worker(part: Part, summary: Mapping[str, Any], response: Any, start_s: floa
     p50, p99 = response.quantiles([0.50, 0.99]) if response is not None and response.count else (None, None)
     return Worker(
         number=part.number + 1,
-        host=part.said["host"],
+        host=part.hello["host"],
         clients=summary["clients"],
         transactions=summary["transactions"],
         failed=summary["failed"],
@@ -119,7 +119,7 @@ def _worker(part: Part, summary: Mapping[str, Any], response: Any, start_s: floa
         start_s=start_s,
         clock_error_s=0.0 if part.clock["same"] else part.clock["error_ns"] / 1e9,
         clock_offset_s=0.0 if part.clock["same"] else part.clock["offset_ns"] / 1e9,
-        here=part.said["here"],
+        here=part.hello["here"],
     )
 
 

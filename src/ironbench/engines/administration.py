@@ -70,16 +70,16 @@ class Made:
     @property
     def words(self) -> str:
         """In short; empty where nothing is."""
-        said = []
+        parts = []
         if self.tables or self.routines:
-            parts = [counted(len(self.tables), "table")]
-            parts += [counted(len(self.routines), "routine")] if self.routines else []
-            said.append(f"{' and '.join(parts)} in database {self.database} ({_short(self.tables)})")
+            kinds = [counted(len(self.tables), "table")]
+            kinds += [counted(len(self.routines), "routine")] if self.routines else []
+            parts.append(f"{' and '.join(kinds)} in database {self.database} ({_short(self.tables)})")
         if self.databases:
-            said.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
+            parts.append(f"{counted(len(self.databases), 'database')} ({_short(self.databases)})")
         for dn, count in self.entries.items():
-            said.append(f"{counted(count, 'entry', 'entries')}, {dn} and below" if count else f"{dn} and all below")
-        return "; ".join(said)
+            parts.append(f"{counted(count, 'entry', 'entries')}, {dn} and below" if count else f"{dn} and all below")
+        return "; ".join(parts)
 
 
 _NAMED = 8

@@ -15,7 +15,7 @@ class Conclusion(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-FEWEST_TOLD = 3
+LEAST_BLOCKS_SHOWN = 3
 """Blocks from which on a page gives the interval: that of two has one degree of freedom and spans decades."""
 
 

@@ -135,14 +135,14 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
 
     Whatever making the next piece raises ends the program.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as messages:
         try:
             process = subprocess.Popen(
                 [*tied(), *words],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=messages,
                 cwd="/",
                 process_group=0,
             )
@@ -162,8 +162,8 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
             _signal_group(process, signal.SIGKILL)
             process.wait()
             raise
-        said.seek(0)
-        text = said.read().decode(errors="replace")
+        messages.seek(0)
+        text = messages.read().decode(errors="replace")
     if status != 0:
         raise FailureError(words[0], f"ended with {status}: {last_words(text)}")
     return text

@@ -42,7 +42,7 @@ RECORD = "record.json"
 _DECODER = msgspec.json.Decoder(Record)
 _RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
 """Metrics of version 0.1 → what they are called now: it is no share, for several threads wait at once."""
-_TOLD = 3
+_MOST_NAMED = 3
 """Of more things than this that cannot be read, the rest is counted."""
 T = TypeVar("T")
 
@@ -266,10 +266,10 @@ class Store:
         finally:
             if collects:
                 gc.enable()
-        for text in unread[:_TOLD]:
+        for text in unread[:_MOST_NAMED]:
             self._printer.say(f"left out: {text}")
-        if len(unread) > _TOLD:
-            self._printer.say(f"left out: {len(unread) - _TOLD} more in {self._trials}")
+        if len(unread) > _MOST_NAMED:
+            self._printer.say(f"left out: {len(unread) - _MOST_NAMED} more in {self._trials}")
 
     def path(self, id: str) -> Path:
         return self._trials / id

@@ -87,10 +87,10 @@ def restart(there: Link, command: str) -> None:
     A server that it starts may keep its output open for ever: what counts is the end of the command itself.
     """
     answer = there.run(_restarting(command), limit_s=RESTART_S)
-    said = answer.output.decode("utf-8", "replace").strip().splitlines()
-    status = said.pop().removeprefix(f"{_ENDED} ") if said else "unknown"
+    lines = answer.output.decode("utf-8", "replace").strip().splitlines()
+    status = lines.pop().removeprefix(f"{_ENDED} ") if lines else "unknown"
     if status != "0":
-        words = shortened(" ".join(said) or answer.complaint or "it said nothing", 300)
+        words = shortened(" ".join(lines) or answer.complaint or "it said nothing", 300)
         hint = "try it there by hand; the server may be down now"
         raise FailureError(written("system.restart"), f"exit status {status}: {words}", hint)
 
@@ -165,12 +165,12 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way
         f"{{ {allowed}; }} 2>/dev/null && echo directly && exit; sudo -n -l {words} >/dev/null 2>&1 && echo by sudo "
         f"&& exit; id -un; command -v {quoted(command[0])}"
     )
-    said = answer.output.decode("utf-8", "replace").splitlines()
-    if said[:1] == ["directly"]:
+    lines = answer.output.decode("utf-8", "replace").splitlines()
+    if lines[:1] == ["directly"]:
         return Rights()
-    if said[:1] == ["by sudo"]:
+    if lines[:1] == ["by sudo"]:
         return Rights("sudo -n ")
-    user, path = said if len(said) == 2 else ("that user", command[0])
+    user, path = lines if len(lines) == 2 else ("that user", command[0])
     rule = " ".join((path, *command[1:]))
     way = way or f"name root in {written('system.server')}, or let sudo do it"
     hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"

@@ -70,14 +70,14 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
 
 def answer(one: Explanation, verdict: Sequence[Point], doubt: str) -> Answer:
     """The verdict or the ratio first, then a point for each level that says something."""
-    told = list(_points(one))
+    points = list(_points(one))
     if verdict:
-        return Answer(verdict[0], (*verdict[1:], *told))
+        return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
-        return Answer(Point("There is no figure of both to compare."), tuple(told), doubts=(doubt,))
+        return Answer(Point("There is no figure of both to compare."), tuple(points), doubts=(doubt,))
     first = one.throughput[0]
     text = f"{one.after} has {ratio(first.ratio)} the {metric_words(first.metric)} of {one.before}{within(first)}."
-    return Answer(Point(text), tuple(told), doubts=(doubt,))
+    return Answer(Point(text), tuple(points), doubts=(doubt,))
 
 
 def _points(one: Explanation) -> Iterator[Point]:

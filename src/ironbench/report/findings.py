@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ironbench.catalogue import base_name, metrics, part_of
-from ironbench.model.finding import FEWEST_TOLD, Finding
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import NOT_KNOWN, number, percent
 from ironbench.words import THIN, in_points
@@ -60,7 +60,7 @@ def interval(finding: Finding) -> str:
 
 def has_interval(finding: Finding) -> bool:
     """Whether there were repeats enough for one that tells something."""
-    return finding.blocks >= FEWEST_TOLD and finding.low > 0 and math.isfinite(finding.high)
+    return finding.blocks >= LEAST_BLOCKS_SHOWN and finding.low > 0 and math.isfinite(finding.high)
 
 
 def bounds(low: float, high: float) -> str:

@@ -50,15 +50,17 @@ def answer(found: Histories) -> Answer:
     changes = sorted(
         _changes(found), key=lambda one: (one[2].worse is True, _at(one[1], one[2]).started_at), reverse=True
     )
-    told = [sections_of.Point(_sentence(line, change, one.metric), _title(found, one)) for one, line, change in changes]
+    points = [
+        sections_of.Point(_sentence(line, change, one.metric), _title(found, one)) for one, line, change in changes
+    ]
     quiet = [sections_of.Point(text, _title(found, one)) for one in found.all for text in _without_change(one)]
-    if not told and not quiet:
+    if not points and not quiet:
         return Answer(sections_of.Point("There is nothing to show."))
-    if not told:
+    if not points:
         lines = sum(not line.open_question for one in found.all for line in one.lines)
         first = f"No change point in {counted(lines, 'line')}." if lines else "Nothing can be judged yet."
         return Answer(sections_of.Point(first), tuple(quiet))
-    return Answer(told[0], (*told[1:], *quiet))
+    return Answer(points[0], (*points[1:], *quiet))
 
 
 def sections(found: Histories) -> Iterator[Section]:
@@ -69,7 +71,7 @@ def sections(found: Histories) -> Iterator[Section]:
         yield Section(
             f"history{place}",
             one.title,
-            sentences=_told(one) if len(found.all) > 1 else (),  # else the answer has them
+            sentences=_sentences(one) if len(found.all) > 1 else (),  # else the answer has them
             charts=(chart(one, f"history{place}"),),
             tables=tuple(tables),
             depth=Depth.EVERYWHERE,
@@ -112,7 +114,7 @@ def _without_change(one: History) -> Iterator[str]:
             yield f"{line.name}: {last.name} stands apart from the points before it; the next one will tell."
 
 
-def _told(one: History) -> tuple[str, ...]:
+def _sentences(one: History) -> tuple[str, ...]:
     changes = [_sentence(line, change, one.metric) for line in one.lines for change in line.changes]
     return (*changes, *_without_change(one))
 

@@ -52,12 +52,12 @@ def points(study: Study, screen: Screen, compared: Sequence[Point]) -> list[Poin
     if not screen.matter:
         rest = [Point(text) for text in (_none(screen), _support([], study))]
         return [*rest, *_interaction(screen)]
-    said = [*compared]
+    points = [*compared]
     if study.complete and any(effect.finding.blocks for effect in study.effects):
-        said.append(Point(_support(_faster(study, screen), study)))
-    said += [Point(text) for text in _not_confirmed(study, screen)]
-    said += [Point(text) for text in _others(screen)]
-    return [*said, *_interaction(screen)]
+        points.append(Point(_support(_faster(study, screen), study)))
+    points += [Point(text) for text in _not_confirmed(study, screen)]
+    points += [Point(text) for text in _others(screen)]
+    return [*points, *_interaction(screen)]
 
 
 def _none(screen: Screen) -> str:

@@ -30,7 +30,7 @@ PROBE = Option(
 CALM = Option(
     "calm", "5", "seconds that the bystander is watched before anything begins", lowest=1, highest=600, whole=False
 )
-_TOLD = {"p50": 0.50, "p99": 0.99}
+_CALM_PERCENTILES = {"p50": 0.50, "p99": 0.99}
 """Of the calm, for comparison."""
 
 
@@ -125,7 +125,7 @@ def metrics(calm: Seen, busy: Seen) -> dict[str, float]:
         quiet, felt = calm.histograms[kind], busy.histograms[kind]
         if not quiet.count:
             continue
-        for name, value_s in {"mean": quiet.mean_s, **quantiles(quiet, _TOLD)}.items():
+        for name, value_s in {"mean": quiet.mean_s, **quantiles(quiet, _CALM_PERCENTILES)}.items():
             by_name[f"bystander_{kind}_{name}_s{{phase=calm}}"] = value_s
         if felt.count and quiet.mean_s > 0:
             by_name[f"bystander_{kind}_slowdown"] = felt.mean_s / quiet.mean_s

@@ -158,8 +158,8 @@ def _where(session: Session) -> list[str]:
 
 def _found(system: System, name: str) -> Path | None:
     """Beside the server, or on PATH."""
-    beside = installation.find(system.settings.get("bin")).server.with_name(name)
-    program = beside if beside.is_file() else shutil.which(name)
+    sibling = installation.find(system.settings.get("bin")).server.with_name(name)
+    program = sibling if sibling.is_file() else shutil.which(name)
     return None if program is None else Path(program)
 
 

@@ -72,8 +72,8 @@ def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Number of the last line, and text, of each statement; quotes, comments and DELIMITER as the client reads them."""
     text, at, inside, delimiter, number = "", 0, "", ";", 0
     for number, line in enumerate(lines, 1):
-        if not inside and not text.strip() and (told := _DELIMITER.match(line)):
-            text, at, delimiter = "", 0, told[1]
+        if not inside and not text.strip() and (match := _DELIMITER.match(line)):
+            text, at, delimiter = "", 0, match[1]
             continue
         text += line
         opens = re.compile(rf"{re.escape(delimiter)}|['\"`#]|/\*|--(?=\s|$)")

@@ -55,12 +55,12 @@ def parse(text: str) -> tuple[Address, Secrets]:
         rest = f"DSN={rest}"
     pairs = list(_pairs(rest))
     hidden = [(name, value) for name, value in pairs if _SECRET.search(name) or _WITHIN.search(value)]
-    told = [(name, _placed(name, value)) for name, value in pairs if (name, value) not in hidden]
+    visible = [(name, _placed(name, value)) for name, value in pairs if (name, value) not in hidden]
     for name, value in hidden:
         if not _USER.search(name):
             for form in (value, _bare(value)):
                 Secrets(form)  # from here on no message shows it
-    address = Address(tuple(told))
+    address = Address(tuple(visible))
     if not address.value("driver") and not address.value("dsn") and not address.value("filedsn"):
         raise InputError(written("system.dsn"), "names no driver and no data source", _EXAMPLE)
     return address, Secrets(_joined(hidden) or None)

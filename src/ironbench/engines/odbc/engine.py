@@ -122,8 +122,8 @@ class Through(Engine):
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         session = self.start(system, secrets, 1)
         try:
-            said = session.driver_info
-            return {"version": session.version(), "driver": f"{said['driver']} {said['driver_version']}"}
+            info = session.driver_info
+            return {"version": session.version(), "driver": f"{info['driver']} {info['driver_version']}"}
         finally:
             session.stop()
 

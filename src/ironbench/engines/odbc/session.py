@@ -58,7 +58,7 @@ class OdbcSession(SessionDefaults):
         }
 
     def facts(self) -> dict[str, Any]:
-        kind, said = self.kind, self.driver_info
+        kind, info = self.kind, self.driver_info
         settings: dict[str, str] = {}
         if kind.settings:
             try:
@@ -68,9 +68,9 @@ class OdbcSession(SessionDefaults):
         return {
             "engine": self.engine,
             "version": self.version(),
-            "product": f"{said['product']} {said['version']}",
-            "driver": f"{said['driver']} {said['driver_version']}",
-            "odbc": f"{said['driver_odbc']}, driver manager {said['manager']}, pyodbc {said['pyodbc']}",
+            "product": f"{info['product']} {info['version']}",
+            "driver": f"{info['driver']} {info['driver_version']}",
+            "odbc": f"{info['driver_odbc']}, driver manager {info['manager']}, pyodbc {info['pyodbc']}",
             "dialect": kind.title if kind.tried else f"{kind.title} (untried)",
             "settings": settings,
             "client": "threads of one Python process: a limit earlier than the core's own wires",

@@ -112,7 +112,7 @@ class PostgresDataImport(DataImport):
             if left_out:
                 (folder / "list").write_text(dumps.contents(dump, left_out))
                 words.append(f"--use-list={folder / 'list'}")
-            _Told(f"dump {dump}", session, show, source.items).run([*words, str(dump)])
+            _Feed(f"dump {dump}", session, show, source.items).run([*words, str(dump)])
         return _without(left_out)
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
@@ -187,8 +187,8 @@ def _run_text(session: Session, file: Path, show: Show, *, tolerant: bool) -> No
     connection = session.target()["connection"]
     words = [dumps.tools(connection["sslmode"]).program("psql"), "--no-psqlrc", "--quiet", "--echo-errors"]
     words += [f"--dbname={connection['database']}", f"--file={file}"]
-    told = _Told(str(file), session, show, 0, _BY_OTHERS if tolerant else None)
-    told.run(words)
+    feed = _Feed(str(file), session, show, 0, _BY_OTHERS if tolerant else None)
+    feed.run(words)
 
 
 _OWNERS = (
@@ -205,7 +205,7 @@ def _way_out(cause: str) -> str:
     return f"is it SQL for PostgreSQL? {usual}" if "syntax error" in cause else usual
 
 
-class _Told:
+class _Feed:
     """Runs a program on a session's database and listens to it: the first error that matters ends it."""
 
     def __init__(

@@ -18,7 +18,7 @@ OLDEST = (2, 4)
 _SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
 """Of Debian; of others and of the project itself, below their prefix."""
 _MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
-_SAID = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
+_STAMP = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
 """Time and thread before a message."""
 _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown", "@(#)", "\t")
 
@@ -83,6 +83,6 @@ def _installation(server: Path, subject: str) -> Installation:
 
 def complaint(text: str) -> str:
     """What a server died of: its last messages that are not the usual ones."""
-    lines = [_SAID.sub("", line) for line in text.splitlines()]
+    lines = [_STAMP.sub("", line) for line in text.splitlines()]
     telling = [line for line in lines if line.strip() and not any(word in line for word in _USUAL)]
     return last_words("\n".join(telling)) if telling else ""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.analyse.queries import Queries, QueryRatio, Subject
-from ironbench.model.finding import FEWEST_TOLD
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
@@ -186,7 +186,7 @@ def _time(subject: Subject, query: str) -> str:
 def _note(queries: Queries, whiskers: bool) -> str:
     mean = "The dashed line of each colour is the geometric mean of all queries."
     if not whiskers:
-        few = f"Of fewer than {FEWEST_TOLD} blocks" if queries.in_blocks else "Without repeats"
+        few = f"Of fewer than {LEAST_BLOCKS_SHOWN} blocks" if queries.in_blocks else "Without repeats"
         return f"{few} no spread is known: a bar may be chance. {mean}"
     kind = "of the blocks' ratios" if queries.in_blocks else "(Welch), since the trials were not run in turns"
     return f"Whiskers are 95 % intervals {kind}. {mean}"

@@ -40,14 +40,14 @@ _TABLES = "As the server counts it over the measured time; it counts up to a sec
 
 def sections(study: Study) -> Iterator[Section]:
     subjects = study.inside
-    said = tuple(_with_names((one.name, text) for one in subjects for text in one.doubts))
+    sentences = tuple(_with_names((one.name, text) for one in subjects for text in one.doubts))
     yield Section(
         "server-statements",
         _placed("What statements cost the server", study),
         _STATEMENTS,
         tuple(by_statement(subjects)),
         (*side_by_side(subjects), *statement_tables(subjects)),
-        sentences=said,
+        sentences=sentences,
     )
     yield Section(
         "server-plans",

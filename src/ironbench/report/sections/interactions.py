@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
-from ironbench.model.finding import FEWEST_TOLD
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio
 from ironbench.report.section import Section, with_rows
@@ -29,7 +29,7 @@ def together(study: Study) -> Table:
         (
             one.name,
             ratio(one.ratio),
-            f"{ratio(one.low)} to {ratio(one.high)}" if one.blocks >= FEWEST_TOLD else "–",
+            f"{ratio(one.low)} to {ratio(one.high)}" if one.blocks >= LEAST_BLOCKS_SHOWN else "–",
             str(one.blocks),
         )
         for one in study.interactions
