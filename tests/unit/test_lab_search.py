@@ -181,6 +181,7 @@ def test_failed_trials_of_a_search_are_tried_again_when_somebody_asks(tmp_path: 
             due = Blocks(lab, []).next(records)
         except FailureError as error:
             assert "its trials failed at the lowest load" in str(error)
+            assert "lab resume --failed" in error.hint and "load.limit" not in error.hint
             break
         assert due is not None
         records.append(measured(lab, due.trial, Status.FAILED))

@@ -268,7 +268,7 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
         raise FailureError(
             f"lab {lab.name}",
             f"the last {enough} trials failed, the last one: {fresh[-1].cause}",
-            "remove the cause, then `ironbench lab resume` goes on",
+            "remove the cause, then `ironbench lab resume --failed` repeats these trials and goes on",
         )
 
 
@@ -311,5 +311,6 @@ def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
         raise FailureError(
             f"lab {lab.name}",
             f"the peak of {lab.baseline} could not be measured: {failed[-1].cause}",
-            "remove the cause and begin the lab anew, or write rates as numbers",
+            "remove the cause, then `ironbench lab resume --failed` measures the peak again; "
+            "or begin a lab with rates as numbers",
         )

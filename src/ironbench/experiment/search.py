@@ -20,6 +20,8 @@ from ironbench.record.labs import LabDirectory
 
 PURPOSE = "search"
 """Of the trials of a lab that search."""
+_FAILED_AT_LOWEST = "its trials failed at the lowest load"
+"""Begins what is said of a cell whose search broke no limit, but could not measure."""
 
 
 def answer(search: Search, records: Sequence[Record]) -> Answer | None:
@@ -73,11 +75,11 @@ def require_cells(lab: Lab) -> None:
     """FailureError: searches left the lab without its baseline, or with nothing to compare it with."""
     none = [setup for setup in lab.setups if setup.best and setup.best.point is None]
     if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
-        raise FailureError(
-            f"lab {lab.name}, cell {none[0].cell.name}",
-            f"it cannot be measured: {none[0].skipped}",
-            f"allow more in {written('load.limit')}, or search lower, and begin the lab anew",
-        )
+        why = none[0].skipped
+        hint = f"allow more in {written('load.limit')}, or search lower, and begin the lab anew"
+        if why.startswith(_FAILED_AT_LOWEST):
+            hint = "remove the cause, then `ironbench lab resume --failed` searches again"
+        raise FailureError(f"lab {lab.name}, cell {none[0].cell.name}", f"it cannot be measured: {why}", hint)
 
 
 def _cell_step(
@@ -94,7 +96,7 @@ def _cell_step(
             return trial, "once more"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
     if tried and not tried[0].status.comparable:  # the lowest load of all
-        return Best(None, f"its trials failed at the lowest load: {tried[0].cause}", (), (tried[0].id,))
+        return Best(None, f"{_FAILED_AT_LOWEST}: {tried[0].cause}", (), (tried[0].id,))
     found = step(search, tried)
     if isinstance(found, Answer):
         return Best(found.point, found.sentence, _table(search, tried), tuple(record.id for record in tried))
