@@ -242,7 +242,12 @@ def run(
         ),
     ] = "",
     checkpoint: Annotated[
-        str, OPTION(metavar="TIME", help="Time from one checkpoint to the next.  [default: the server's setting]")
+        str,
+        OPTION(
+            metavar="TIME",
+            help="Time from one checkpoint to the next.  [default: three in each trial that writes, on a server that "
+            "ironbench starts; else the server's setting]",
+        ),
     ] = "",
     io: Annotated[str, OPTION(metavar="NAME", help="How clients do I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
