@@ -58,7 +58,8 @@ def _role_table(latencies: Sequence[RoleLatency]) -> Table:
         )
         for one in latencies
     )
-    return Table(("I/O", "mean", "range", "99 %", "I/Os", "mean size"), rows, numbers=True)
+    head = ("I/O", "mean with the kernel's queue", "range", "99 % without it", "I/Os", "mean size")
+    return Table(head, rows, numbers=True)
 
 
 _TITLES = {
