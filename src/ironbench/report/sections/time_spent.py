@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 PLACE = 1600
 _LEAD = (
-    "A client's time per transaction, divided among what its backend did or waited for. A share is the most that a "
-    "faster part can gain; what it does gain, only a cell with that part made free (`ideal`) can show."
+    "A client's time per transaction, divided among what its backend did or waited for. A share of 50 % means: "
+    "with that part free, at most twice as much. What it does bring, only a cell with that part made free (`ideal`) "
+    "can show."
 )
 
 
