@@ -55,3 +55,14 @@ def test_cpus_of_a_running_server_are_refused_with_the_consent_that_gives_them()
             refuse_configuring(replace(SERVER, server=server, server_cpus=(0,)))
         assert lacks in caught.value.hint
     refuse_configuring(replace(SERVER, server="ssh://root@db", server_cpus=(0,), control=True))
+
+
+def test_what_a_running_server_is_not_given_is_named_as_the_user_wrote_it() -> None:
+    for system, option in (
+        (replace(SERVER, parallelism=2), "--parallelism"),
+        (replace(SERVER, ideal=("client", "log")), "--ideal"),
+    ):
+        with pytest.raises(InputError, match="not configured by ironbench") as caught:
+            refuse_configuring(system)
+        assert caught.value.subject == option and f"leave out {option}," in caught.value.hint
+    refuse_configuring(replace(SERVER, ideal=("client",)))

@@ -14,9 +14,9 @@ def refuse_configuring(system: System, way: str = "") -> None:
         (f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}", system.layout != Layout()),
         (written("system.memory"), system.memory_bytes is not None),
         (written("limits.memory_total"), system.memory_total_bytes is not None),
-        ("parallelism", system.parallelism is not None),
+        (written("system.parallelism"), system.parallelism is not None),
         (written("limits.server_cpus"), system.server_cpus is not None and not system.control),
-        ("system.ideal", bool(set(system.ideal) - {"client"})),
+        (written("system.ideal"), bool(set(system.ideal) - {"client"})),
     ):
         if is_set:
             dsn = written("system.dsn")
