@@ -245,7 +245,11 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
         ("[system]", "names no system"),
         ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "out of range"),
         ("[system.a]\nsockets = 4\ncores = 2\nbuy = []", "2 cores in 4 sockets"),
-        ("[system.a]\nsockets = 1\ncores = 2\nbuy = []\nscore = 5", "without a source"),
+        ("[system.a]\nsockets = 1\ncores = 2\nbuy = []\nscore = 5", "a score or a share without a source"),
+        (
+            '[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nshare_of = "b"',
+            "a score or a share without a source",
+        ),
         ('[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nsource = "x"', "belong together"),
         (
             '[system.a]\nsockets = 1\ncores = 2\nbuy = []\nshare = 0.5\nshare_of = "b"\nsource = "x"',

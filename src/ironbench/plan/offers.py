@@ -76,7 +76,7 @@ def _offer(file: str, name: str, table: Any) -> Offer:
     if (row.share is None) != (not row.share_of):
         raise InputError(subject, "share and share_of belong together", 'e.g. share_of = "big", share = [0.60, 0.65]')
     if (row.score is not None or row.share is not None) and not row.source:
-        raise InputError(subject, "has a score without a source", "say where the number comes from")
+        raise InputError(subject, "has a score or a share without a source", "say where the number comes from")
     return Offer(
         name=name,
         records=row.records or name,
