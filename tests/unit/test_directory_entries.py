@@ -79,8 +79,10 @@ def test_an_option_that_a_job_does_not_use_is_refused(given: dict[str, str], wor
 
 @pytest.mark.parametrize("job", ["search", "modify", "bind", "auth", "login", "compare", "modify-dn", "prime", "mixed"])
 def test_a_job_that_needs_people_does_not_run_on_entries_of_an_ldif(job: str) -> None:
-    with pytest.raises(InputError, match="works on the people that ironbench makes"):
+    with pytest.raises(InputError, match="works on the people that ironbench makes") as caught:
         workloads.get("directory").validated({"job": job, "ldif": "own.ldif"})
+    taken = "use job search, auth or modify, which take entries of an LDIF"
+    assert (caught.value.hint == taken) == (job in ("compare", "modify-dn", "prime"))
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,12 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
         "delete": ("", True),
     }
     own = mixed and work == "modify-dn"  # of entries that the client itself has added
-    way, chosen = ways.get(work, ("job search, auth or modify", own))
+    way, chosen = ways.get(work, ("", own))
     if not chosen:
+        hint = f"choose your entries: {way}" if way else "use job search, auth or modify, which take entries of an LDIF"
         what = f"a mix with {work}" if mixed else f"job {work}"
         cause = f"{what} works on the people that ironbench makes, and entries of an LDIF take their place"
-        raise InputError(written("workload.with", f"job={options['job']}"), cause, f"choose your entries: {way}")
+        raise InputError(written("workload.with", f"job={options['job']}"), cause, hint)
 
 
 def _require_people(options: Mapping[str, str], works: Collection[str]) -> None:
