@@ -116,7 +116,7 @@ def find(name: str) -> LabDirectory:
         raise InputError(
             name,
             f"no lab of it has begun in {home()}",
-            "name the directory of a lab, or begin with `ironbench lab run`",
+            "name the directory of a lab (the one that its --results named), or begin with `ironbench lab run`",
         )
     return own[-1]
 
