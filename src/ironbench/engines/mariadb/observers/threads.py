@@ -70,7 +70,7 @@ def part_of_event(event: str) -> str:
 
 class Threads(SampledWaits):
     name = "threads"
-    doc = "What the threads of MariaDB that serve clients are doing, 20 times a second"
+    doc = "What the threads of MariaDB that serve clients are doing, up to 20 times a second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
     def part_of(self, event: str) -> str:

@@ -50,7 +50,7 @@ _SQL = (
 
 class PgWaits(SampledWaits):
     name = "pg_waits"
-    doc = "What PostgreSQL's client backends wait for, 20 times a second"
+    doc = "What PostgreSQL's client backends wait for, up to 20 times a second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
     def part_of(self, event: str) -> str:
