@@ -9,6 +9,7 @@ from factories import DISK, record, sweep
 from ironbench.analyse.scaling import MOST_CURVES, Scaling, _rate, scaling, scalings
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
+from ironbench.report.sections.scalability import scalability
 from ironbench.stats.scalability import Estimate
 from ironbench.stats.usl import Usl
 
@@ -60,7 +61,22 @@ def test_an_end_far_beyond_what_was_measured_is_no_bound() -> None:
 
 
 def test_superlinear_growth_is_flagged() -> None:
-    assert "superlinear" in of(Usl(-0.02, 0.001, 100.0)).sentences[1]
+    found = of(Usl(-0.02, 0.001, 100.0))
+    assert "superlinear" in found.sentences[1]
+    assert contention(found).startswith("\u2212")
+
+
+def test_contention_is_the_same_in_the_sentence_and_in_the_table() -> None:
+    found = of(Usl(0.05, 0.001, 500.0))
+    assert f"Contention is {contention(found)} of the work" in found.sentences[1]
+
+
+def contention(found: Scaling) -> str:
+    """As the table says it."""
+    (chart,) = scalability([found], "transactions")
+    name, value = chart.table.rows[0]
+    assert name == "contention α"
+    return value
 
 
 def test_few_numbers_of_clients_and_a_curve_that_misses_are_cautions() -> None:

@@ -97,7 +97,7 @@ def _knee(fit: Fit) -> str:
     where = "" if knee.value <= fit.last else " (beyond what was measured)"
     return (
         f"Its knee lies at {_estimate(knee)}{where}: up to there more clients mostly work, beyond it they "
-        f"mostly wait. Contention is {_share(fit.alpha)} of the work."
+        f"mostly wait. Contention is {share_of_work(fit.alpha)} of the work."
     )
 
 
@@ -150,10 +150,9 @@ def _rate(estimate: Estimate) -> str:
     return f"{grouped(estimate.value)}/s ({interval})"
 
 
-def _share(estimate: Estimate) -> str:
-    return (
-        f"{in_percent(max(0.0, estimate.value))} ({in_percent(max(0.0, estimate.low))} to {in_percent(estimate.high)})"
-    )
+def share_of_work(estimate: Estimate) -> str:
+    """Of contention: below 0 where a system is superlinear."""
+    return f"{in_percent(estimate.value)} ({in_percent(estimate.low)} to {in_percent(estimate.high)})"
 
 
 def _count(clients: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.scaling import Scaling
+from ironbench.analyse.scaling import Scaling, share_of_work
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.model.record import Record
@@ -19,7 +19,7 @@ from ironbench.report.findings import metric_words
 from ironbench.report.numbers import measured, quantity, scale, span, unit_of
 from ironbench.report.section import Section, with_rows
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Estimate, Fit
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, grouped
 
 PLACE = 1000
 
@@ -138,7 +138,7 @@ def _law_layers(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _law_table(scalings: Sequence[Scaling]) -> Table:
     rows: list[tuple[str, ...]] = [
-        ("contention α", *(_share(one.fit.alpha) for one in scalings)),
+        ("contention α", *(share_of_work(one.fit.alpha) for one in scalings)),
         ("coherency β", *(_plain(one.fit.beta) for one in scalings)),
         ("one client alone γ", *(_rate(one.fit.gamma) for one in scalings)),
         ("clients at the knee 1/α", *(_plain(one.fit.knee) for one in scalings)),
@@ -159,10 +159,6 @@ def _missed(one: Scaling, clients: float) -> str:
 
 def _plain(estimate: Estimate) -> str:
     return f"{_end(estimate.value, 'none')} ({_end(estimate.low, 'none')} to {_end(estimate.high, 'no end')})"
-
-
-def _share(estimate: Estimate) -> str:
-    return f"{in_percent(estimate.value)} ({in_percent(estimate.low)} to {in_percent(estimate.high)})"
 
 
 def _rate(estimate: Estimate) -> str:
