@@ -182,7 +182,8 @@ def test_no_other_record_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("tpcx", "", "", "no published list and no workload"),
         ("", "cores", "", "unknown"),
         ("", "", "speed", "no column"),
-        ("", "currency", "", "nothing says what a system costs"),
+        ("", "currency", "", "--per currency: nothing says what a system costs"),
+        ("", "", "currency", "--sort currency: nothing says what a system costs"),
         ("igen-oltp", "", "", "there are no records"),
         ("storage", "", "", "no one number tells"),
     ],
@@ -192,6 +193,13 @@ def test_unknown_lists_columns_and_money_without_a_price_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=cause):
         asked(name, per, sort, "", (), str(tmp_path))
+
+
+def test_records_of_failed_trials_alone_are_not_said_to_need_a_closed_loop(tmp_path: Path) -> None:
+    Store(tmp_path).keep(record(status=Status.VOIDED, cause="check failed"), Evidence())
+    with pytest.raises(InputError, match=r"nothing to rank .*no trial that may be compared") as caught:
+        asked("igen-oltp", "", "", "", (), str(tmp_path))
+    assert "--rate" not in caught.value.hint and caught.value.hint
 
 
 def test_a_hint_names_each_list_and_workload_once(tmp_path: Path) -> None:

@@ -181,8 +181,9 @@ def test_an_open_loop_gives_no_score_and_that_is_said(
 def test_records_of_open_loops_alone_are_no_leaderboard(tmp_path: Path) -> None:
     for one in opened("asked", 500, 495, 0.02):
         Store(tmp_path).keep(one, Evidence())
-    with pytest.raises(InputError, match=r"nothing to rank .asked: driven in an open loop"):
+    with pytest.raises(InputError, match=r"nothing to rank .asked: driven in an open loop") as caught:
         leaderboard("igen-oltp", "", "", "", None, str(tmp_path), False)
+    assert "without --rate" in caught.value.hint
 
 
 def test_the_details_of_an_open_loop_are_of_the_fewest_clients_that_kept_the_rate() -> None:

@@ -24,7 +24,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         raise InputError(f"--per {per}", "is unknown", nearest(per, list(analysis.PER)))
     if "currency" in (per, sort) and not licence:
         raise InputError(
-            "--per currency",
+            "--per currency" if per == "currency" else "--sort currency",
             "nothing says what a system costs",
             "name a price with --licence, e.g. --licence sql-server-2014-enterprise",
         )
@@ -42,9 +42,9 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         rows = [row for row in Store(Path(results)).listed() if row.workload == name]
         if why := analysis.without_peak(rows):
             cause = "; ".join(f"{label}: {text}" for label, text in why.items())
-            raise InputError(
-                f"leaderboard {name}", f"nothing to rank ({cause})", "run it in a closed loop, without --rate"
-            )
+            open_loop = any(row.rate is not None for row in rows)
+            hint = "run it in a closed loop, without --rate" if open_loop else "remove the cause, and run it again"
+            raise InputError(f"leaderboard {name}", f"nothing to rank ({cause})", hint)
         raise InputError(
             f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
         )
