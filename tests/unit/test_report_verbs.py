@@ -44,7 +44,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> str:
     dead = record(
         replace(DISK, label="gone"), 1, None, status=Status.FAILED, cause="no such host", id="dead", series="dead"
     )
-    return stored(tmp_path_factory.mktemp("results"), [*trials, dead])
+    cut = record(replace(DISK, label="ended"), 1, 900.0, status=Status.CUT_SHORT, cause="interrupted", series="cut")
+    return stored(tmp_path_factory.mktemp("results"), [*trials, dead, cut])
 
 
 def test_the_format_follows_from_the_files_name(
@@ -162,3 +163,6 @@ def test_what_cannot_be_compared_says_why_and_what_would_help(verb: Callable[...
         verb("log on disk", "gone", results=results)
     assert "failed: no such host" in caught.value.cause
     assert caught.value.hint == "remove the cause before you run it again"
+    with pytest.raises(InputError, match="cut-short: interrupted") as caught:
+        verb("log on disk", "ended", results=results)
+    assert "the same command with --resume goes on" in caught.value.hint and "lab resume" in caught.value.hint

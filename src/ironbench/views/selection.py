@@ -171,7 +171,9 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
     if not found:
         causes = dict.fromkeys(record.status.value + f": {record.cause}" * bool(record.cause) for record in records)
         cut = all(record.status is Status.CUT_SHORT for record in records)
-        hint = "go on with it by `--resume`" if cut else "remove the cause before you run it again"
+        hint = "remove the cause before you run it again"
+        if cut:
+            hint = "the same command with --resume goes on; of a lab, `ironbench lab resume`"
         raise InputError(word, f"has no trial that may be compared ({'; '.join(causes)})", hint)
     return found
 
