@@ -33,9 +33,7 @@ def write(path: Path, data: bytes) -> None:
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
-        raise FailureError(
-            str(path), f"the report could not be written: {error.strerror}", "name another place"
-        ) from error
+        raise FailureError(str(path), f"could not be written: {error.strerror}", "name another place") from error
 
 
 def destination(output: str, format: str) -> tuple[str, Path | None]:

@@ -131,7 +131,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def unwritten(path: Path, error: OSError) -> UnwrittenError:
-    cause = f"the record could not be written: {error.strerror or error}"
+    cause = f"could not be written: {error.strerror or error}"
     return UnwrittenError(str(path), cause, "free space, or name another directory with --results")
 
 

@@ -91,7 +91,7 @@ def test_a_nightly_lab_that_was_interrupted_between_two_files_has_one_next_night
         def broken_once(entry: object) -> None:
             if getattr(entry, "state", "") == RUNNING and not broken:
                 broken.append(entry)
-                raise UnwrittenError("queue", "the record could not be written", "free space")
+                raise UnwrittenError("queue", "could not be written", "free space")
             keep(entry)  # type: ignore[arg-type]
 
         monkeypatch.setattr(queue, "_keep", broken_once)
