@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import threading
 from dataclasses import replace
@@ -90,8 +91,8 @@ def _listening(door: Door) -> socket.socket:
         listener.listen(128)  # whoever opens the printed address at once waits, and is not refused
     except OSError as error:
         listener.close()
-        cause = f"cannot be used: {error.strerror}"
-        raise InputError(
-            f"--listen {door.address}:{door.port}", cause, "name another port, or 0 for a free one"
-        ) from None
+        hint = "name another port, or 0 for a free one"
+        if error.errno == errno.EADDRNOTAVAIL:
+            hint = "name an address of this machine"
+        raise InputError(f"--listen {door.address}:{door.port}", f"cannot be used: {error.strerror}", hint) from None
     return listener

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.serve.app import application
 from ironbench.serve.door import Door, door, tokens_of
+from ironbench.serve.server import _listening
 from ironbench.serve.shelf import Shelf
 
 
@@ -61,6 +63,15 @@ def test_a_name_that_is_not_ours_is_refused_even_with_the_token(client: TestClie
 @pytest.mark.parametrize("host", ["127.0.0.1:7373", "localhost:7373", "[::1]:7373", "LOCALHOST"])
 def test_names_of_this_machine_are_ours(host: str) -> None:
     assert DOOR.is_us(host)
+
+
+def test_an_address_of_another_machine_and_a_taken_port_are_refused_with_what_helps() -> None:
+    with pytest.raises(InputError) as caught:
+        _listening(Door("192.0.2.1", 0, TOKEN))  # of examples (RFC 5737)
+    assert caught.value.hint == "name an address of this machine"
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as caught:
+        _listening(Door("127.0.0.1", taken.getsockname()[1], TOKEN))
+    assert "another port" in caught.value.hint
 
 
 def test_others_reach_a_server_that_listens_for_them_by_address_but_not_by_a_strangers_name() -> None:
