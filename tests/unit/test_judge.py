@@ -62,10 +62,17 @@ def test_a_client_is_the_limit_where_its_threads_or_its_one_process_are_busy(
     summary = SUMMARY | {"io": io, "client_cpu_s": {"user": cpu_s, "system": 0.0}}
     driven = Driven(NOW, alive=True, summary=summary)
     budget = Budget(server=0.2, client=0.01, idle=0.7)
-    found = warnings(OURS, Load(threads=threads), driven, Observation(COUNTED), budget, writes=False)
+    found = warnings(OURS, Load(8, threads=threads), driven, Observation(COUNTED), budget, writes=False)
     texts = [one.text for one in found if one.code == "client-saturated"]
     assert [words in text for text in texts] == ([True] if words else [])
     assert ("--threads" in "".join(texts)) == (io == "epoll" and bool(words))
+
+
+def test_more_threads_than_clients_are_not_asked_for() -> None:
+    summary = SUMMARY | {"io": "epoll", "client_cpu_s": {"user": 57.0, "system": 0.0}}
+    driven = Driven(NOW, alive=True, summary=summary)
+    found = warnings(OURS, Load(2, threads=2), driven, Observation(COUNTED), None, writes=False)
+    assert [one.text.rpartition("; ")[2] for one in found] == ["add --clients and --threads: each client has its own"]
 
 
 @pytest.mark.parametrize("shares", [{"other": 0.06}, {"steal": 0.06}, {"other": 0.03, "steal": 0.03}])

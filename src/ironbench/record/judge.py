@@ -222,7 +222,8 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
         text = f"the client's process used {cores:.2f} cores, and its connections take turns: it may be the limit"
         return [Warning("client-saturated", f"{text}; use fewer clients, or a protocol that ironbench speaks itself")]
     share = in_percent(busy, limits=(CLIENT_SATURATED,))
-    return [Warning("client-saturated", f"{_threads(load.threads)} {share} busy: it may be the limit; add --threads")]
+    more = "add --threads" if load.threads < load.clients else "add --clients and --threads: each client has its own"
+    return [Warning("client-saturated", f"{_threads(load.threads)} {share} busy: it may be the limit; {more}")]
 
 
 def _workers(driven: Driven) -> list[Warning]:
