@@ -22,6 +22,7 @@ from ironbench.cluster.merge import Part
 from ironbench.cluster.worker import core_digest
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import InputError
+from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
@@ -52,6 +53,12 @@ def test_every_client_and_all_of_the_rate_are_in_one_part(clients: int, workers:
 def test_more_workers_than_clients_are_refused() -> None:
     with pytest.raises(InputError, match="3 workers share 2 clients"):
         parts.require(Load(clients=2, workers=3))
+
+
+def test_a_curve_and_workers_are_refused_with_both_ways_out() -> None:
+    with pytest.raises(InputError, match="--rate: follows a curve") as caught:
+        parts.require(Load(clients=4, workers=2, curve=Curve("rate", "1..9", ((0.0, 1.0), (5.0, 9.0)))))
+    assert caught.value.hint == "leave out --workers, or give --rate as one number"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.1.1", "::1", "/run/postgresql"])

@@ -154,7 +154,8 @@ class Hired:
                 return asked
             if not fewer:
                 break
-        raise FailureError("Ray cluster", f"no {counted(count, 'machine')} of it have a free CPU each")
+        cause = f"no {counted(count, 'machine')} of it have a free CPU each"
+        raise FailureError("Ray cluster", cause, "end what else uses it, join more machines, or use fewer workers")
 
     def _answers(self, worker: Any) -> int | None:
         import ray

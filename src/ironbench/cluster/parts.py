@@ -17,9 +17,8 @@ def require(load: Load) -> None:
     """InputError: a worker would have nothing to do, or the load cannot be shared."""
     if load.curve is not None:
         field = f"load.{load.curve.of}"
-        raise InputError(
-            written(field), "follows a curve, and workers share a load that stays", "leave one of them out"
-        )
+        hint = f"leave out {written('load.workers')}, or give {written(field)} as one number"
+        raise InputError(written(field), "follows a curve, and workers share a load that stays", hint)
     if load.workers > load.clients:
         cause = f"{counted(load.workers, 'worker')} share {counted(load.clients, 'client')}"
         raise InputError(written("load.workers"), cause, f"give at least as many {written('load.clients')}")
