@@ -93,7 +93,7 @@ def door(listen: str, token_file: str, certificate: str, key: str, environ_token
     if not _is_loopback(address) and not (chosen or certificate):
         raise InputError(
             f"--listen {listen}",
-            "others would reach it, and the connection is not encrypted",
+            "others would reach it: it needs a token that you chose, or TLS",
             "choose a token with --token-file, or name --tls-certificate and --tls-key",
         )
     return Door(address, port, chosen or secrets.token_urlsafe(24), certificate, key)

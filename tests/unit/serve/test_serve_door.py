@@ -110,7 +110,7 @@ def test_a_body_of_more_than_a_mebibyte_is_refused(client: TestClient) -> None:
 
 
 def test_an_address_that_others_reach_needs_a_token_of_ones_own_or_tls(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not encrypted"):
+    with pytest.raises(InputError, match="others would reach it: it needs a token that you chose, or TLS"):
         door("0.0.0.0:7373", "", "", "")
     file = tmp_path / "token"
     file.write_text("short\n")
