@@ -99,6 +99,7 @@ def test_rates_that_cannot_be_are_refused_with_the_reason(tmp_path: Path) -> Non
         with pytest.raises(InputError, match=cause) as caught:
             plan(tmp_path, text)
         assert "measure.rates" in caught.value.subject
+        assert "500" not in caught.value.hint, "no number may stand there"
 
 
 def test_the_later_blocks_are_as_they_would_be_without(tmp_path: Path) -> None:

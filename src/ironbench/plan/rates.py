@@ -37,13 +37,17 @@ def at_shares(peak: float, shares: Sequence[float] = SHARES) -> tuple[float, ...
 _SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%(\s*of\s+(the\s+)?peak)?\s*")
 
 
-def read(subject: str, asked: float | str | None) -> tuple[float | None, float | None]:
-    """Rate and share of the peak, one of them None: `500`, `"70%"`, `"70% of peak"`. InputError."""
+def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple[float | None, float | None]:
+    """Rate and share of the peak, one of them None: `500`, `"70%"`, `"70% of peak"`. InputError.
+
+    `numbers`: whether a rate may stand there, too.
+    """
     if not isinstance(asked, str):
         return asked, None
     match = _SHARE.fullmatch(asked)
     if match is None:
-        raise InputError(subject, f"{asked!r} is no share of the peak", 'write for example "70%", or a number: 500')
+        hint = 'write for example "70%"' + (", or a number: 500" if numbers else "")
+        raise InputError(subject, f"{asked!r} is no share of the peak", hint)
     share = float(match[1]) / 100
     if not 0 < share < 1:
         raise InputError(subject, f"{asked.strip()} is not between 0 and 100 %", '"50%", "70%" and "90%" are usual')

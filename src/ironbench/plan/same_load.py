@@ -35,7 +35,7 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
     shares = []
     for number, word in enumerate(asked):
         at = f"{where}[{number}]"
-        share = rates.read(at, word)[1]
+        share = rates.read(at, word, numbers=False)[1]
         if share is None:
             raise InputError(at, f"{word!r} is no share of the peak", 'write for example "70%"')
         if share in shares:
