@@ -159,6 +159,8 @@ class Progress:
         """
     def forget(self) -> None:
         """While all rest: the slice of the last turn is not measured, as if it were no part of the trial."""
+    over: bool
+    """Of a drive by turns: all of its clients have ended, so that `rested` and `turn` have nothing to wait for."""
     stopping: bool
     """Whether `stop` was called."""
     def show(

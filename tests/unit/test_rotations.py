@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.experiment.at_turns import AtTurns
 from ironbench.experiment.rotations import Rotations, chosen, is_disturbed
 from ironbench.experiment.shared import Shared, together
-from ironbench.experiment.side import AtTurns, Side
+from ironbench.experiment.side import Side
 from ironbench.experiment.slices import LENGTHS_S
 from ironbench.machine import quiet
 from ironbench.machine.tree import Tree
@@ -195,6 +196,21 @@ def test_a_system_that_rehearses_is_stopped_at_once(early: bool) -> None:
             time.sleep(0.01)
         at_turns.stop()
         assert rehearsed.result(timeout=10).summary["cut_short"]
+
+
+def test_the_core_says_at_once_whether_a_drive_by_turns_is_over() -> None:
+    at_turns, progress = AtTurns(), _core.Progress()
+    load = Load(2, duration_s=1.0)
+    plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((ScriptSource("one", "SELECT 1;"),)), load, ())
+    with ThreadPoolExecutor(1) as pool:
+        driven = pool.submit(at_turns.drive, plan, load, progress, "now")
+        try:
+            assert at_turns.begun.wait(10) and progress.rested()
+            assert not progress.over
+        finally:
+            at_turns.stop()
+        driven.result(timeout=10)
+    assert progress.over and not progress.rested()
 
 
 def test_every_chosen_length_is_one_of_those_offered() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,7 @@ from factories import evidence
 
 from ironbench.errors import FailureError
 from ironbench.experiment.schedule import Due
+from ironbench.experiment.side import OverError, Side
 from ironbench.experiment.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
@@ -101,6 +105,40 @@ def test_a_server_that_stays_frozen_is_named_with_what_to_do(tmp_path: Path) -> 
         sleeper.kill()
     assert "ironbench cleanup" in failure.value.hint
     assert (tmp_path / "cgroup.freeze").read_text() == "0"
+
+
+def side(**progress: Any) -> Side:
+    """Of a system whose drive goes on in a thread; `progress`: what the core says of it."""
+    unused: Any = None
+    plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
+    found = Side(plan, unused, unused, unused, unused, "")
+    of_core: Any = SimpleNamespace(**progress)
+    found._at_turns.progress = of_core
+    return found
+
+
+@pytest.mark.parametrize("measure", [lambda one: one.turn(0.1, 1.0), lambda one: one.lost_at_start_s()])
+def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(measure: Callable[[Side], object]) -> None:
+    drive_ends = threading.Event()
+    # A second Ctrl-C: whoever waits for clients to rest is told that waiting is over.
+    one = side(turn=lambda *_: None, rested=lambda: False, over=False)
+    one._thread = threading.Thread(target=drive_ends.wait, args=(30.0,), daemon=True)
+    one._thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            measure(one)
+        assert one._thread.is_alive()
+    finally:
+        drive_ends.set()
+
+
+def test_a_turn_that_ends_with_the_drive_of_its_system_waits_for_what_became_of_it() -> None:
+    one = side(turn=lambda *_: None, over=True)
+    one._thread = threading.Thread(target=time.sleep, args=(0.1,), daemon=True)
+    one._thread.start()
+    with pytest.raises(OverError):
+        one.turn(0.1, 1.0)
+    assert not one._thread.is_alive()
 
 
 @pytest.mark.parametrize("in_place", [False, True])

@@ -102,6 +102,12 @@ impl Progress {
         self.control.turns.forget();
     }
 
+    /// Of a drive by turns: all of its clients have ended.
+    #[getter]
+    fn over(&self) -> bool {
+        self.control.turns.is_over()
+    }
+
     #[getter]
     fn stopping(&self) -> bool {
         self.control.is_stopped()

@@ -12,14 +12,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from ironbench import _core, engines, workloads
+from ironbench import engines, workloads
 from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
-from ironbench.drive.trial import Surroundings, drive, unpacked
-from ironbench.engines.administration import REQUEST
+from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.experiment.at_turns import AtTurns
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.shared import Shared
 from ironbench.experiment.slices import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
@@ -29,7 +27,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
 from ironbench.model.session import Freezable, Freezes, Session
-from ironbench.model.system import Load, Setup
+from ironbench.model.system import Setup
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import processes
@@ -84,45 +82,6 @@ def attribute_errors_to(cell: str) -> Iterator[None]:
         raise
     except IronbenchError as error:
         raise OfOneError(cell, error) from error
-
-
-class AtTurns:
-    """Drives a trial by turns, as `drive` wants it of whoever is not this process's main loop."""
-
-    def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.progress: Progress | None = None
-        self.rehearsal: Progress | None = None
-        self.stopping = False
-        """Somebody wants it to end, perhaps before it begins."""
-        self.requests = False
-        """Whether checkpoints are requested during trials: then they are in turns, by the system's own time."""
-
-    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        # What is sampled by the clock would be sampled in the turns of others, too; what is requested, `Side` requests.
-        whole = msgspec.json.decode(plan, type=dict[str, Any])
-        self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
-        whole["observers"] = []
-        progress.by_turns()
-        self.progress = progress
-        self.begun.set()
-        return self._driven(msgspec.json.encode(whole), progress, started)
-
-    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Before the first turn, in one piece."""
-        self.rehearsal = progress
-        return self._driven(plan, progress, started)
-
-    def stop(self) -> None:
-        """Ends what it drives, and what it would drive next. From another thread."""
-        self.stopping = True
-        for one in filter(None, (self.rehearsal, self.progress)):
-            one.stop()
-
-    def _driven(self, plan: bytes, progress: Progress, started: str) -> Driven:
-        if self.stopping:
-            progress.stop()
-        return unpacked(_core.drive(plan, progress), started)
 
 
 @dataclass(slots=True)
@@ -246,8 +205,9 @@ class Side:
         return EARLY_S - early / late * LATE_S if late else EARLY_S
 
     def _over(self) -> BaseException:
-        """Why a turn came to nothing: whoever still rests was interrupted, for the core takes a Ctrl-C as an end."""
-        if self._at_turns.progress is not None and self._at_turns.progress.rested():
+        """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: clients may be at work still, and
+        who waited for them here would wait for the servers that are frozen, too."""
+        if self._at_turns.progress is not None and not self._at_turns.progress.over:
             return KeyboardInterrupt()
         self._join()
         return OverError(self)

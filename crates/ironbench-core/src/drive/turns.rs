@@ -82,6 +82,11 @@ impl Turns {
         self.changed.notify_all();
     }
 
+    /// For a caller who stopped waiting: whether there is nothing to wait for.
+    pub fn is_over(&self) -> bool {
+        self.state().over
+    }
+
     /// Opens a turn and waits until all its clients rest again; `slice_ns` begins after `start_up_ns`. `poll` is called
     /// at least every 50 ms and says whether to go on waiting. None: the trial is over, or waiting is.
     pub fn open(&self, start_up_ns: u64, slice_ns: u64, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {

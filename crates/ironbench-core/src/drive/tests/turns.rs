@@ -24,6 +24,23 @@ fn an_error_at_the_start_of_the_first_turn_ends_the_trial_however_long_others_ha
     assert!(summary.aborted && summary.stopped_on_error, "{}", summary.cause);
 }
 
+#[test]
+fn a_caller_who_gave_up_waiting_is_told_at_once_whether_the_trial_is_over() {
+    let (plan, control) = (plan(2, 1, Stop::DurationS(1.0)), Control::new());
+    control.turns.ask();
+    std::thread::scope(|scope| {
+        let driven = scope.spawn(|| drive(&plan, None, &control, &mut || true).unwrap());
+        let until = Instant::now() + Duration::from_secs(5);
+        let connected = control.turns.rested(&mut || Instant::now() < until);
+        let turned = control.turns.open(0, 3_600 * SECOND, &mut || false);
+        let over_in_its_turn = control.turns.is_over();
+        control.stop();
+        driven.join().unwrap();
+        assert!(connected.is_some() && turned.is_none());
+        assert!(!over_in_its_turn && control.turns.is_over());
+    });
+}
+
 /// A turn of 50 ms, so long after the clients have connected; whoever is at work after 5 s is stopped.
 fn of_one_turn(plan: &Plan, after: Duration) -> Summary {
     let control = Control::new();
