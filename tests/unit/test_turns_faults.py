@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ import pytest
 from factories import evidence
 
 from ironbench.errors import FailureError
+from ironbench.experiment import loop
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.side import OverError, Side
 from ironbench.experiment.turns import Turns, stop_all
@@ -141,28 +142,48 @@ def test_a_turn_that_ends_with_the_drive_of_its_system_waits_for_what_became_of_
     assert not one._thread.is_alive()
 
 
-@pytest.mark.parametrize("in_place", [False, True])
-def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice(
-    in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
-    records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
+def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
+    """Systems of a block whose drives are over and have no records yet."""
+    beneath = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)
+    return [
+        SimpleNamespace(
+            cell=one.cell.name, setup=plan.setup(one.cell.name), driven=Driven("now", alive=True), record=None,
+            prepared=NO_NOTES, kept=[], beneath=beneath, turns_s=[], loaded=None,
+            plan=SimpleNamespace(series=plan.series), session=None,
+            stop=lambda: None,
+        )
+        for one in trials
+    ]  # fmt: skip
+
+
+def interrupted(
+    plan: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, while_measured: bool, keep: Callable[..., Record]
+) -> tuple[Any, Turns]:
+    """The loop's schedule of two blocks and its bench; `keep` makes records. `while_measured`: a Ctrl-C ends the turns
+    of each block."""
     each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
     each.data = SimpleNamespace(kept=lambda *_: None)
+    each.over = lambda record: record.status is Status.CUT_SHORT
     directory: Any = SimpleNamespace(records=lambda: [])
-    written: list[str] = []
 
     def measured(turns: Turns, stack: ExitStack, due: Due, trials: list[Trial], sides: list[Any], notes: Any) -> None:
-        beneath = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)
-        sides += [
-            SimpleNamespace(
-                cell=one.cell.name, setup=plan.setup(one.cell.name), driven=Driven("now", alive=True), record=None,
-                prepared=NO_NOTES, kept=[], beneath=beneath, turns_s=[], loaded=None,
-                plan=SimpleNamespace(series=plan.series), session=None,
-                stop=lambda: None,
-            )
-            for one in trials
-        ]  # fmt: skip
+        sides += driven_sides(plan, trials)
+        if while_measured:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Turns, "_measured", measured)
+    monkeypatch.setattr(make, "keep", keep)
+    due = iter([Due(replace(plan.trials[place], purpose="lab")) for place in (0, 2)])
+    return SimpleNamespace(next=lambda records: next(due, None)), Turns(each, directory)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice_and_ends_the_lab(
+    in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=2)
+    records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
+    written: list[str] = []
 
     def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
         written.append(trial.cell.name)
@@ -173,8 +194,26 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice(
             raise KeyboardInterrupt
         return record
 
-    monkeypatch.setattr(Turns, "_measured", measured)
-    monkeypatch.setattr(make, "keep", keep)
-    kept = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))
-    assert [one.cell.name for one in kept] == [one.cell.name for one in plan.trials]
-    assert written == [kept[0].cell.name, kept[1].cell.name, *([] if in_place else [kept[1].cell.name])]
+    schedule, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
+    with pytest.raises(KeyboardInterrupt):
+        loop.measured(schedule, bench)
+    first, second = (one.cell.name for one in plan.trials if one.block == 0)
+    assert written == [first, second, *([] if in_place else [second])]
+
+
+@pytest.mark.parametrize(("status", "ends"), [(Status.CUT_SHORT, False), (Status.OK, True)])
+def test_ctrl_c_in_a_block_keeps_its_records_and_no_other_block_begins(
+    status: Status, ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=2)
+    records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
+    written: list[tuple[str, int]] = []
+
+    def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
+        written.append((trial.cell.name, trial.block))
+        return replace(records[trial.cell.name], id=make.record_id(plan.series, trial), status=status)
+
+    schedule, bench = interrupted(plan, tmp_path, monkeypatch, True, keep)
+    with pytest.raises(KeyboardInterrupt) if ends else nullcontext():
+        assert [one.status for one in loop.measured(schedule, bench)] == [status] * 2
+    assert sorted(written) == [("log=disk", 0), ("log=memory", 0)]

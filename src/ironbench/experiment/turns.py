@@ -35,7 +35,7 @@ from ironbench.load import restore
 from ironbench.machine import quiet
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Warning
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -98,7 +98,8 @@ class Turns:
                 kept = [
                     self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
                 ]
-                if not kept:
+                # Where the turns were over already, no record says to the loop that it must end.
+                if not any(one.status is Status.CUT_SHORT for one in kept):
                     raise
                 return kept
             finally:
