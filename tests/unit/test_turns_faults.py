@@ -18,12 +18,13 @@ from factories import evidence
 
 from ironbench.errors import FailureError
 from ironbench.experiment import loop
+from ironbench.experiment.rotations import SLOW_START
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.side import OverError, Side
 from ironbench.experiment.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
@@ -217,3 +218,31 @@ def test_ctrl_c_in_a_block_keeps_its_records_and_no_other_block_begins(
     with pytest.raises(KeyboardInterrupt) if ends else nullcontext():
         assert [one.status for one in loop.measured(schedule, bench)] == [status] * 2
     assert sorted(written) == [("log=disk", 0), ("log=memory", 0)]
+
+
+@pytest.mark.parametrize("status", [Status.CUT_SHORT, Status.VOIDED, Status.OK])
+def test_a_block_after_one_that_has_no_whole_record_asks_the_pilot_once_more_and_has_its_warning(
+    status: Status,
+) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]})
+    plan = replace(plan, method=replace(plan.method, slice_s=1.0, slice_piloted=True))
+    before = replace(
+        turned(plan, 0, 1, "then", disk=status)[0],
+        purpose="lab",
+        metrics={"slice_length_s": 0.5},
+        warnings=(Warning(SLOW_START, "of the first block"),) if status is Status.OK else (),
+    )
+    each: Any = SimpleNamespace(lab=plan, printer=Printer.silent())
+    directory: Any = SimpleNamespace(records=lambda: [before])
+    found: Any = SimpleNamespace(start_up_s=None)
+
+    def pilot(longest_s: float) -> float:
+        found.start_up_s = 0.3
+        return longest_s
+
+    found.pilot = pilot
+    bench = Turns(each, directory)
+    whole = status is Status.OK
+    assert bench._slice_s(found, 2.0) == (0.5 if whole else 2.0)
+    (warning,) = bench._slow_start(found, 2.0)
+    assert (warning.text == "of the first block") == whole

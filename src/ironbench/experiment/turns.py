@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -153,18 +153,23 @@ class Turns:
         method = self.each.lab.method
         if not method.slice_piloted:
             return method.slice_s or slices.USUAL_S
-        known = (one.metrics.get("slice_length_s") for one in self.directory.records() if one.purpose == "lab")
+        known = (one.metrics.get("slice_length_s") for one in self._piloted())
         return next(filter(None, known), None) or rotations.pilot(longest_s)
 
     def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Warning]:
         """By the pilot, in this block or in the first one."""
         if rotations.start_up_s is None:
-            before = (warning for one in self.directory.records() for warning in one.warnings)
+            before = (warning for one in self._piloted() for warning in one.warnings)
             return list(islice((one for one in before if one.code == SLOW_START), 1))
         found = slow_start(rotations.start_up_s, slice_s)
         for warning in found:
             self.each.printer.say(f"  {warning.text}")
         return found
+
+    def _piloted(self) -> Iterator[Record]:
+        """Records of earlier blocks whose slices are as long as a pilot chose: whole ones, which hold its warning, too.
+        One that was cut short has its length alone."""
+        return (one for one in self.directory.records() if one.purpose == "lab" and one.status.comparable)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
         """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
