@@ -11,22 +11,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.experiment.at_turns import AtTurns
-from ironbench.experiment.rotations import Rotations, chosen, is_disturbed
+from ironbench.experiment.rotations import Rotations, chosen, is_disturbed, slow_start
 from ironbench.experiment.shared import Shared, together
 from ironbench.experiment.side import Side
-from ironbench.experiment.slices import LENGTHS_S
+from ironbench.experiment.slices import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.machine import quiet
 from ironbench.machine.tree import Tree
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Load
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
+from ironbench.stats.slices import Started
 from ironbench.workloads.base import ScriptSource
 
 _core = pytest.importorskip("ironbench._core", reason="the core is not built")
@@ -62,8 +64,9 @@ class Recorded:
     def forget(self) -> None:
         self.turns[-1] = True
 
-    def lost_at_start_s(self) -> float:
-        return self.lost_s
+    def started(self) -> Started:
+        """Of so many clients that chance plays no part."""
+        return Started(round(1e9 * max(0.0, EARLY_S - self.lost_s)), round(1e9 * LATE_S), EARLY_S, LATE_S)
 
 
 def measured(
@@ -179,8 +182,53 @@ def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s
     side = Side(plan, unused, unused, unused, unused, "")
     progress: Any = Clients(took_s, lost_s)
     side._at_turns.progress = progress
-    assert side.lost_at_start_s() == pytest.approx(lost_s, abs=0.001)
+    found = side.started()
+    assert EARLY_S - found.early / found.late * LATE_S == pytest.approx(lost_s, abs=0.001)
     assert progress.turns == 2
+
+
+@dataclass
+class Counted:
+    """A side whose transactions end at random, at one rate but for what a turn loses at its start."""
+
+    chance: np.random.Generator
+    per_s: float
+    lost_s: float = 0.0
+    cell: str = "one"
+
+    def started(self) -> Started:
+        early, late = self.chance.poisson((self.per_s * (EARLY_S - self.lost_s), self.per_s * LATE_S))
+        return Started(int(early), int(late), EARLY_S, LATE_S)
+
+
+def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:
+    """Of 200 pilots for the shortest slices, whether each warns."""
+    found = []
+    for seed in range(200):
+        chance = np.random.default_rng(seed)
+        sides: list[Any] = [Counted(chance, per_s, lost_s if place == 0 else 0.0) for place in range(systems)]
+        rotations = Rotations(sides, random.Random(seed), fixed=False)
+        slice_s = rotations.pilot(LENGTHS_S[0])
+        assert rotations.start_up_s is not None
+        found.append(bool(slow_start(rotations.start_up_s, slice_s)))
+    return found
+
+
+@pytest.mark.parametrize("per_s", [40.0, 100.0, 10_000.0])
+def test_the_pilot_takes_no_noise_of_its_counts_for_a_loss(per_s: float) -> None:
+    assert sum(warned(per_s)) <= 0.05 * 200
+
+
+@pytest.mark.parametrize(("per_s", "lost_s"), [(100.0, 0.3), (20_000.0, 0.03)])
+def test_the_pilot_finds_a_loss_of_one_system_that_chance_does_not_explain(per_s: float, lost_s: float) -> None:
+    assert all(warned(per_s, lost_s))
+
+
+def test_a_pilot_that_saw_hardly_any_transaction_end_chooses_the_longest_slices_and_claims_no_loss() -> None:
+    sides: list[Any] = [Counted(np.random.default_rng(1), 10_000.0), Counted(np.random.default_rng(1), 0.0)]
+    found = Rotations(sides, random.Random(1), fixed=False)
+    assert found.pilot(2.0) == 2.0
+    assert found.start_up_s is not None and found.start_up_s < 0.01
 
 
 @pytest.mark.parametrize("early", [True, False])

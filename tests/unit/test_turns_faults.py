@@ -119,7 +119,7 @@ def side(**progress: Any) -> Side:
     return found
 
 
-@pytest.mark.parametrize("measure", [lambda one: one.turn(0.1, 1.0), lambda one: one.lost_at_start_s()])
+@pytest.mark.parametrize("measure", [lambda one: one.turn(0.1, 1.0), lambda one: one.started()])
 def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(measure: Callable[[Side], object]) -> None:
     drive_ends = threading.Event()
     # A second Ctrl-C: whoever waits for clients to rest is told that waiting is over.

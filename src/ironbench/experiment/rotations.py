@@ -10,15 +10,15 @@ import os
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
-from statistics import median
 
 from ironbench import units
 from ironbench.experiment.side import Side, attribute_errors_to, order
-from ironbench.experiment.slices import LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
+from ironbench.experiment.slices import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
+from ironbench.stats.slices import FEW, Started
 from ironbench.words import counted, in_percent
 
 MOST_START_UP = 0.01
@@ -27,6 +27,8 @@ MOST_DROPPED = 0.25
 """This share of the rotations is repeated at most; then disturbed ones stay, and the records are suspect."""
 SLOW_START = "slow-start"
 """Code of a warning."""
+_BY_CHANCE = 0.01
+"""How often the pilot says of systems that lose nothing that one does."""
 
 
 @dataclass(slots=True)
@@ -41,7 +43,8 @@ class Rotations:
     kept_disturbed: list[Taken] = field(default_factory=list)
     """Turns in which others took the CPU, and that are measured all the same."""
     start_up_s: float | None = None
-    """Worth of work that a turn loses after the start-up that is not measured, by the pilot; of the worst system."""
+    """Worth of work that a turn surely loses after the start-up that is not measured, by the pilot; of the worst
+    system."""
 
     def warm_up(self) -> None:
         """OverError, OfOneError, KeyboardInterrupt."""
@@ -50,14 +53,18 @@ class Rotations:
                 side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
-        """Length of slices, `longest_s` at most: the shortest at whose start little enough is lost. OverError,
-        OfOneError, KeyboardInterrupt."""
-        lost_s = {id(side): [] for side in self.sides}  # type: dict[int, list[float]]
+        """Length of slices, `longest_s` at most: the shortest at whose start little enough is surely lost; `longest_s`
+        where too few transactions say anything. OverError, OfOneError, KeyboardInterrupt."""
+        found = {id(side): Started(0, 0, 0.0, 0.0) for side in self.sides}
         for _ in range(PILOT_TURNS):
             for side in self._order():
                 with attribute_errors_to(side.cell):
-                    lost_s[id(side)].append(side.lost_at_start_s())
-        self.start_up_s = max(0.0, *(median(each) for each in lost_s.values()))
+                    found[id(side)] += side.started()
+        # Of several systems the worst one counts, which would be found by chance once for each of them.
+        level = _BY_CHANCE / len(self.sides)
+        self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())
+        if any(one.late < FEW for one in found.values()):
+            return longest_s
         return chosen(self.start_up_s, longest_s)
 
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
@@ -96,7 +103,8 @@ class Rotations:
         """What the pilot said and what was dropped; empty: neither."""
         found = []
         if self.start_up_s is not None:
-            found.append(f"length by a pilot: a turn lost {units.span(self.start_up_s)} of work after its start-up")
+            lost = f"at least {units.span(self.start_up_s)}" if self.start_up_s > 0 else "not surely any"
+            found.append(f"length by a pilot: a turn lost {lost} of work after its start-up")
         if self.dropped:
             found.append(f"{counted(self.dropped, 'rotation')} disturbed by others, dropped and repeated")
         return "; ".join(found)
@@ -133,8 +141,9 @@ def slow_start(start_up_s: float, slice_s: float) -> tuple[Warning, ...]:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)
     text = (
-        f"a turn lost {units.span(start_up_s)} of work after its start-up, {in_percent(start_up_s / slice_s)} of its "
-        f"slice of {units.span(slice_s)}: throughput is too low by about as much; longer slices would leave fewer than "
-        f"{LEAST_TURNS} turns: let load.duration be {units.span(needed_s)} or more, or measure by trials"
+        f"a turn lost at least {units.span(start_up_s)} of work after its start-up, "
+        f"{in_percent(start_up_s / slice_s)} of its slice of {units.span(slice_s)}: throughput is too low by as much "
+        f"or more; longer slices would leave fewer than {LEAST_TURNS} turns: let load.duration be "
+        f"{units.span(needed_s)} or more, or measure by trials"
     )
     return (Warning(SLOW_START, text),)

@@ -33,6 +33,7 @@ from ironbench.printer import Printer
 from ironbench.process import processes
 from ironbench.process.processes import Used
 from ironbench.stats import slices as of_slices
+from ironbench.stats.slices import Started
 
 if TYPE_CHECKING:
     from ironbench._core import Progress
@@ -187,9 +188,9 @@ class Side:
     def kept(self) -> Sequence[Slice]:
         return [one for one in self.slices if not one.dropped]
 
-    def lost_at_start_s(self) -> float:
-        """How much of a slice right after its start-up is lost, against the rate of clients that are at work already;
-        measured in two turns that are forgotten. OverError, FailureError, KeyboardInterrupt."""
+    def started(self) -> Started:
+        """What its clients do right after the start-up of a turn, and once they are at work; in two turns that are
+        forgotten. OverError, FailureError, KeyboardInterrupt."""
         self.wake()
         done = []
         # Clients rest between the two: the later slice would lose their first transactions, had it no start-up.
@@ -202,7 +203,7 @@ class Side:
         self._pay()
         self.rest()
         early, late = done
-        return EARLY_S - early / late * LATE_S if late else EARLY_S
+        return Started(early, late, EARLY_S, LATE_S)
 
     def _over(self) -> BaseException:
         """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: clients may be at work still, and

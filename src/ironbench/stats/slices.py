@@ -1,11 +1,47 @@
-"""What the slices of one system in one block say of its value: how precise it is, and how they depend on each other."""
+"""What the slices of one system in one block say of its value: how precise it is, and how they depend on each other;
+and what turns lose at their start."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
+
+from ironbench.stats.intervals import wilson
+
+FEW = 50
+"""Transactions of clients at work; from fewer, even a loss of half the early time is hardly told from chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Transactions that ended right after the start-ups of some turns, and later, of clients at work."""
+
+    early: int
+    late: int
+    early_s: float
+    late_s: float
+
+    def __add__(self, other: Started) -> Started:
+        return Started(
+            self.early + other.early, self.late + other.late, self.early_s + other.early_s, self.late_s + other.late_s
+        )
+
+    def surely_lost(self, level: float) -> float:
+        """What is lost at least of the early time, a share of at least 0: more is claimed with chance `level` at most.
+
+        The counts are taken for those of two Poisson processes: given their sum, the early one is binomial
+        (Przyborowski and Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31,
+        1940). To first order, the standard error of early / late is that ratio times sqrt(1/early + 1/late).
+        """
+        both = self.early + self.late
+        if not both:
+            return 0.0
+        _, most = wilson(self.early / both, both, NormalDist().inv_cdf(1 - level))
+        return max(0.0, 1 - most / (1 - most) * self.late_s / self.early_s) if most < 1 else 0.0
 
 
 def autocorrelation(values: Sequence[float]) -> float:
