@@ -108,6 +108,8 @@ class Side:
     """By its processes while it was frozen."""
     debt_s: float = 0.0
     """The checkpoint after its last turn, and writing back what that left."""
+    unreached: set[str] = field(default_factory=set)
+    """Directories whose file systems could not be told to write, for they are another user's."""
     checkpoints: int = 0
     settled: bool = False
     """Driven to its end, its checks passed."""
@@ -250,7 +252,8 @@ class Side:
             return 0.0
         began = time.perf_counter()
         for directory in set(self.session.directories().values()):
-            copies.sync(Path(directory))
+            if not copies.sync_from_outside(Path(directory)):
+                self.unreached.add(directory)
         return time.perf_counter() - began
 
     def _request_checkpoint(self) -> None:

@@ -41,7 +41,7 @@ from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import make, progress
 from ironbench.record.labs import LabDirectory
-from ironbench.words import counted, in_percent
+from ironbench.words import counted, in_percent, listed
 
 SLICES = "slices.json"
 """File of a record with every slice of its system: when, how long, transactions, and what was not measured."""
@@ -141,7 +141,8 @@ class Turns:
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.pay_off()
-            doubts = (*rotations.warnings(), *started, *_written_between(side), *fewer_checkpoints(side))
+            doubts = (*rotations.warnings(), *started, *_written_between(side), *not_written_back(side))
+            doubts = (*doubts, *fewer_checkpoints(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
         for finish in (Side.finish, Side.settle):
             for side in sides:
@@ -279,6 +280,17 @@ def _written_between(side: Side) -> tuple[Warning, ...]:
         "it measured"
     )
     return (Warning("written-between-turns", text),)
+
+
+def not_written_back(side: Side) -> tuple[Warning, ...]:
+    """Where a server of another user keeps files that ironbench may not reach."""
+    if not side.unreached:
+        return ()
+    text = (
+        f"what its turns left dirty in {listed(sorted(side.unreached))} was not written back at their ends, since this "
+        "user may not enter there: the kernel writes it later, in turns of others, too"
+    )
+    return (Warning("not-written-back", text),)
 
 
 def fewer_checkpoints(side: Side) -> tuple[Warning, ...]:

@@ -89,7 +89,30 @@ def sync(directory: Path) -> None:
 
     One syncfs(2) instead of an fsync(2) of each of a thousand files; it reports write errors since Linux 5.8.
     """
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(os.open(directory, os.O_RDONLY | os.O_DIRECTORY), directory)
+
+
+def sync_from_outside(directory: Path) -> bool:
+    """The same of a directory that may be another user's: by the nearest one above it, on the same file system, that we
+    may open. False: there is none, or nobody may ask which file system it is on. FailureError."""
+    try:
+        device = directory.stat().st_dev
+    except PermissionError:
+        return False
+    for one in (directory, *directory.parents):
+        if one.stat().st_dev != device:
+            return False
+        try:
+            fd = os.open(one, os.O_RDONLY | os.O_DIRECTORY)
+        except PermissionError:
+            continue
+        _sync(fd, directory)
+        return True
+    return False
+
+
+def _sync(fd: int, directory: Path) -> None:
+    """Closes `fd`."""
     try:
         if _libc().syncfs(fd) != 0:
             raise failure(directory, OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
