@@ -17,7 +17,7 @@ from ironbench.analyse.verdict import drift_warnings
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
-from ironbench.model.record import Record
+from ironbench.model.record import SIDE_BY_SIDE, Record
 from ironbench.model.system import Load, System
 from ironbench.plan.rates import at_shares
 from ironbench.record import judge
@@ -115,6 +115,19 @@ def test_a_drift_of_both_cells_is_told_and_a_steep_one_warned_of() -> None:
     assert "a false alarm is likelier than 5 %" in said
     assert "false alarm" not in " ".join(of(gentle))
     assert of(steady) == ()
+
+
+def test_a_drift_of_systems_side_by_side_is_told_and_makes_no_false_alarm_likelier() -> None:
+    plan = lab(blocks=(10,))
+    steep = [
+        replace(one, metrics={"throughput": one.metrics["throughput"] * math.exp(-0.2 * one.block)})
+        for one in records(plan)
+    ]
+    slices = [replace(one, conditions={SIDE_BY_SIDE: f"block {one.block}"}) for one in steep]
+    assert "a false alarm is likelier" in " ".join(of(steep))
+    said = " ".join(of(slices))
+    assert "throughput of both cells drifted by -" in said
+    assert "false alarm" not in said
 
 
 def drifting(one: Record, slope: float) -> Record:

@@ -21,7 +21,7 @@ import numpy as np
 from ironbench.analyse.looks import Look, at
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
-from ironbench.model.record import Record
+from ironbench.model.record import SIDE_BY_SIDE, Record
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
 from ironbench.stats.ratio import Paired, bootstrap, paired
@@ -299,7 +299,12 @@ def _worth(shift: Change) -> bool:
 
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
-    """Whether a straight line over the trials in order of start climbs more between neighbours than they scatter."""
+    """Whether a straight line over the trials in order of start climbs more between neighbours than they scatter.
+
+    Never where systems stood side by side: those of a block are no neighbours in time, and a drift meets them alike.
+    """
+    if any(SIDE_BY_SIDE in record.conditions for record in trials):
+        return False
     # By block first: times of day go back when somebody sets the clock during a lab.
     ranked = sorted(trials, key=lambda record: (record.block, record.started_at))
     if len(ranked) < 2 * LEAST:
