@@ -143,6 +143,16 @@ def test_a_turn_that_ends_with_the_drive_of_its_system_waits_for_what_became_of_
     assert not one._thread.is_alive()
 
 
+@pytest.mark.parametrize("running", [True, False])
+def test_a_checkpoint_that_still_runs_after_the_last_turn_is_part_of_what_a_system_owes(running: bool) -> None:
+    one = side()
+    waited_for: Any = SimpleNamespace(is_alive=lambda: running, join=lambda: time.sleep(0.2 if running else 0.0))
+    one._checkpoint = waited_for
+    one.pay_off()
+    assert (one.debt_s >= 0.2) == running
+    assert (one.debt_s == 0.0) != running
+
+
 def driven_sides(plan: Lab, trials: list[Trial]) -> list[Any]:
     """Systems of a block whose drives are over and have no records yet."""
     beneath = SimpleNamespace(devices=SimpleNamespace(death=lambda: ""), observed=lambda _: None)

@@ -107,7 +107,7 @@ class Side:
     frozen_used: Used = field(default_factory=Used)
     """By its processes while it was frozen."""
     debt_s: float = 0.0
-    """The checkpoint after its last turn, and writing back what that left."""
+    """What still ran of a checkpoint after its last turn, one more, and writing back what that left."""
     unreached: set[str] = field(default_factory=set)
     """Directories whose file systems could not be told to write, for they are another user's."""
     checkpoints: int = 0
@@ -287,12 +287,15 @@ class Side:
         """After its last turn: what it owes is paid and timed, while the others rest. FailureError."""
         self.wake()
         self.beneath.end()
+        began, owed = time.perf_counter(), False
         if self._checkpoint is not None:
+            owed = self._checkpoint.is_alive()
             self._checkpoint.join()
         if self._writes and engines.get(self.session.engine).can("checkpoints") and self.setup.system.dsn is None:
-            began = time.perf_counter()
             self.session.query(engines.get(self.session.engine).traits.dialect.checkpoint())
             self._pay()
+            owed = True
+        if owed:
             self.debt_s = time.perf_counter() - began
         self.rest()
 
