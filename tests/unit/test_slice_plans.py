@@ -14,6 +14,7 @@ from ironbench.cli.lab import plan as planned
 from ironbench.experiment import slices
 from ironbench.machine import space
 from ironbench.model.record import Warning
+from ironbench.report import document
 from ironbench.report.sections import setup
 
 GIB = 1 << 30
@@ -43,6 +44,23 @@ def said(
 def test_every_plan_names_the_method(said: Callable[..., str]) -> None:
     assert "method: slices: the systems of a block stand side by side" in said()
     assert "method: trials, one after another: slices were not asked for" in said('method = "slices"\n')
+
+
+@pytest.mark.parametrize("order", ["random", "fixed"])
+def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], order: str) -> None:
+    told = said('method = "slices"', f'method = "slices"\norder = "{order}"')
+    fixed = order == "fixed"
+    assert ("in the order of the file, the others frozen" in told) == fixed
+    assert ("in random order, the others frozen" in told) != fixed
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=6)
+    plan = replace(plan, method=replace(plan.method, slice_s=1.0, order=order))
+    study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))
+    (section,) = [one for one in setup.sections(study) if one.id == "plan"]
+    assert ('in the order of the lab file (order = "fixed"); the others' in section.lead) == fixed
+    assert ("in an order drawn for each rotation; the others" in section.lead) != fixed
+    cautions = document.cautions(study)
+    assert any("every rotation had the systems in the same order" in text for text in cautions) == fixed
+    assert not any("every block ran the cells" in text for text in cautions)
 
 
 def test_data_need_not_fit_memory_but_the_plan_says_that_systems_evict_each_others_pages(

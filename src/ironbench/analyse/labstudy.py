@@ -264,6 +264,11 @@ def _of_order(lab: Lab) -> tuple[str, ...]:
     """What a fixed order costs (Fisher, The Design of Experiments, 1935, ch. IV: randomisation guards the test)."""
     if lab.method.order != "fixed":
         return ()
+    if lab.method.slice_s is not None:
+        return (
+            "every rotation had the systems in the same order (measure.order): what one turn leaves to the next, such "
+            "as caches of the processor or a device at work, is in the ratios, and no interval shows it",
+        )
     return (
         "every block ran the cells in the same order (measure.order): what changes in the course of a block, such as a "
         "machine that warms up or what one trial leaves to the next, is in the ratios, and no interval shows it",

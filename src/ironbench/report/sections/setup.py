@@ -75,14 +75,13 @@ def _lead(study: Study) -> str:
     lab, cells = study.lab, len(study.cells)
     blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
-    order = f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
-    if lab.method.order == "fixed":
-        order = 'the order of the lab file (order = "fixed")'
+    fixed = 'the order of the lab file (order = "fixed")' if lab.method.order == "fixed" else ""
+    order = fixed or f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
     design = f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}"
     if lab.method.slice_s is not None:
         return (
             f"{design}, by slices: the systems of a block stood side by side{_anew(lab)}, and took turns of "
-            f"{_length(study, lab.method.slice_s)}, in an order drawn for each rotation; the others "
+            f"{_length(study, lab.method.slice_s)}, in {fixed or 'an order drawn for each rotation'}; the others "
             f"{'were idle meanwhile, on one server that was not frozen' if _given(lab) else 'were frozen meanwhile'}."
             f"{_dropped(study)}"
         )

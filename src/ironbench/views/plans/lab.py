@@ -207,10 +207,8 @@ def _method(lab: Lab) -> Iterator[str]:
             longest_s = slices.longest(size.possible(lab.setups)[0].cell.load.duration_s or 0.0)
             if longest_s > slices.LENGTHS_S[0]:
                 turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
-        yield (
-            f"method: slices: the systems of a block stand side by side; each is driven {turns}, in random order, "
-            f"{still}"
-        )
+        order = "the order of the file" if method.order == "fixed" else "random order"
+        yield f"method: slices: the systems of a block stand side by side; each is driven {turns}, in {order}, {still}"
         if lab.rated:
             yield "cells at a rate are measured by trials, in their blocks"
 
