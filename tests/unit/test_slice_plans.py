@@ -11,7 +11,7 @@ import pytest
 from test_slice_lengths import declared
 
 from ironbench.cli.lab import plan as planned
-from ironbench.experiment import slices
+from ironbench.experiment import declare, slices
 from ironbench.machine import space
 from ironbench.model.record import Warning
 from ironbench.report import document
@@ -44,6 +44,22 @@ def said(
 def test_every_plan_names_the_method(said: Callable[..., str]) -> None:
     assert "method: slices: the systems of a block stand side by side" in said()
     assert "method: trials, one after another: slices were not asked for" in said('method = "slices"\n')
+
+
+def test_the_time_of_a_plan_holds_a_copy_of_data_that_are_only_read_for_each_system(
+    said: Callable[..., str], tmp_path: Path
+) -> None:
+    said()
+    file = tmp_path / "memory.toml"
+    text = file.read_text().replace('name = "tpcb-like"', 'name = "select-only"')
+    copies_s = {}
+    for method in ("slices", "trials"):
+        file.write_text(text.replace('method = "slices"', f'method = "{method}"'))
+        found = declare.planned(declare.read(file))
+        assert (found.lab.method.slice_s is not None) == (method == "slices"), found.lab.method.why_trials
+        copies_s[method] = found.costs.copies_s
+    assert copies_s["slices"] == pytest.approx(2 * copies_s["trials"])
+    assert copies_s["trials"] > 10
 
 
 @pytest.mark.parametrize("order", ["random", "fixed"])

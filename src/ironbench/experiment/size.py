@@ -129,7 +129,7 @@ def sized(
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     sized = slices.fitted(sized)
     able = possible(sized.setups)
-    costs = slices.costing(sized, estimate.cells(able, contents, True, sized.rated, rated_blocks))
+    costs = slices.costing(sized, estimate.cells(slices.placed(sized), contents, True, sized.rated, rated_blocks))
     trials = blocks.trials(
         [setup.cell for setup in able],
         sized.method.stages,
@@ -168,7 +168,8 @@ def _within(
         )
     own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
     own_times |= any(setup.cell.load.curve is not None for setup in able)
-    costs = slices.costing(draft, estimate.cells(able, contents, own_times, draft.rated, same_load.MOST_BLOCKS))
+    cells = estimate.cells(slices.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
+    costs = slices.costing(draft, cells)
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     if draft.method.slice_s is not None:
         lengths = tuple(one for one in lengths if slices.fits(one, draft.method.slice_s)) or lengths[-1:]
