@@ -102,6 +102,37 @@ def test_a_plan_that_needs_more_space_than_is_free_says_so(
     assert "10.0 GB are free in" in said()
 
 
+@pytest.mark.parametrize(
+    ("fast_free", "slow_free", "short"),
+    [(10, 10, ""), (5, 5, ""), (3, 10, "/fast"), (10, 3, "/slow")],
+)
+def test_the_space_of_each_file_system_is_compared_with_what_lies_on_it_alone(
+    said: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fast_free: int,
+    slow_free: int,
+    short: str,
+) -> None:
+    free = {"fast": fast_free * 10**9, "slow": slow_free * 10**9}
+
+    def on(path: object) -> str:
+        return "fast" if "/fast" in str(path) else "slow"
+
+    monkeypatch.setattr(space, "file_system", lambda path: list(free).index(on(path)))
+    monkeypatch.setattr(space, "free_bytes", lambda path: free[on(path)])
+    levels = {
+        name: f'{name} = {{ system.memory = "{memory}", layout.data = "{tmp_path}/{name}/pg" }}'
+        for name, memory in (("fast", "128MB"), ("slow", "256MB"))
+    }
+    old = 'small = { system.memory = "128MB" }\nlarge = { system.memory = "256MB" }'
+    told = said(old, "\n".join(levels.values()))
+    assert ("method: slices" in told) == (not short)
+    if short:
+        assert "side by side, 1 of 2 systems would take about" in told
+        assert f"of space in {tmp_path}{short}/pg, there are 3.0" in told
+
+
 def test_what_slices_resolve_is_said_to_be_that_of_trials_where_no_noise_of_slices_is_known(
     said: Callable[..., str],
 ) -> None:

@@ -214,7 +214,7 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
                 own_place.check(layout.data, "data")
             except InputError as error:
                 yield f"{error.subject}: {error.cause}"
-    yield from _short_of(setups, contents)
+    yield from _short_of([apart(lab, setup) for setup in setups], contents)
 
 
 def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
@@ -248,7 +248,7 @@ def frozen(lab: Lab) -> bool:
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """Memory, or space."""
+    """Memory, or space. `setups`: with the directories that they have side by side."""
     if any(setup.system.dsn is not None for setup in setups):
         return  # what is there of their server is in use already
     there = _memory_there()
@@ -263,19 +263,27 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
         arrange.require_memory(f"{counted(len(setups), 'system')} side by side", beneath, 0)
     except InputError as error:
         yield f"{error.subject}: {error.cause}"
-    setups = [setup for setup in setups if not setup.system.layout.devices]
-    place = next((setup.system.layout.data for setup in setups if setup.system.layout.data), None)
-    if place is None:
-        return
-    free = space.free_bytes(place)
-    costs = [engines.get(setup.system.engine).traits.costs for setup in setups]
-    sizes = [contents[setup.cell.name].bytes for setup in setups]
-    wanted = sum(cost.empty_bytes + size + cost.log_of(size) for cost, size in zip(costs, sizes, strict=True))
-    if wanted > free:
-        yield (
-            f"{counted(len(setups), 'system')} side by side need about {units.stored(wanted)} of space in {place}, "
-            f"there are {units.stored(free)}"
-        )
+    yield from _short_of_space([setup for setup in setups if not setup.system.layout.devices], contents)
+
+
+def _short_of_space(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
+    """Each file system must take the data of all systems that lie on it, and their logs."""
+    on_each: dict[int, list[Setup]] = {}
+    for setup in setups:
+        if setup.system.layout.data is not None:
+            on_each.setdefault(space.file_system(setup.system.layout.data), []).append(setup)
+    for of in on_each.values():
+        place = str(of[0].system.layout.data)
+        costs = [engines.get(setup.system.engine).traits.costs for setup in of]
+        sizes = [contents[setup.cell.name].bytes for setup in of]
+        wanted = sum(cost.empty_bytes + size + cost.log_of(size) for cost, size in zip(costs, sizes, strict=True))
+        free = space.free_bytes(place)
+        if wanted > free:
+            some = counted(len(of), "system") if len(of) == len(setups) else f"{len(of)} of {len(setups)} systems"
+            yield (
+                f"side by side, {some} would take about {units.stored(wanted)} of space in {place}, "
+                f"there are {units.stored(free)}"
+            )
 
 
 def _memory_there() -> int:

@@ -20,6 +20,11 @@ def existing(path: str | Path) -> Path:
     return path
 
 
+def file_system(path: str | Path) -> int:
+    """The one that `path` is on, or will be: st_dev of stat(2)."""
+    return existing(path).stat().st_dev
+
+
 def free_bytes(path: str | Path) -> int:
     """What an ordinary user may still write to the file system of `path`, which need not exist yet."""
     info = os.statvfs(existing(path))
