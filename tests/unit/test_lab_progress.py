@@ -121,6 +121,20 @@ def test_loading_before_the_first_trial_says_nothing_of_the_time_of_the_others()
     assert ", 40 s left: " in said
 
 
+def test_systems_that_take_turns_share_the_time_of_their_block() -> None:
+    plan = labfactory.lab({"log": ("disk", "memory")}, blocks=3)
+    trials = [replace(trial, purpose="lab") for trial in plan.trials]
+    now, done, said = [0.0], list[Record](), ""
+    pace = Pace(replace(plan, trials=tuple(trials), estimate_s=240.0), lambda: now[0])
+    for block in range(3):
+        of_block = [trial for trial in trials if trial.block == block]
+        said = pace.title(of_block[0], done)
+        done += map(record, of_block)
+        now[0] += 80.0
+    assert ", 80 s left: " in said
+    assert pace.left_s == 80.0
+
+
 def test_trials_before_the_blocks_count_and_the_first_guess_is_the_plans() -> None:
     plan = labfactory.lab({"log": ("disk", "memory")}, blocks=6)
     share = replace(plan.setups[0].cell, load=replace(plan.setups[0].cell.load, rate_share=0.5))

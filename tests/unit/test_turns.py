@@ -300,8 +300,9 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
     each: Any = SimpleNamespace(lab=plan, live=live, known=NO_NOTES)
     directory: Any = SimpleNamespace(records=lambda: [])
     monkeypatch.setattr(Turns, "_measured", lambda *_: told.append("measured"))
-    assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"))) == []
-    assert told == [(plan.trials[0].block, f"block {plan.trials[0].block + 1}, 2 systems in turn"), "measured"]
+    assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"), left_s=720.0)) == []
+    title = f"block {plan.trials[0].block + 1}, 2 systems in turn, 12 min left of the lab"
+    assert told == [(plan.trials[0].block, title), "measured"]
 
 
 def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_others_name_it(

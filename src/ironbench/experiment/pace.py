@@ -25,9 +25,13 @@ class Pace:
         self._lab = lab
         self._now = now
         self._took: list[tuple[tuple[str, str], float]] = []
-        """Purpose and cell of each trial that has passed, and its seconds."""
+        """Purpose and cell of each trial that has passed, and its seconds; systems that take turns share theirs."""
         self._current: tuple[tuple[str, str], float] | None = None
         """Of the one that runs, and when it began."""
+        self._before = 0
+        """Records, when it began."""
+        self.left_s = 0.0
+        """Expected of the trials that are planned by now, the one that was named last included."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """`trial 7 of 24, 12 min left: log=memory, block 2`"""
@@ -44,11 +48,13 @@ class Pace:
             waiting = (trial,) * (total - done)
             what = f"{trial.purpose} of {trial.cell.name}"
         if self._current is not None:
-            self._took.append((self._current[0], self._now() - self._current[1]))
-        self._current = _kind(trial), self._now()
+            kind, began_s = self._current
+            passed = [(one.purpose, one.cell.name) for one in records[self._before :]] or [kind]
+            self._took += [(one, (self._now() - began_s) / len(passed)) for one in passed]
+        self._current, self._before = (_kind(trial), self._now()), len(records)
+        self.left_s = sum(map(self._expected_s, waiting))
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
-        left = units.span(sum(map(self._expected_s, waiting)))
-        return f"trial {done + 1} of {total}, {left} left: {what}{again}"
+        return f"trial {done + 1} of {total}, {units.span(self.left_s)} left: {what}{again}"
 
     def _expected_s(self, trial: Trial) -> float:
         """The median of what such trials took, of all as long as none has passed; the plan counts as one of them. The

@@ -76,7 +76,7 @@ class Turns:
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[Side] = []
         if self.each.live is not None:
-            self.each.live.begin(due.trial, _title(block, len(trials)))
+            self.each.live.begin(due.trial, _title(due, len(trials)))
         # All records of the block bear it, those of systems that did not fail, too: so that none is taken for killed.
         notes = self.each.known.merge({SIDE_BY_SIDE: datetime.now(UTC).isoformat(timespec="milliseconds")})
         with ExitStack() as stack:
@@ -130,7 +130,7 @@ class Turns:
         for side in sides:
             side.began_s = began_s
             side.beneath.begin(side.session)
-        with self.each.printer.bar(_title(due.trial.block, len(sides))) as show:
+        with self.each.printer.bar(_title(due, len(sides))) as show:
 
             def kept(of: int) -> None:
                 show(of / count, f"{of} of {counted(count, 'slice')} each")
@@ -255,8 +255,9 @@ class Turns:
         return str(driven.summary["cause"]) or driven.last_words or f"check failed: {', '.join(checks)}"
 
 
-def _title(block: int, systems: int) -> str:
-    return f"block {block + 1}, {counted(systems, 'system')} in turn"
+def _title(due: Due, systems: int) -> str:
+    left = "" if due.left_s is None else f", {units.span(due.left_s)} left of the lab"
+    return f"block {due.trial.block + 1}, {counted(systems, 'system')} in turn{left}"
 
 
 def _in_words(side: Side, rotations: Rotations) -> str:
