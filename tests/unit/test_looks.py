@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbench.analyse.looks import at, decided
-from ironbench.analyse.verdict import Comparison, finding
+from ironbench.analyse.verdict import Comparison, advice, finding
 from ironbench.model.lab import Method, Stage
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
@@ -119,3 +121,19 @@ def test_the_blocks_advised_are_enough_and_one_fewer_is_not() -> None:
     assert blocks_needed(0.05, 0.001, 10, 0.05, 0.05, 6) == 6
     assert blocks_needed(0.05, 0.0, 10, 0.05, 0.05, 6) == 6
     assert blocks_needed(0.001, 2.0, 10, 0.05, 0.05, 6) is None
+
+
+def test_the_blocks_that_are_planned_are_advised_only_where_the_level_of_the_last_look_finds_the_margin() -> None:
+    place = at(Method((Stage(1, 6), Stage(2, 6), Stage(3, 6)), seed=1), 1)
+    last = levels(0.05, place.planned)[-1]
+    advised, not_advised = 0, 0
+    for spread in np.arange(0.02, 0.045, 0.0005):
+        found: Any = SimpleNamespace(blocks=6, spread=float(spread))
+        if advice(found, "higher", 0.05, place).startswith("the 18 blocks that are planned, which find"):
+            advised += 1
+            assert (detectable(found.spread, 18, last, seen=6) or 1.0) <= 0.05
+        else:
+            whole = blocks_needed(0.05, found.spread, 6, 0.05, 0.05, 6)
+            not_advised += whole is not None and whole <= 18
+    assert advised > 0
+    assert not_advised > 0, "at the full level they would be"

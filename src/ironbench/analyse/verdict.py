@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -140,9 +140,17 @@ def advice(result: Paired, better: str, margin: float, place: Look, comparisons:
             f"{in_percent(math.expm1(result.spread))} from one to the next and to find a difference of "
             f"{in_percent(margin)} would take {many} of them"
         )
-    if place.number < place.looks and wanted <= place.planned[-1]:
+    if place.number < place.looks and _enough_at_the_end(result, margin, place, share):
         return f"the {place.planned[-1]} blocks that are planned, which find {finds}"
     return f"a round of {wanted} blocks, which finds {finds}"
+
+
+def _enough_at_the_end(result: Paired, margin: float, place: Look, share: float) -> bool:
+    """Whether the blocks that are planned do, at the level that earlier looks leave to the last one."""
+    last = replace(place, number=place.looks)
+    levels = last.level(share, 2), last.level(share, 1)
+    wanted = blocks_needed(margin, result.spread, result.blocks, *levels, LEAST_BLOCKS)
+    return wanted is not None and wanted <= place.planned[-1]
 
 
 @dataclass(frozen=True, slots=True)
