@@ -114,3 +114,5 @@ def test_records_say_when_fewer_checkpoints_were_made_than_planned(
     found = fewer_checkpoints(side)
     assert [one.code for one in found] == ["fewer-checkpoints"] * warned
     assert all("1 of 3 planned checkpoints" in one.text for one in found)
+    for cause in ("slices may be too long for them", "none while another one runs"):
+        assert all(cause in one.text for one in found)

@@ -295,14 +295,15 @@ def not_written_back(side: Side) -> tuple[Warning, ...]:
 
 
 def fewer_checkpoints(side: Side) -> tuple[Warning, ...]:
-    """Where one took so long that the next one that was due had no turn left to begin in."""
+    """Where more were due than began: at the start of each turn one may, and none while the one before still runs."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
     if side.checkpoints >= planned:
         return ()
     text = (
         f"{side.checkpoints} of {counted(planned, 'planned checkpoint')} began in its slices, which were to come every "
-        f"{units.span(every_s or 0.0)} of its own time: what they cost is partly missing"
+        f"{units.span(every_s or 0.0)} of its own time: one begins at the start of a turn alone, so that slices may be "
+        "too long for them, and none while another one runs; what the others cost is missing"
     )
     return (Warning("fewer-checkpoints", text),)
 
