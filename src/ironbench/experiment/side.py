@@ -208,8 +208,8 @@ class Side:
         return Started(early, late, EARLY_S, LATE_S)
 
     def _over(self) -> BaseException:
-        """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: clients may be at work still, and
-        who waited for them here would wait for the servers that are frozen, too."""
+        """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: then the drive goes on, and whoever
+        waited for it here would wait for a turn that never comes."""
         if self._at_turns.progress is not None and not self._at_turns.progress.over:
             return KeyboardInterrupt()
         self._join()
