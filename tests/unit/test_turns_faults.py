@@ -17,7 +17,7 @@ import pytest
 from factories import evidence
 
 from ironbench.errors import FailureError
-from ironbench.experiment import loop
+from ironbench.experiment import loop, schedule
 from ironbench.experiment.rotations import SLOW_START
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.side import OverError, Side
@@ -205,9 +205,9 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice_and_ends_
             raise KeyboardInterrupt
         return record
 
-    schedule, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
+    order, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
     with pytest.raises(KeyboardInterrupt):
-        loop.measured(schedule, bench)
+        loop.measured(order, bench)
     first, second = (one.cell.name for one in plan.trials if one.block == 0)
     assert written == [first, second, *([] if in_place else [second])]
 
@@ -224,9 +224,9 @@ def test_ctrl_c_in_a_block_keeps_its_records_and_no_other_block_begins(
         written.append((trial.cell.name, trial.block))
         return replace(records[trial.cell.name], id=make.record_id(plan.series, trial), status=status)
 
-    schedule, bench = interrupted(plan, tmp_path, monkeypatch, True, keep)
+    order, bench = interrupted(plan, tmp_path, monkeypatch, True, keep)
     with pytest.raises(KeyboardInterrupt) if ends else nullcontext():
-        assert [one.status for one in loop.measured(schedule, bench)] == [status] * 2
+        assert [one.status for one in loop.measured(order, bench)] == [status] * 2
     assert sorted(written) == [("log=disk", 0), ("log=memory", 0)]
 
 
@@ -256,3 +256,20 @@ def test_a_block_after_one_that_has_no_whole_record_asks_the_pilot_once_more_and
     assert bench._slice_s(found, 2.0) == (0.5 if whole else 2.0)
     (warning,) = bench._slow_start(found, 2.0)
     assert (warning.text == "of the first block") == whole
+
+
+@pytest.mark.parametrize(("slice_s", "levels"), [(None, 3), (1.0, 2), (1.0, 3)])
+def test_a_lab_by_slices_that_ends_since_one_system_always_fails_names_it_where_others_could_be_compared(
+    slice_s: float | None, levels: int
+) -> None:
+    plan = labfactory.lab({"log": ["memory", "disk", "ssd"][:levels]}, blocks=6)
+    plan = replace(plan, method=replace(plan.method, slice_s=slice_s))
+    fresh = [
+        replace(one, status=Status.FAILED, cause="no room" if own else f"{progress.NOT_WHOLE}: log=memory: no room")
+        for one in labfactory.trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups})
+        for own in [one.cell.name == "log=memory"]
+    ]
+    with pytest.raises(FailureError, match="trials failed, the last one: no room") as caught:
+        schedule._refuse_futile(plan, fresh)
+    said = "a lab without log=memory could compare the others" in caught.value.hint
+    assert said == (slice_s is not None and levels > 2)

@@ -267,11 +267,11 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     fresh = [one for one in fresh if one.purpose != searching.PURPOSE and not one.cause.startswith(progress.NOT_WHOLE)]
     enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
-        raise FailureError(
-            f"lab {lab.name}",
-            f"the last {enough} trials failed, the last one: {fresh[-1].cause}",
-            "remove the cause, then `ironbench lab resume --failed` repeats these trials and goes on",
-        )
+        hint = "remove the cause, then `ironbench lab resume --failed` repeats these trials and goes on"
+        failing = {one.cell.name for one in fresh[-enough:]}
+        if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
+            hint += f"; by slices its block needs all systems: a lab without {failing.pop()} could compare the others"
+        raise FailureError(f"lab {lab.name}", f"the last {enough} trials failed, the last one: {fresh[-1].cause}", hint)
 
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
