@@ -113,6 +113,9 @@ def test_an_open_loop_asks_at_its_rate_and_the_market_answers_beside_it(bank: Ba
     asked = sum(trial.completed[name] for name in trial.completed if name not in NOT_OF_CUSTOMERS)
     # Arrivals of 5 s as Poisson's: five standard deviations.
     assert abs(asked + trial.summary["not_started"] - 400) < 100, trial.summary
+    scripts = {script["name"]: script["transactions"] for script in trial.summary["scripts"]}
+    moved = sum(count for name, count in scripts.items() if name not in NOT_OF_CUSTOMERS)
+    assert trial.summary["scheduled"] == moved < trial.summary["transactions"]
     assert trial.completed["trade_result"] > 0
     assert trial.histograms["response_time{script=trade_order}"].count > 0
     assert trial.failed() == set() and bank.broken() == []

@@ -255,7 +255,7 @@ def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bo
 
 def _rate_kept(record: Record) -> bool:
     rate = record.cell.load.rate
-    return rate is not None and record.metrics["throughput"] >= RATE_KEPT * rate
+    return rate is not None and record.scheduled_throughput >= RATE_KEPT * rate
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:

@@ -15,7 +15,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.words import counted
 
-_ASKED = ("throughput", "engine_commits_per_s")
+_ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
 """Metrics that repeat the declared rate."""
 _PER_UNIT = (PER_UNIT, "load_")
 """In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
@@ -35,6 +35,11 @@ class Rate:
     clients: int
     metrics: dict[str, Summary]
     trials: tuple[Record, ...]
+
+    @property
+    def finished(self) -> Summary | None:
+        """Transactions per second that ended well, of those that the rate counts."""
+        return self.metrics.get("scheduled_throughput", self.metrics.get("throughput"))
 
     @property
     def kept(self) -> int:

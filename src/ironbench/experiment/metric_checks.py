@@ -59,7 +59,7 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
         return f"workload {workload.name} writes nothing", _OTHERS
     if catalogue.PER_UNIT in base and not workload.counts_all(setup.choice.options):
         return f"workload {workload.name} does more than the {workload.counts[1]} that it counts", _OTHERS
-    if base == "throughput" and rates.open_loop(setup.cell.load):
+    if base in ("throughput", "scheduled_throughput") and rates.open_loop(setup.cell.load):
         return (
             "an open loop is asked for it",
             "name a response time, for example response_time_p99_s, or leave load.rate out",

@@ -290,7 +290,7 @@ def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Co
             _refuse_failed_peak(lab, [record for record in tries if record.id not in forgiven])
             return Trial(cell, number, PEAK, attempt=1 + max((record.attempt for record in tries), default=0))
         usable.append(done[0])
-    throughput = median(record.metrics["throughput"] for record in usable)
+    throughput = median(record.scheduled_throughput for record in usable)
     directory.keep_peak(Peak(throughput, tuple(record.id for record in usable)))
     return None
 

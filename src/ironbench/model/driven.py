@@ -92,6 +92,12 @@ class Driven:
         return "inside" in self.summary
 
 
+def scheduled(summary: Mapping[str, Any]) -> int:
+    """Transactions that a rate counts: those of clients that wait for work of others are not among them. All, where the
+    summary does not tell."""
+    return int(summary.get("scheduled", summary["transactions"]))
+
+
 def client_cpu_s(summary: Mapping[str, Any]) -> float:
     """CPU seconds of the client's threads inside the measured window."""
     cpu = summary.get("client_cpu_s") or {}

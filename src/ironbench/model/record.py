@@ -172,3 +172,8 @@ class Record:
         if self.cell.load.rate is None and self.cell.load.rate_share is None:
             return None
         return not any(warning.code == RATE_NOT_KEPT for warning in self.warnings)
+
+    @property
+    def scheduled_throughput(self) -> float:
+        """Transactions per second of clients that a rate would move, in the measured window."""
+        return self.metrics.get("scheduled_throughput", self.metrics["throughput"])

@@ -152,7 +152,7 @@ def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
 
 
 _RATE = f"{same_load.FACTOR}=70%"
-_AS_ASKED = ("throughput", "transactions")
+_AS_ASKED = ("throughput", "scheduled_throughput", "transactions")
 
 
 def _cell(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from ironbench import engines, units
 from ironbench.engines.administration import DENIED
 from ironbench.machine import quiet
-from ironbench.model.driven import Driven, driving_cpu_s
+from ironbench.model.driven import Driven, driving_cpu_s, scheduled
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
     FAILED_LIMITS,
@@ -249,7 +249,7 @@ def _rate(load: Load, driven: Driven) -> list[Warning]:
     if load.rate is None or not summary["elapsed_s"]:
         return []
     due = summary["elapsed_s"] * load.rate
-    kept = summary["transactions"] / due
+    kept = scheduled(summary) / due
     # As many as come by chance: a Poisson count of n has a standard deviation of √n, and three of them are rare.
     chance = 3 / math.sqrt(due) if load.arrivals == "poisson" else 0.0
     if kept >= RATE_KEPT - chance:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironbench.catalogue import PER_UNIT, base_name
 from ironbench.model import sample
-from ironbench.model.driven import Driven
+from ironbench.model.driven import Driven, scheduled
 from ironbench.model.record import ANSWERS, PERCENTILES, Statement
 from ironbench.model.redact import redacted_sql
 from ironbench.workloads.base import SCRIPT_FIGURES
@@ -49,6 +49,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         "failed_fraction": _share(summary["failed"], summary["transactions"] + summary["failed"]),
         "errors": float(sum(summary["errors"].values())),
     }
+    if (moved := scheduled(summary)) != summary["transactions"]:
+        values["scheduled_throughput"] = moved / elapsed_s
     values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
     if summary.get("lateness_max_s"):  # 0 where the loop has no schedule: a closed one without think time
         values |= {name: float(summary[name]) for name in _LATENESS}

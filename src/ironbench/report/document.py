@@ -168,7 +168,7 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[str, st
 
 def _of_rate(one: Rate, units: str) -> tuple[str, str, list[tuple[str, str]]]:
     """Leads with the rate asked for if the system kept it, else with what it reached."""
-    finished = measured(one.metrics.get("throughput"), "1/s")
+    finished = measured(one.finished, "1/s")
     rows = [
         ("clients", str(one.clients)),
         ("finished", finished),

@@ -92,7 +92,7 @@ def _rate_sentence(one: Rate) -> str:
         slow = one.metrics.get("response_time_p99_s")
         tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
         return f"keeps {asked} ({trials}){tail}."
-    finished = one.metrics.get("throughput")
+    finished = one.finished
     part = f"; it finished {quantity(finished.centre / one.rate, 'share')} of them" if finished else ""
     if one.kept:
         return f"keeps {asked} in {one.kept} of {trials} only{part}."

@@ -99,6 +99,7 @@ impl Summary {
     fn add(&mut self, other: Self) {
         self.elapsed_s = self.elapsed_s.max(other.elapsed_s);
         self.transactions += other.transactions;
+        self.scheduled += other.scheduled;
         add_counts(&mut self.errors, other.errors);
         for (code, message) in other.error_messages {
             self.error_messages.entry(code).or_insert(message);

@@ -20,6 +20,9 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Transactions that ended well inside the window, whenever they began.
     pub transactions: u64,
+    /// Of those: by clients that the plan's schedule moves. Those that wait for work follow no rate.
+    #[serde(default)]
+    pub scheduled: u64,
     /// Errors inside the window by SQLSTATE, engine's name or class of ours; repeated attempts included.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class of error.
@@ -171,6 +174,7 @@ pub(super) fn of(
         elapsed_s: clock::to_seconds(elapsed_ns),
         warmup_s: plan.warmup_s,
         transactions,
+        scheduled: transactions - measured.unscheduled,
         errors: measured.errors.clone(),
         // Also those of the warm-up: they say why nothing was measured.
         error_messages: total.messages.clone(),

@@ -71,6 +71,8 @@ impl Reconnects {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
+    /// Transactions that ended well and that no schedule had moved: of clients that wait for work.
+    pub unscheduled: u64,
     /// Commits of the engine: a script of three statements without BEGIN makes three.
     pub commits: u64,
     /// Changes that a directory refused: it counts them among those that it has completed.
@@ -204,6 +206,7 @@ impl Tally {
         for (mine, theirs) in self.laps.iter_mut().zip(&other.laps) {
             *mine = mine.plus(*theirs);
         }
+        self.unscheduled += other.unscheduled;
         self.commits += other.commits;
         self.refused_changes += other.refused_changes;
         self.reconnects = self.reconnects.plus(other.reconnects);
@@ -240,6 +243,7 @@ impl Tally {
             lasting: self.lasting.clone(),
             laps: self.laps.iter().enumerate().map(lap).collect(),
             answers: None,
+            unscheduled: self.unscheduled - earlier.unscheduled,
             commits: self.commits - earlier.commits,
             refused_changes: self.refused_changes - earlier.refused_changes,
             reconnects: self.reconnects.since(earlier.reconnects),
@@ -260,6 +264,7 @@ mod tests {
         tally.error("40001", || "first".into());
         let before = tally.clone();
         tally.kinds[1].transactions = 3;
+        tally.unscheduled = 1;
         tally.refused_changes = 2;
         tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
         tally.error("40001", || "second".into());
@@ -268,6 +273,7 @@ mod tests {
         assert_eq!(window.total().transactions, 3);
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
         assert_eq!((window.reconnects, window.refused_changes), (tally.reconnects, 2));
+        assert_eq!(window.unscheduled, 1);
         assert_eq!(window.messages["40001"], "first");
         let mut sum = before;
         sum.merge(&window);

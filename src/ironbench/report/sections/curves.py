@@ -322,7 +322,7 @@ def rates(study: Study) -> Table:
         if not part.curve.rates:
             rows.append((part.name, asked, "", "no usable trial", "", "", "", "", ""))
         for one in part.curve.rates:
-            finished = one.metrics.get("throughput")
+            finished = one.finished
             slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
             times = [measured(time, "s") if time and one.is_kept else "–" for time in slow]
             done = (one.words, measured(finished, "1/s"), failed(one.trials), _tried(part, one))

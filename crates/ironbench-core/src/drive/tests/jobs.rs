@@ -121,6 +121,7 @@ fn a_source_of_jobs_chooses_transactions_and_who_waits_answers_when_work_is_due(
         assert_eq!(echo.failed.load(Relaxed), 0);
         let rolled_back: Vec<_> = outcome.summary.scripts.iter().map(|script| script.rolled_back).collect();
         assert_eq!(rolled_back, [done[0], 0, 0]);
+        assert_eq!(outcome.summary.scheduled, done[0] + done[1], "who answers follows no schedule");
         let lag = &outcome.histograms["echo_lag"];
         assert!(lag.count() + 2 >= done[2] && lag.quantile_s(0.5) < 0.01, "{} {}", lag.count(), lag.quantile_s(0.5));
         let answers = |what: &str| outcome.histograms[&format!("{what}{{script=answers}}")].clone();
@@ -160,6 +161,7 @@ fn each_part_of_a_trial_has_a_source_of_jobs_of_its_own_and_clients_that_wait() 
     let done: Vec<_> = summary.scripts.iter().map(|script| script.completed).collect();
     assert_eq!((done[0] + done[1], summary.clients, summary.waiting_clients), (200, 4, 3));
     assert_eq!(summary.figures["answered"], done[2] as f64);
+    assert_eq!(summary.scheduled, 200);
 }
 
 #[test]
