@@ -14,9 +14,10 @@ from brokerage_bank import OPTIONS, Bank, opened
 from ironbench import _core, workloads
 from ironbench.cluster import parts
 from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.errors import FailureError
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
-from ironbench.workloads.brokerage import checks
+from ironbench.workloads.brokerage import checks, transactions
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 
@@ -106,6 +107,28 @@ def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
     second = Trial(bank, load(duration_s=3.0), price_period="2")
     assert bank.number("select count(*) from trade where t_st_id = 'CNCL'") == cancelled + left
     assert second.failed() == set() and bank.broken() == []
+
+
+def test_a_cleanup_that_was_cut_off_is_whole_or_not_there_and_the_next_one_does_what_is_left(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = transactions.cleanup(bank.engine)
+    # As versions did that sent them one by one, and were killed in between.
+    for sent in (1, 3):
+        bank.order(bank.account(), "TLB", 100)
+        for statement in statements[:sent]:
+            bank.session.query(statement)
+        checks.before(bank.session)
+        assert bank.number("select count(*) from trade where t_st_id in ('PNDG', 'SBMT')") == 0
+        assert bank.broken() == []
+    bank.order(bank.account(), "TLB", 100)
+    with monkeypatch.context() as broken:
+        broken.setattr(transactions, "cleanup", lambda _: (*statements[:2], "select nothing from nowhere"))
+        with pytest.raises(FailureError):
+            checks.before(bank.session)
+    assert bank.number("select count(*) from trade_request") == 1
+    checks.before(bank.session)
+    assert bank.broken() == []
 
 
 def test_an_open_loop_asks_at_its_rate_and_the_market_answers_beside_it(bank: Bank) -> None:

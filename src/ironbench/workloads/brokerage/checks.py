@@ -6,10 +6,12 @@ Money is compared and added alone, so that the texts hold for decimals and for w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from ironbench.errors import FailureError
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
@@ -103,11 +105,22 @@ def first_trade(session: Session) -> int:
 
 
 def before(session: Session) -> State:
-    """Cancels what another trial left undone."""
-    for statement in transactions.cleanup(session.engine):
-        session.query(statement)
+    _cancel_what_was_left(session)
     brokers, balance = _brokers(session), _amount(session, "select sum(ca_bal) from customer_account")
     return State(first_trade(session), brokers, balance, Commits.read(session))
+
+
+def _cancel_what_was_left(session: Session) -> None:
+    """The orders of another trial, all or none: each statement alone would be committed by itself."""
+    session.query("begin")
+    try:
+        for statement in transactions.cleanup(session.engine):
+            session.query(statement)
+        session.query("commit")
+    except FailureError:
+        with suppress(FailureError):
+            session.query("rollback")
+        raise
 
 
 def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
