@@ -189,7 +189,8 @@ class DriveResult:
     summary: bytes
     """JSON: everything that is one number or one text (see docs/adr on the boundary)."""
     timeline: dict[str, bytes]
-    """Column → little-endian float64, one per 100 ms: `t_s`, `transactions`, `errors`, `retries`."""
+    """Column → little-endian float64, one per 100 ms: `t_s`, `transactions`, `errors`, `retries`; with a source of jobs
+    `unscheduled`, too: of the transactions, those of clients that wait for work."""
     seconds: dict[str, bytes]
     """The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`."""
     histograms: dict[str, Histogram]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import record
+from factories import doubles, record
 
 from ironbench import _core, workloads
 from ironbench.analyse.reproduce import run_command
@@ -31,7 +33,14 @@ def driven(slow: str = "", seconds: float = 60.0, **changes: int) -> Driven:
         for _ in range(100):
             histogram.record(5_000_000_000 if name == slow else 10_000_000)
         histograms[f"response_time{{script={name}}}"] = histogram
-    return Driven("", True, summary={"elapsed_s": seconds, "scripts": scripts}, histograms=histograms)
+    buckets = doubles(*itertools.islice(itertools.cycle((10.0, 11.0)), round(seconds * 10)))
+    return Driven(
+        "",
+        True,
+        summary={"elapsed_s": seconds, "scripts": scripts},
+        timeline={"unscheduled": buckets},
+        histograms=histograms,
+    )
 
 
 def warned(of: Driven, *seen: Warning) -> list[str]:
@@ -69,6 +78,23 @@ def test_slow_transactions_and_no_steady_state_make_a_trial_suspect() -> None:
     unsteady = Warning("not-steady", "throughput fell by 20 % from the trial's start to its end")
     assert warned(driven(), unsteady) == ["no-steady-state"]
     assert {figures.MIX_MISSED, figures.RESPONSE_LIMIT, figures.NO_STEADY_STATE} <= SUSPICIOUS
+
+
+def test_a_market_that_slows_down_is_no_steady_state_whatever_the_load() -> None:
+    # A rate and a curve are given from outside, so that nobody else looks (record/judge.py).
+    slower = doubles(*(10.0 + place % 3 - 2 * (place > 300) for place in range(600)))
+    (warning,) = figures.assessed(replace(driven(), timeline={"unscheduled": slower}), ())[1]
+    assert warning.code == "no-steady-state"
+    assert warning.text.startswith("without a steady state, since the rate of the market's transactions fell by ")
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(9.0, ["no-steady-state"]), (10.0, [])])
+def test_a_trial_too_short_to_show_a_steady_state_says_so(seconds: float, expected: list[str]) -> None:
+    trial = driven(seconds=seconds)
+    assert warned(trial) == expected
+    assert all(
+        "too short to tell" in one.text and "10 s at least" in one.text for one in figures.assessed(trial, ())[1]
+    )
 
 
 def test_a_trial_whose_market_gave_something_up_is_suspect_and_says_how_much() -> None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ironbench import engines, units
 from ironbench.engines.administration import DENIED
 from ironbench.machine import quiet
@@ -28,8 +26,8 @@ from ironbench.model.record import (
 from ironbench.model.system import Load, System
 from ironbench.observe import late
 from ironbench.process.line import CANCELLED
-from ironbench.stats import steadiness
 from ironbench.words import counted, grouped, in_percent, listed
+from ironbench.workloads import steady
 
 CLIENT_SATURATED = 0.90
 """Share of one thread's time: above it the client, not the server, sets the pace."""
@@ -41,11 +39,6 @@ RATE_KEPT = 0.98
 FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
 FAITHFUL_LATENESS = 0.05
-CHANGED = 0.10
-"""Change of throughput within a trial that is reported; the spread of blocks covers smaller ones."""
-_BATCHES = 20
-_LEAST_BUCKETS = 100
-"""Of 100 ms: five in each batch at least."""
 
 
 def warnings(
@@ -353,18 +346,10 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
 
 def _steadiness(load: Load, driven: Driven) -> list[Warning]:
     """Throughput must not change during the trial, unless it is given from outside: by a rate, or a curve."""
-    raw = driven.timeline.get("transactions", b"")
-    if load.rate is not None or load.curve is not None or len(raw) < _LEAST_BUCKETS * 8:
+    column = driven.timeline.get("transactions", b"")
+    if load.rate is not None or load.curve is not None or not steady.told(column):
         return []
-    counts = np.frombuffer(raw, dtype="<f8")
-    if load.transactions is not None:
-        counts = counts[: len(counts) * 9 // 10]  # Clients that are done first leave the last ones alone.
-    shift = steadiness.change(steadiness.batch_means(counts, _BATCHES))
-    if shift is None or not shift.before or abs(shift.after / shift.before - 1) < CHANGED:
-        return []
-    change = shift.after / shift.before - 1
-    text = f"throughput {'fell' if change < 0 else 'rose'} by {in_percent(abs(change))}"
-    if shift.kind == "drift":
-        return [Warning("not-steady", f"{text} from the trial's start to its end")]
-    at_s = shift.place / _BATCHES * driven.summary["elapsed_s"]
-    return [Warning("not-steady", f"{text} after {units.span(at_s)} and stayed there")]
+    # Clients that are done first leave the last ones alone.
+    share = 1.0 if load.transactions is None else 0.9
+    text = steady.changed(column, driven.summary["elapsed_s"], share)
+    return [Warning("not-steady", f"throughput {text}")] if text else []

@@ -20,7 +20,8 @@ pub type Columns = BTreeMap<String, Vec<f64>>;
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub summary: Summary,
-    /// One row per 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (given up), `retries`. The last bucket is
+    /// One row per 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (given up), `retries`. With
+    /// a source of jobs also `unscheduled`: of the transactions, those of clients that wait for work. The last bucket is
     /// shorter when the window does not end on a multiple.
     pub timeline: Columns,
     /// The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
@@ -43,12 +44,15 @@ impl Outcome {
     pub(super) fn new(plan: &Plan, jobs: Option<&dyn Jobs>, kinds: &[Kind], haul: Haul, threads: usize) -> Self {
         let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
         let (mut histograms, delays) = histograms(kinds, &haul);
+        let mut timeline = columns(&buckets, clock::to_seconds(BUCKET_NS));
         if let Some(jobs) = jobs {
             histograms.insert(jobs.lag(), delays.lag.clone());
+            let unscheduled = buckets.iter().map(|bucket| f64::from(bucket.unscheduled)).collect();
+            timeline.insert("unscheduled".to_owned(), unscheduled);
         }
         Self {
             summary: summary::of(plan, jobs, kinds, &haul, threads, &delays),
-            timeline: columns(&buckets, clock::to_seconds(BUCKET_NS)),
+            timeline,
             seconds: seconds(&buckets, &haul.seconds),
             histograms,
             samples: haul.samples.by_source.into_iter().collect(),

@@ -219,8 +219,9 @@ impl<'p> ScriptClient<'p> {
     fn job_ended(&mut self, well: bool, tally: &mut Tally) {
         let Some(role) = &mut self.role else { return };
         let on_purpose = role.ended(&mut self.variables, well);
-        tally.kinds[self.script].rolled_back += u64::from(on_purpose && well);
-        tally.unscheduled += u64::from(well && role.line().is_some());
+        let counts = &mut tally.kinds[self.script];
+        counts.rolled_back += u64::from(on_purpose && well);
+        counts.unscheduled += u64::from(well && role.line().is_some());
     }
 
     /// Runs meta-commands up to the next thing that concerns the engine or the clock.

@@ -168,13 +168,13 @@ pub(super) fn of(
     }
     cpu = cpu.plus(measured.reconnects.cpu);
     let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
-    let Counts { transactions, failed, retries, retried, .. } = measured.total();
+    let Counts { transactions, failed, retries, retried, unscheduled, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
     let mut summary = Summary {
         elapsed_s: clock::to_seconds(elapsed_ns),
         warmup_s: plan.warmup_s,
         transactions,
-        scheduled: transactions - measured.unscheduled,
+        scheduled: transactions - unscheduled,
         errors: measured.errors.clone(),
         // Also those of the warm-up: they say why nothing was measured.
         error_messages: total.messages.clone(),
@@ -238,7 +238,7 @@ fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String
 
 fn scripts(kinds: &[Kind], measured: &Tally, total: &Tally) -> Vec<ScriptSummary> {
     let summary = |(number, kind): (usize, &Kind)| {
-        let Counts { transactions, failed, retries, retried, rolled_back } = measured.kinds[number];
+        let Counts { transactions, failed, retries, retried, rolled_back, .. } = measured.kinds[number];
         ScriptSummary {
             name: kind.name.clone(),
             weight: kind.weight,

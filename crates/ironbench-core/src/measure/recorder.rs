@@ -293,6 +293,7 @@ impl<'a> Recorder<'a> {
             transactions: new.transactions as u32,
             failed: new.failed as u32,
             retries: new.retries as u32,
+            unscheduled: new.unscheduled as u32,
         });
         if self.timeline.len().is_multiple_of(BUCKETS_PER_SECOND) {
             self.end_second();

@@ -14,6 +14,8 @@ pub struct Bucket {
     pub transactions: u32,
     pub failed: u32,
     pub retries: u32,
+    /// Of the transactions: of clients that no schedule moves.
+    pub unscheduled: u32,
 }
 
 impl Bucket {
@@ -22,6 +24,7 @@ impl Bucket {
             transactions: self.transactions + other.transactions,
             failed: self.failed + other.failed,
             retries: self.retries + other.retries,
+            unscheduled: self.unscheduled + other.unscheduled,
         }
     }
 }
@@ -179,9 +182,9 @@ mod tests {
 
     #[test]
     fn timelines_of_unequal_length_add_up() {
-        let bucket = |transactions| Bucket { transactions, failed: 1, retries: 2 };
+        let bucket = |transactions| Bucket { transactions, failed: 1, retries: 2, unscheduled: 3 };
         let sum = summed([&[bucket(1), bucket(2)][..], &[bucket(10)][..]]);
         assert_eq!(sum.iter().map(|b| b.transactions).collect::<Vec<_>>(), [11, 2]);
-        assert_eq!(sum[0].retries, 4);
+        assert_eq!((sum[0].retries, sum[0].unscheduled), (4, 6));
     }
 }

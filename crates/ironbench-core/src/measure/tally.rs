@@ -20,6 +20,8 @@ pub struct Counts {
     pub retried: u64,
     /// Of those that ended well: rolled back on purpose.
     pub rolled_back: u64,
+    /// Of those that ended well: of clients that wait for work, and that no schedule moves.
+    pub unscheduled: u64,
 }
 
 impl Counts {
@@ -30,6 +32,7 @@ impl Counts {
             retries: self.retries + other.retries,
             retried: self.retried + other.retried,
             rolled_back: self.rolled_back + other.rolled_back,
+            unscheduled: self.unscheduled + other.unscheduled,
         }
     }
 
@@ -40,6 +43,7 @@ impl Counts {
             retries: self.retries - earlier.retries,
             retried: self.retried - earlier.retried,
             rolled_back: self.rolled_back - earlier.rolled_back,
+            unscheduled: self.unscheduled - earlier.unscheduled,
         }
     }
 }
@@ -71,8 +75,6 @@ impl Reconnects {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     pub kinds: Vec<Counts>,
-    /// Transactions that ended well and that no schedule had moved: of clients that wait for work.
-    pub unscheduled: u64,
     /// Commits of the engine: a script of three statements without BEGIN makes three.
     pub commits: u64,
     /// Changes that a directory refused: it counts them among those that it has completed.
@@ -206,7 +208,6 @@ impl Tally {
         for (mine, theirs) in self.laps.iter_mut().zip(&other.laps) {
             *mine = mine.plus(*theirs);
         }
-        self.unscheduled += other.unscheduled;
         self.commits += other.commits;
         self.refused_changes += other.refused_changes;
         self.reconnects = self.reconnects.plus(other.reconnects);
@@ -243,7 +244,6 @@ impl Tally {
             lasting: self.lasting.clone(),
             laps: self.laps.iter().enumerate().map(lap).collect(),
             answers: None,
-            unscheduled: self.unscheduled - earlier.unscheduled,
             commits: self.commits - earlier.commits,
             refused_changes: self.refused_changes - earlier.refused_changes,
             reconnects: self.reconnects.since(earlier.reconnects),
@@ -264,16 +264,15 @@ mod tests {
         tally.error("40001", || "first".into());
         let before = tally.clone();
         tally.kinds[1].transactions = 3;
-        tally.unscheduled = 1;
+        tally.kinds[1].unscheduled = 1;
         tally.refused_changes = 2;
         tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
         tally.error("40001", || "second".into());
         tally.failure(1, "42P01", false, || "no table".into());
         let window = tally.since(&before);
-        assert_eq!(window.total().transactions, 3);
+        assert_eq!((window.total().transactions, window.total().unscheduled), (3, 1));
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
         assert_eq!((window.reconnects, window.refused_changes), (tally.reconnects, 2));
-        assert_eq!(window.unscheduled, 1);
         assert_eq!(window.messages["40001"], "first");
         let mut sum = before;
         sum.merge(&window);

@@ -10,6 +10,7 @@ from ironbench import units
 from ironbench.model.driven import Driven
 from ironbench.model.record import Warning
 from ironbench.words import counted, grouped, in_percent
+from ironbench.workloads import steady
 
 SCORE = "trade_results_per_s"
 MIX = {
@@ -47,6 +48,8 @@ RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
 P90 = "response_time_p90_s"
+MARKETS = "unscheduled"
+"""Column of the timeline: what the market did, eleven in ten of its results, and the maintenance."""
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 
@@ -72,7 +75,7 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
     lag = driven.histograms.get(LAG)
     if lag is not None and lag.count:
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
-    return values, (*_mix(counts), *_slow(slowest), *_unsteady(seen), *_given_up(summary))
+    return values, (*_mix(counts), *_slow(slowest), *_unsteady(driven, seen), *_given_up(summary))
 
 
 def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
@@ -106,8 +109,16 @@ def _slow(slowest: Mapping[str, float]) -> list[Warning]:
     return [Warning(RESPONSE_LIMIT, text)] if over else []
 
 
-def _unsteady(seen: Sequence[Warning]) -> list[Warning]:
+def _unsteady(driven: Driven, seen: Sequence[Warning]) -> list[Warning]:
+    """Of all transactions, and of the market's alone: under any load, for the score is of the market."""
     texts = [warning.text for warning in seen if warning.code == "not-steady"]
+    column = driven.timeline.get(MARKETS, b"")
+    if not texts and not steady.told(column):
+        text = f"too short to tell whether there was a steady state: {units.span(steady.LEAST_S)} at least"
+        return [Warning(NO_STEADY_STATE, text)]
+    # The last tenth tells nothing where customers end one after another, each with its own last transaction.
+    if not texts and (change := steady.changed(column, float(driven.summary["elapsed_s"]), 0.9)):
+        texts = [f"the rate of the market's transactions {change}"]
     return [Warning(NO_STEADY_STATE, f"without a steady state, since {texts[0]}")] if texts else []
 
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use pgbench_script::{Program, Slot, Value, Variables};
 
-use super::{plan, script};
+use super::{plan, script, sum};
 use crate::drive::jobs::{Jobs, Next, Role};
 use crate::drive::merge::merged;
 use crate::drive::plan::{Arrivals, Engine, Part, Plan, Schedule, Stop};
@@ -122,6 +122,7 @@ fn a_source_of_jobs_chooses_transactions_and_who_waits_answers_when_work_is_due(
         let rolled_back: Vec<_> = outcome.summary.scripts.iter().map(|script| script.rolled_back).collect();
         assert_eq!(rolled_back, [done[0], 0, 0]);
         assert_eq!(outcome.summary.scheduled, done[0] + done[1], "who answers follows no schedule");
+        assert_eq!(sum(&outcome.timeline["unscheduled"]), done[2]);
         let lag = &outcome.histograms["echo_lag"];
         assert!(lag.count() + 2 >= done[2] && lag.quantile_s(0.5) < 0.01, "{} {}", lag.count(), lag.quantile_s(0.5));
         let answers = |what: &str| outcome.histograms[&format!("{what}{{script=answers}}")].clone();

@@ -1,0 +1,39 @@
+"""Whether a rate stayed as it was within a trial: asked of every closed loop, and of what a score counts."""
+
+from __future__ import annotations
+
+from ironbench import units
+from ironbench.words import in_percent
+
+NOTABLE = 0.10
+"""Change within a trial that is reported; the spread of blocks covers smaller ones."""
+_BATCHES = 20
+_LEAST_BUCKETS = 100
+"""Five in each batch at least."""
+LEAST_S = 0.1 * _LEAST_BUCKETS
+"""A column of a trial's timeline has a value for each 100 ms."""
+
+
+def told(column: bytes) -> bool:
+    """Whether the trial was long enough to tell."""
+    return len(column) >= _LEAST_BUCKETS * 8
+
+
+def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> str:
+    """How what a column of the timeline counts changed by `NOTABLE` or more, e.g. `fell by 20 % after 12 s and stayed
+    there`; empty: it did not. `share`: of the time, from its start, that is looked at."""
+    # Numpy is not there for free, and whoever lists workloads wants none.
+    import numpy as np
+
+    from ironbench.stats import steadiness
+
+    counts = np.frombuffer(column, dtype="<f8")
+    counts = counts[: int(len(counts) * share)]
+    shift = steadiness.change(steadiness.batch_means(counts, _BATCHES))
+    if shift is None or not shift.before or abs(shift.after / shift.before - 1) < NOTABLE:
+        return ""
+    change = shift.after / shift.before - 1
+    text = f"{'fell' if change < 0 else 'rose'} by {in_percent(abs(change))}"
+    if shift.kind == "drift":
+        return f"{text} from the trial's start to its end"
+    return f"{text} after {units.span(shift.place / _BATCHES * elapsed_s)} and stayed there"
