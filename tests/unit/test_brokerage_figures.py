@@ -107,6 +107,16 @@ def test_a_trial_whose_market_gave_something_up_is_suspect_and_says_how_much() -
     assert "gave up 3 results or feeds after 20 tries" in warning.text
 
 
+def test_one_client_that_plays_all_roles_has_no_score() -> None:
+    trial = driven()
+    trial.summary["waiting_clients"] = 3
+    assert warned(trial) == []
+    trial.summary["waiting_clients"] = 0
+    (warning,) = figures.assessed(trial, ())[1]
+    assert warning.code == "no-score" and warning.code in SUSPICIOUS
+    assert "one client played all roles" in warning.text
+
+
 def test_a_trial_without_a_window_has_no_figures() -> None:
     assert figures.assessed(driven(seconds=0.0), ()) == ({}, ())
     assert figures.assessed(Driven("", True), ()) == ({}, ())

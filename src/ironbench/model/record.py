@@ -26,7 +26,7 @@ SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
         *("short-of-two-checkpoints", RATE_NOT_KEPT, "not-undone"),
-        *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up"),
+        *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up", "no-score"),
     }
 )
 """Codes of the warnings that make a trial suspect."""

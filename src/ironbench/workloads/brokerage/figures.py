@@ -47,6 +47,7 @@ MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
+NO_SCORE = "no-score"
 P90 = "response_time_p90_s"
 MARKETS = "unscheduled"
 """Column of the timeline: what the market did, eleven in ten of its results, and the maintenance."""
@@ -75,6 +76,9 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
     lag = driven.histograms.get(LAG)
     if lag is not None and lag.count:
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
+    if summary.get("waiting_clients") == 0:
+        text = "one client played all roles, one after another, and each transaction moved the time on: no score"
+        return values, (Warning(NO_SCORE, text), *_slow(slowest))
     return values, (*_mix(counts), *_slow(slowest), *_unsteady(driven, seen), *_given_up(summary))
 
 
