@@ -80,6 +80,18 @@ def test_slow_transactions_and_no_steady_state_make_a_trial_suspect() -> None:
     assert {figures.MIX_MISSED, figures.RESPONSE_LIMIT, figures.NO_STEADY_STATE} <= SUSPICIOUS
 
 
+def test_each_maintenance_has_its_limit() -> None:
+    histograms = {}
+    for seconds in (54, 57):
+        histogram = _core.Histogram()
+        histogram.record(seconds * 1_000_000_000)
+        histograms[seconds] = {"response_time{script=data_maintenance}": histogram}
+    trial = driven()
+    assert warned(replace(trial, histograms={**trial.histograms, **histograms[54]})) == []
+    (warning,) = figures.assessed(replace(trial, histograms={**trial.histograms, **histograms[57]}), ())[1]
+    assert warning.code == "response-limit-missed" and "(limit 55 s)" in warning.text
+
+
 def test_a_market_that_slows_down_is_no_steady_state_whatever_the_load() -> None:
     # A rate and a curve are given from outside, so that nobody else looks (record/judge.py).
     slower = doubles(*(10.0 + place % 3 - 2 * (place > 300) for place in range(600)))

@@ -43,6 +43,8 @@ LIMITS_S = {
     "market_feed": 2.0,
 }
 """Transaction → what 90 % of its response times keep."""
+MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
+"""What each of its response times keeps."""
 MIX_MISSED = "mix-missed"
 RESPONSE_LIMIT = "response-limit-missed"
 NO_STEADY_STATE = "no-steady-state"
@@ -76,10 +78,11 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
     lag = driven.histograms.get(LAG)
     if lag is not None and lag.count:
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
+    slow = [*_slow(slowest), *_slow_maintenance(driven)]
     if summary.get("waiting_clients") == 0:
         text = "one client played all roles, one after another, and each transaction moved the time on: no score"
-        return values, (Warning(NO_SCORE, text), *_slow(slowest))
-    return values, (*_mix(counts), *_slow(slowest), *_unsteady(driven, seen), *_given_up(summary))
+        return values, (Warning(NO_SCORE, text), *slow)
+    return values, (*_mix(counts), *slow, *_unsteady(driven, seen), *_given_up(summary))
 
 
 def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
@@ -111,6 +114,14 @@ def _slow(slowest: Mapping[str, float]) -> list[Warning]:
     ]
     text = f"90 % of response times exceed their limit: {', '.join(over)}"
     return [Warning(RESPONSE_LIMIT, text)] if over else []
+
+
+def _slow_maintenance(driven: Driven) -> list[Warning]:
+    histogram = driven.histograms.get(f"response_time{{script={MAINTENANCE}}}")
+    if histogram is None or histogram.count == 0 or histogram.max_s <= MAINTENANCE_S:
+        return []
+    text = f"a {MAINTENANCE} took {units.span(histogram.max_s)} (limit {units.span(MAINTENANCE_S)})"
+    return [Warning(RESPONSE_LIMIT, text)]
 
 
 def _unsteady(driven: Driven, seen: Sequence[Warning]) -> list[Warning]:
