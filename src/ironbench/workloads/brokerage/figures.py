@@ -81,7 +81,7 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
     slow = [*_slow(slowest), *_slow_maintenance(driven)]
     if summary.get("waiting_clients") == 0:
         text = "one client played all roles, one after another, and each transaction moved the time on: no score"
-        return values, (Warning(NO_SCORE, text), *slow)
+        return values, (Warning(NO_SCORE, text), *slow, *_given_up(summary))
     return values, (*_mix(counts), *slow, *_unsteady(driven, seen), *_given_up(summary))
 
 
