@@ -76,6 +76,7 @@ enum Purpose {
     Deck,
     Inputs,
     Delays,
+    Maintenance,
 }
 
 /// Identifiers begin above what 32 bits hold, so that no engine gets by with less.

@@ -33,7 +33,7 @@ use crate::dice::Dice;
 use deck::{Deck, Kind};
 use inputs::{Activity, Times};
 use market::{Curve, Market, Numbers};
-use person::{Duty, Person};
+use person::{Duty, Person, TABLES};
 pub use sheet::NAMES as VARIABLES;
 use sheet::NAMES;
 
@@ -124,6 +124,8 @@ pub struct Roles {
     curve: Curve,
     deck: OnceLock<Mutex<Deck>>,
     next_trade: AtomicI64,
+    /// Which of the tables, counted from 0, is maintained first.
+    first_table: i64,
     market: Mutex<Market>,
 }
 
@@ -153,6 +155,8 @@ impl Roles {
             curve,
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
+            // A trial is shorter than the cycle: if each began it anew, the last tables would never have their turn.
+            first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
             part,

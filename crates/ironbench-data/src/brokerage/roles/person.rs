@@ -125,7 +125,7 @@ impl<'a> Person<'a> {
     fn maintain(&mut self, variables: &mut Variables) -> usize {
         let Self { roles, slots, inputs, phrase, .. } = self;
         let sheet = &mut Sheet { slots, variables, phrase, hundredths: roles.options.hundredths };
-        inputs.data_maintenance(self.maintained as i64 % TABLES + 1, sheet);
+        inputs.data_maintenance((roles.first_table + self.maintained as i64) % TABLES + 1, sheet);
         self.maintained += 1;
         self.script(Kind::DataMaintenance)
     }

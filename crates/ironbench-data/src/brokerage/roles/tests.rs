@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ironbench_core::drive::jobs::Next;
 use ironbench_core::drive::plan::{Engine, OnError, Part, Plan, Schedule, ScriptSource, Stop};
 use ironbench_core::drive::{Control, Outcome, drive};
 use pgbench_script::{Automatic, Given, Source, Value, Variables};
@@ -281,6 +282,27 @@ fn customers_ask_and_the_market_answers_while_the_trial_runs() {
     assert_eq!((outcome.summary.clients, outcome.summary.waiting_clients), (8, 3));
     let lag = &outcome.histograms["market_lag"];
     assert!(lag.count() > 10 && lag.quantile_s(0.5) < 0.05, "{} {}", lag.count(), lag.quantile_s(0.5));
+}
+
+#[test]
+fn the_cycle_of_tables_begins_where_the_seed_says() {
+    let program = full();
+    let mut firsts = BTreeSet::new();
+    for seed in 0..24 {
+        let roles = Roles::new(options(r#", "maintenance_s": 1"#), 1, Part::whole(1), seed).unwrap();
+        let mut variables = Variables::new(&program, &[], &Automatic::default());
+        // After one customer and one client of the market.
+        let mut role = roles.role(&program, 2);
+        assert!(matches!(role.next(1, &mut variables), Next::NotBefore(_)));
+        let table = |turn: u64| {
+            assert!(matches!(role.next(1 + turn * SECOND, &mut variables), Next::Job { .. }));
+            held(&variables, &program, "table_no").parse::<i64>().unwrap()
+        };
+        let tables: Vec<_> = (1..=12).map(table).collect();
+        assert!(tables.windows(2).all(|two| two[1] == two[0] % 12 + 1), "{tables:?}");
+        firsts.insert(tables[0]);
+    }
+    assert!(firsts.len() > 6 && firsts.iter().all(|first| (1..=12).contains(first)), "{firsts:?}");
 }
 
 #[test]
