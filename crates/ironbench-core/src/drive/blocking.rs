@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::control::{Control, Phase};
 use super::crew::{DRAIN_PATIENCE_NS, Ended, STOP_PATIENCE_NS, Start, Worker};
-use super::jobs::Next;
+use super::jobs::{LAGGING_LINE, Next};
 use super::pace::Pace;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use crate::measure::clock::{self, MILLISECOND};
@@ -191,7 +191,9 @@ impl<C: Library> Running<'_, '_, '_, C> {
             let now = clock::now();
             match self.script.claim(now) {
                 Next::Job { due, .. } => {
-                    self.recorder.waited(due, now);
+                    if self.script.line() == Some(LAGGING_LINE) {
+                        self.recorder.waited(due, now);
+                    }
                     return Some(due);
                 }
                 Next::NotBefore(instant) if !self.sleep_until(instant.min(now + LOOK_NS)) => return None,

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use crate::Result;
 use pgbench_script::{Program, Variables};
 
+/// The line whose waits are the lag of the source. What waits in others has it in its response times alone.
+pub const LAGGING_LINE: usize = 0;
+
 /// A source of jobs.
 pub trait Jobs: Sync {
     /// The first word of its figures' names.
@@ -26,7 +29,7 @@ pub trait Jobs: Sync {
     /// What it counted itself since the start, by name. Of several parts they are added up; of `…_max` the largest counts.
     fn figures(&self) -> BTreeMap<String, f64>;
 
-    /// Name of the histogram of work that became due without a schedule: from then to its start.
+    /// Name of the histogram of work of `LAGGING_LINE` that became due: from then to its start.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }
@@ -39,8 +42,8 @@ pub trait Jobs: Sync {
 
 /// What one client does.
 pub trait Role {
-    /// The line in which the client waits for work; None: the plan's schedule moves it, and it always has work. Clients of
-    /// one line do the same.
+    /// The line in which the client waits for work, numbered from `LAGGING_LINE`; None: the plan's schedule moves it, and it
+    /// always has work. Clients of one line do the same.
     fn line(&self) -> Option<usize>;
 
     /// The next job; its inputs are set.

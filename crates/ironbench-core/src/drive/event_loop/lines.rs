@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Running;
 use super::client::State;
-use crate::drive::jobs::Next;
+use crate::drive::jobs::{LAGGING_LINE, Next};
 use crate::drive::transaction::{Step, Transaction};
 use crate::measure::clock::NEVER;
 use crate::wire::transport::Transport;
@@ -39,7 +39,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 match self.clients[client].transaction.claim(now) {
                     Next::Job { due, .. } => {
                         line.waiting.pop_front();
-                        self.recorder.waited(due, now);
+                        self.note_lag(client, due, now);
                         self.clients[client].left = 1;
                         self.begin(client, due, now);
                     }
@@ -76,7 +76,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         match self.clients[client].transaction.claim(now) {
             Next::Job { due, .. } => {
-                self.recorder.waited(due, now);
+                self.note_lag(client, due, now);
                 self.clients[client].left = 1;
                 Some(self.enter(client, due, now))
             }
@@ -84,6 +84,12 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 self.wait_in_line(client, instant);
                 None
             }
+        }
+    }
+
+    fn note_lag(&mut self, client: usize, due: u64, now: u64) {
+        if self.clients[client].line == Some(LAGGING_LINE) {
+            self.recorder.waited(due, now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ironbench_core::drive::jobs::{Next, Role};
+use ironbench_core::drive::jobs::{LAGGING_LINE, Next, Role};
 use pgbench_script::{Program, Variables};
 
 use super::deck::Kind;
@@ -16,8 +16,8 @@ use crate::dice::Dice;
 use crate::row::Phrase;
 
 /// Lines in which clients wait.
-const MARKET: usize = 0;
-const MAINTENANCE: usize = 1;
+const MARKET: usize = LAGGING_LINE;
+const MAINTENANCE: usize = MARKET + 1;
 /// The market looks as often as this for work of other threads. Only of orders with a shorter delay any is late for it:
 /// one in 200.
 const LOOK_NS: u64 = 5_000_000;

@@ -282,6 +282,8 @@ fn customers_ask_and_the_market_answers_while_the_trial_runs() {
     assert_eq!((outcome.summary.clients, outcome.summary.waiting_clients), (8, 3));
     let lag = &outcome.histograms["market_lag"];
     assert!(lag.count() > 10 && lag.quantile_s(0.5) < 0.05, "{} {}", lag.count(), lag.quantile_s(0.5));
+    let of_market = done["trade_result"] + done["market_feed"];
+    assert!(lag.count() <= of_market, "{} of {done:?}: maintenance has none", lag.count());
 }
 
 #[test]
