@@ -111,6 +111,15 @@ def test_what_one_trial_leaves_the_next_one_cancels(bank: Bank) -> None:
     assert second.failed() == set() and bank.broken() == []
 
 
+def test_a_trial_begins_where_the_one_before_it_ended(bank: Bank) -> None:
+    Trial(bank, load(duration_s=3.0), price_period="2")
+    last, latest = bank.row("select max(t_id), max(t_dts) from trade")
+    trial = Trial(bank, load(duration_s=3.0), price_period="2")
+    assert trial.completed["trade_result"] > 0 and trial.failed() == set()
+    # By text, for all engines write a time with its largest unit first.
+    assert bank.row(f"select min(t_dts) from trade where t_id > {last}")[0] >= latest
+
+
 def test_a_cleanup_that_was_cut_off_is_whole_or_not_there_and_the_next_one_does_what_is_left(
     bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from ironbench import _core
 from ironbench.errors import InputError
 from ironbench.experiment.command import RunOptions, planned
-from ironbench.workloads.brokerage import tables, transactions
+from ironbench.workloads.brokerage import checks, tables, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
 OPTIONS = {option.name: option.default for option in tables.OPTIONS}
@@ -104,6 +105,17 @@ def test_every_transaction_is_one_call_of_a_function_where_the_logic_is_in_the_s
         assert f"isolation level {isolation}" in text
         assert text.count("select ") == text.count(f"select brokerage_{name}(") == 1
         assert f"function brokerage_{name}(" in functions
+
+
+def test_a_time_of_business_is_counted_in_business_days() -> None:
+    # The other way round: `moment` in crates/…/brokerage/market.rs.
+    times = {
+        "2005-01-03 09:00:00.000": 0,
+        "2005-01-04 10:30:00.25": 8 * 3_600_000 + 5_400_250,
+        "2005-01-10 16:59:59.999": 6 * 8 * 3_600_000 - 1,
+    }
+    found = {text: checks.business_ms(datetime.fromisoformat(text)) for text in times}
+    assert found == times
 
 
 def test_every_variable_is_used_by_a_script() -> None:

@@ -96,6 +96,7 @@ class Brokerage(Workload):
             "data": tables.dataset(session.engine, options).generator,
             "hundredths": engines.get(session.engine).can("whole numbers"),
             "first_trade": checks.first_trade(session),
+            "first_time": checks.last_time(session, tables.initial_trades(options)),
             "market_clients": market_clients(load.clients),
             # One client and a number of transactions: the same seed gives the same final state.
             "alone": load.clients == 1 and load.transactions is not None,

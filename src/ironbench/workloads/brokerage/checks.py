@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
 from ironbench.workloads.brokerage import transactions
+from ironbench.workloads.brokerage.tables import FIRST_TRADE
 from ironbench.workloads.commits import Commits, commits_check
 
 _SELLS = "t_tt_id in ('TMS', 'TLS', 'TSL')"
@@ -102,6 +104,26 @@ class State:
 
 def first_trade(session: Session) -> int:
     return one_row(session, "select max(t_id) + 1 from trade")[0]
+
+
+_FIRST_DAY = date(2005, 1, 3)
+_OPENS = time(9)
+_DAY = timedelta(hours=8)
+"""Business days are Monday to Friday, from this Monday on (crates/…/brokerage/market.rs)."""
+
+
+def last_time(session: Session, loaded: int) -> int | None:
+    """When the last trade of earlier trials was placed or done, in milliseconds of business since the first of `loaded`
+    trades; None: there was no trial. Initial trades are not read, there may be millions."""
+    last = session.query(f"select max(t_dts) from trade where t_id >= {FIRST_TRADE + loaded}")[0][0]
+    return None if last is None else business_ms(datetime.fromisoformat(last))
+
+
+def business_ms(moment: datetime) -> int:
+    """Milliseconds of business until this moment of a business day."""
+    weeks, weekday = divmod((moment.date() - _FIRST_DAY).days, 7)
+    passed = (5 * weeks + weekday) * _DAY + (moment - datetime.combine(moment.date(), _OPENS))
+    return passed // timedelta(milliseconds=1)
 
 
 def before(session: Session) -> State:

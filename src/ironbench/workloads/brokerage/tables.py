@@ -32,6 +32,7 @@ NEWS = {"full": 100_000, "small": 1_000, "none": 0}
 """Bytes of the text of each of 1000 news items per load unit."""
 FIRST_ID = 4_300_000_001
 """Of customers, companies, brokers, addresses, … (mod.rs of the generator)."""
+FIRST_TRADE = 200_000_000_000_001
 
 TABLES = (
     "holding_history", "holding", "holding_summary", "cash_transaction", "settlement", "trade_request", "trade_history",
@@ -93,10 +94,15 @@ def has_references(engine: str) -> bool:
     return bool(base.statements(FOLDER, "references", engine))
 
 
+def initial_trades(options: Mapping[str, str]) -> int:
+    """How many trades are loaded."""
+    return int(options["customers"]) // LOAD_UNIT * TRADES_PER_DAY * int(options["days"])
+
+
 def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
     customers, days = int(options["customers"]), int(options["days"])
     units = customers // LOAD_UNIT
-    trades = units * TRADES_PER_DAY * days
+    trades = initial_trades(options)
     return Dataset(
         name="brokerage",
         key=f"brokerage version={VERSION} customers={customers} days={days} lob={options['lob']} "

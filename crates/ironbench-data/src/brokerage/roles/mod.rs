@@ -63,6 +63,10 @@ pub struct Options {
     /// Number of the first trade, above all that are there; None: the one after the initial trades.
     #[serde(default)]
     pub first_trade: Option<i64>,
+    /// When the last trade that is there was placed or done, in milliseconds of business: this trial's are later. None, and
+    /// before the morning after the initial trades: they begin in that morning.
+    #[serde(default)]
+    pub first_time: Option<i64>,
     /// The engine holds none: no Market-Feed says which orders it found.
     #[serde(default)]
     pub no_data: bool,
@@ -122,6 +126,8 @@ pub struct Roles {
     activity: Activity,
     clock: Clock,
     curve: Curve,
+    /// The time of business at which the trial begins; prices are at the same place of their curve whenever that is.
+    begins_ms: i64,
     deck: OnceLock<Mutex<Deck>>,
     next_trade: AtomicI64,
     /// Which of the tables, counted from 0, is maintained first.
@@ -153,6 +159,7 @@ impl Roles {
             activity: Activity::new(),
             clock: if options.alone { Clock::Stepped(AtomicU64::new(0)) } else { Clock::Running(OnceLock::new()) },
             curve,
+            begins_ms: options.first_time.unwrap_or(curve.start_ms).max(curve.start_ms),
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
             // A trial is shorter than the cycle: if each began it anew, the last tables would never have their turn.
@@ -201,7 +208,7 @@ impl Roles {
     }
 
     fn times(&self, at: u64) -> Times {
-        Times { now_ms: self.curve.start_ms + (at / 1_000_000) as i64, curve_ms: self.curve.ms(at) }
+        Times { now_ms: self.begins_ms + (at / 1_000_000) as i64, curve_ms: self.curve.ms(at) }
     }
 
     fn duty(&self, client: usize) -> Duty {

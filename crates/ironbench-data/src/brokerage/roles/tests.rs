@@ -308,6 +308,15 @@ fn the_cycle_of_tables_begins_where_the_seed_says() {
 }
 
 #[test]
+fn a_trial_begins_where_the_last_one_ended_and_prices_where_they_always_do() {
+    let times = |more: &str| Roles::new(options(more), 1, Part::whole(1), 1).unwrap().times(2 * SECOND);
+    let (first, next, before) = (times(""), times(r#", "first_time": 144005000"#), times(r#", "first_time": 7000"#));
+    // Five days of eight hours.
+    assert_eq!((first.now_ms, next.now_ms, before.now_ms), (144_002_000, 144_007_000, 144_002_000));
+    assert_eq!((next.curve_ms, before.curve_ms), (first.curve_ms, first.curve_ms));
+}
+
+#[test]
 fn roles_that_cannot_be_played_are_refused() {
     let refused = |more: &str, clients, names: &[&str]| {
         let roles =
