@@ -95,6 +95,13 @@ def test_customers_market_and_maintenance_keep_all_rules_and_each_is_noticed_whe
         bank.session.query(statement)
         assert name in trial.failed(), statement
         bank.session.query("rollback")
+    one, other = bank.row("select min(ca_id), max(ca_id) from customer_account")
+    bank.session.query("begin")
+    bank.session.query(f"update customer_account set ca_bal = ca_bal + 1 where ca_id = {one}")
+    bank.session.query(f"update customer_account set ca_bal = ca_bal - 1 where ca_id = {other}")
+    wrong = trial.checks()["balances moved by the cash of trades"]
+    assert not wrong.passed and wrong.actual == f"{wrong.expected}, of other accounts"
+    bank.session.query("rollback")
     trial.summary["figures"]["market_pending_trades"] -= 1
     assert trial.failed() == {"no trade under way is lost"}
 
