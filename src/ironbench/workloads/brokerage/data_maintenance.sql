@@ -1,4 +1,5 @@
--- A small change of what is otherwise only read; each has a counterpart, so that the data stay as they are in the long run.
+-- A small change of what is otherwise only read. Most have a counterpart, so that the data stay as they are in the long
+-- run; news, exchange dates and watch lists (9, 10 and 12) only move forward.
 begin;
 \if :table_no = 1
 update account_permission set ap_acl = case when ap_acl = '1111' then '0011' else '1111' end where ap_ca_id = :ca_id;
