@@ -20,9 +20,9 @@ pub type Columns = BTreeMap<String, Vec<f64>>;
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub summary: Summary,
-    /// One row per 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (given up), `retries`. With
-    /// a source of jobs also `unscheduled`: of the transactions, those of clients that wait for work. The last bucket is
-    /// shorter when the window does not end on a multiple.
+    /// One row per 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (given up), `retries`; with a source of jobs
+    /// `unscheduled`, too: of the transactions, those of clients that wait for work. The last bucket is shorter when the
+    /// window does not end on a multiple.
     pub timeline: Columns,
     /// The same per second, with `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`, `_max_s`.
     pub seconds: Columns,
