@@ -36,4 +36,4 @@ def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> str:
     text = f"{'fell' if change < 0 else 'rose'} by {in_percent(abs(change))}"
     if shift.kind == "drift":
         return f"{text} from the trial's start to its end"
-    return f"{text} after {units.span(shift.place / _BATCHES * elapsed_s)} and stayed there"
+    return f"{text} after {units.span(shift.place / _BATCHES * share * elapsed_s)} and stayed there"
