@@ -60,8 +60,9 @@ class Known:
         return known
 
     def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
-        """With its state, so that a page knows whether it has it. `at_once`: else it may be of some seconds ago, so
-        that watching takes a small share of a processor from what is measured. InputError, FailureError."""
+        """With its state, so that a page knows whether it has it. `at_once`: else it may be of half a minute ago, and
+        of longer where the lab is large: watching takes a small share of a processor from what is measured.
+        InputError, FailureError."""
         name, state = directory.path.name, changes(directory)
         with self._lock:
             known = self._kept.get(name)
@@ -100,7 +101,7 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     known = [one for one in cautions(study) if RESUMES not in one]
     parts = {
         "answer": elements.answer(answer(study)) + elements.cautions(known),
-        "needs": _needs(study) + _chart(lab, measured, steps, charts),
+        "needs": _needs(study, max(1, len(directory.declared()))) + _chart(lab, measured, steps, charts),
         "strip": strip,
         "trial": _waits(records),
     }
@@ -114,11 +115,15 @@ def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
     return [record for record in records if record.block < last] if under_way else records
 
 
-def _needs(study: Any) -> str:
+def _needs(study: Any, stage: int) -> str:
+    """`stage`: the number of the last one that has begun."""
     from ironbench.report import elements
     from ironbench.report.charts.base import Table
     from ironbench.report.findings import interval, ratio, verdict
 
+    of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
+    # Only a look decides: until then the next blocks may still take a verdict back.
+    rest = f"the look after block {max(of_look) + 1}" if study.missing and of_look else "nothing: it is decided"
     rows = tuple(
         (
             effect.contrast.name,
@@ -126,7 +131,7 @@ def _needs(study: Any) -> str:
             ratio(effect.finding.ratio),
             interval(effect.finding),
             verdict(effect.finding),
-            effect.finding.advice or "nothing: it is decided",
+            effect.finding.advice or effect.finding.barred or rest,
         )
         for effect in study.effects
         if effect.finding.ratios

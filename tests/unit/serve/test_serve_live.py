@@ -182,6 +182,13 @@ def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: P
     assert f"{len(directory.records())} trials of {len(directory.lab().trials)} measured" in words
 
 
+def test_nothing_is_decided_before_the_look_that_decides(tmp_path: Path) -> None:
+    directory = begun(tmp_path / "before", share=0.7)  # seven of the ten blocks before the only look
+    needs = Known().of(directory)[1].parts["needs"]
+    assert ">faster" in needs and "the look after block 10" in needs and "it is decided" not in needs
+    assert "it is decided" in Known().of(begun(tmp_path / "after"))[1].parts["needs"]
+
+
 def test_a_lab_without_a_record_says_so(tmp_path: Path) -> None:
     _, so_far = Known().of(begun(tmp_path, share=0.0))
     assert "No trial" in so_far.parts["answer"]
