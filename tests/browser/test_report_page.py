@@ -136,3 +136,30 @@ def test_every_table_can_be_saved_as_csv(tmp_path: Path) -> None:
     head, first, *_ = html.unescape(saved[1]).splitlines()
     assert head.lstrip("\ufeff").startswith(",work_mem 4 MB,work_mem 64 MB,work_mem 256 MB")
     assert first.startswith('"power, unrounded",2880 queries/h × SF,')
+
+
+HEARD = """<script>
+  let heard = 0;
+  for (const [name, more] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+    const before = window[name];
+    window[name] = (type, ...rest) => {
+      heard += type === "resize" ? more : 0;
+      return before.call(window, type, ...rest);
+    };
+  }
+  addEventListener("load", () => setTimeout(() => {
+    const charts = JSON.parse(document.getElementById("charts").textContent);
+    document.body.dataset.before = heard;
+    for (let time = 0; time < 20; time++) document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
+    setTimeout(() => { document.body.dataset.after = heard; }, 5000);
+  }, 5000));
+</script>"""
+
+
+def test_a_chart_that_is_drawn_anew_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A page of a lab is open for a day, and draws its charts at each update."""
+    page = tmp_path / "page.html"
+    page.write_text(of_a_lab().decode().replace("<head>", f"<head>{HEARD}", 1), encoding="utf-8")
+    dumped = browsed(page, tmp_path, 1200).stdout
+    before, after = (int(re.findall(rf'data-{name}="(\d+)"', dumped)[0]) for name in ("before", "after"))
+    assert before > 0 and after == before

@@ -12,13 +12,20 @@
     return typeof value === "string" && value[0] === "@" ? tokens[value.slice(1)] ?? value : value;
   };
   const formatLocale = { decimal: ".", thousands: "\u202f", grouping: [3], currency: ["", ""] };
+  const views = new Map();
   const draw = (name, some = specifications) => {
     for (const [id, specification] of Object.entries(some)) {
       const place = document.getElementById(id);
+      if (!place) continue;
       const options = { actions: false, renderer: "svg", formatLocale, tooltip: { theme: name } };
-      vegaEmbed(place, coloured(specification, themes[name]), options).catch((error) => {
+      // A view listens to the window until it is finalized, so one is drawn after another: a place has one at a time.
+      const drawn = async (before) => {
+        before?.finalize();
+        return vegaEmbed(place, coloured(specification, themes[name]), options);
+      };
+      views.set(id, Promise.resolve(views.get(id)).then(drawn).catch((error) => {
         place.textContent = `This chart could not be drawn (${error.message}); its figures are in the table below.`;
-      });
+      }));
     }
   };
   const cell = (text) => {
