@@ -14,7 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from factories import evidence
+from labfactory import trials
 from playwright.sync_api import Page, expect, sync_playwright
+from served import LAB as STOCKED
+from served import begun
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [pytest.mark.long, pytest.mark.live, pytest.mark.skipif(BROWSER is None, reason="no Chromium here")]
@@ -163,6 +167,40 @@ def test_a_page_says_that_it_is_not_connected_and_is_live_again_by_itself(page: 
     finally:
         measured.send_signal(signal.SIGINT)
         measured.wait(60)
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from ironbench.record.labs import LabDirectory
+with LabDirectory(Path(sys.argv[1])).locked():
+    print("holds", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_mark_that_was_chosen_and_its_words_stay_when_another_trial_has_ended(
+    page: Page, served: tuple[str, Path]
+) -> None:
+    address, results = served
+    directory = begun(results, share=0.05)  # one trial of twenty
+    records = trials(directory.lab(), {"log=disk": 1000.0, "log=memory": 1150.0}, observed=True)
+    command = [sys.executable, "-c", HOLDS, str(directory.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as measuring:
+        try:
+            assert measuring.stdout is not None and measuring.stdout.readline() == "holds\n"
+            page.goto(address)
+            page.goto(f"{page.url}lab/{STOCKED}")
+            said = page.locator("output.said")
+            page.locator("button.trial").first.click()
+            expect(said).to_contain_text("block 1")
+            words = said.text_content()
+            directory.store.keep(records[1], evidence())
+            expect(page.locator("#strip")).to_contain_text("2 trials of 20", timeout=PATIENCE_MS)
+            assert said.text_content() == words
+            assert page.evaluate("document.activeElement.matches('button.trial')")
+        finally:
+            measuring.kill()
 
 
 def free_port() -> int:

@@ -86,14 +86,39 @@ if (live) {
       set("devices", busy.join("; ") || "idle");
     }
   };
+  const parsed = (html) => Object.assign(document.createElement("template"), { innerHTML: html });
+  // As the browser writes them: a page differs from what was sent as soon as a chart is drawn or a mark is chosen.
+  const sent = Object.fromEntries([...live.querySelectorAll("[id]")].map((there) => [there.id, there.innerHTML]));
+  const replace = (there, { content }) => {
+    const said = there.querySelector(":scope > output.said");
+    if (!said) { there.replaceChildren(content); return; }
+    // What is being read stays, and so does the mark that was chosen, or the one in its place.
+    const marks = [...there.querySelectorAll(".trial")], chosen = marks.indexOf(document.activeElement);
+    const record = marks[chosen]?.dataset.record;
+    content.querySelector("output.said")?.remove();
+    while (there.firstChild !== said) there.firstChild.remove();
+    there.prepend(content);
+    if (chosen < 0) return;
+    const now = [...there.querySelectorAll(".trial")];
+    (now.find((mark) => mark.dataset.record === record) ?? now[chosen])?.focus({ preventScroll: true });
+  };
+  const change = ({ parts, charts }) => {
+    let changed = false;
+    for (const [id, html] of Object.entries(parts)) {
+      const there = document.getElementById(id), fresh = parsed(html), text = fresh.innerHTML;
+      if (!there || text === sent[id]) continue;
+      sent[id] = text;
+      replace(there, fresh);
+      changed = true;
+    }
+    const kept = document.getElementById("charts"), drawn = JSON.stringify(charts);
+    if (!changed && drawn === JSON.stringify(JSON.parse(kept.textContent))) return;
+    kept.textContent = drawn; // for the library, if it is still on its way
+    document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
+  };
   const source = new EventSource(live.dataset.live);
   source.addEventListener("state", (event) => show(JSON.parse(event.data)));
-  source.addEventListener("parts", (event) => {
-    const { parts, charts } = JSON.parse(event.data);
-    for (const [id, html] of Object.entries(parts)) { const there = document.getElementById(id); if (there && there.innerHTML !== html) there.innerHTML = html; }
-    document.getElementById("charts").textContent = JSON.stringify(charts); // for the library, if it is still on its way
-    document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
-  });
+  source.addEventListener("parts", (event) => change(JSON.parse(event.data)));
   source.addEventListener("over", () => { source.close(); location.reload(); });
   // After a restart the server has another token, and the browser gives up: a page must not look as if it were live.
   const lost = document.getElementById("lost");
