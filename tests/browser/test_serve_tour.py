@@ -40,15 +40,16 @@ quiet = "0s"
 
 
 @contextmanager
-def server(place: Path, *words: str) -> Iterator[str]:
-    """The printed address."""
+def server(place: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The printed address, and the process."""
     command = [sys.executable, "-m", "ironbench.start", "serve", "--results", str(place / "results"), *words]
     environment = {**os.environ, "XDG_CACHE_HOME": str(place / "cache")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().strip()
+            yield process.stdout.readline().strip(), process
         finally:
+            process.send_signal(signal.SIGCONT)
             process.send_signal(signal.SIGINT)
             process.wait(20)
 
@@ -56,8 +57,23 @@ def server(place: Path, *words: str) -> Iterator[str]:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """The printed address, and the results directory."""
-    with server(tmp_path, "--listen", "127.0.0.1:0") as address:
+    with server(tmp_path, "--listen", "127.0.0.1:0") as (address, _):
         yield address, tmp_path / "results"
+
+
+@contextmanager
+def measured(place: Path) -> Iterator[None]:
+    """A lab with trials of 20 s, begun in a terminal."""
+    lab, directory = place / "two.toml", place / "results" / "labs" / "two"
+    lab.write_text(LAB.replace('"2s"', '"20s"'))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ironbench.start", "lab", "run", str(lab), "--results", str(directory)]
+    )
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
 
 
 @pytest.fixture(params=[1400, 400])
@@ -147,26 +163,45 @@ def test_a_lab_is_queued_watched_to_its_end_noted_and_compared(page: Page, serve
 
 def test_a_page_says_that_it_is_not_connected_and_is_live_again_by_itself(page: Page, tmp_path: Path) -> None:
     """A browser that was asleep, or a server that was ended and begun anew with the token that its user chose."""
-    results, token = tmp_path / "results", tmp_path / "token"
+    token, port = tmp_path / "token", free_port()
     token.write_text("a-token-of-sixteen-or-more")
-    port = free_port()
-    lab = tmp_path / "two.toml"
-    lab.write_text(LAB.replace('"2s"', '"20s"'))
-    measured = subprocess.Popen(
-        [sys.executable, "-m", "ironbench.start", "lab", "run", str(lab), "--results", str(results / "labs" / "two")]
-    )
-    try:
-        with server(tmp_path, "--listen", f"127.0.0.1:{port}", "--token-file", str(token)) as address:
-            page.goto(address)
-            page.get_by_role("link", name="two").first.click()
-            expect(page.locator("[data-now=throughput]")).to_contain_text("/s", timeout=PATIENCE_MS)
-            expect(page.locator("#lost")).to_be_hidden()
+    with measured(tmp_path):
+        with server(tmp_path, "--listen", f"127.0.0.1:{port}", "--token-file", str(token)) as (address, _):
+            watched(page, address)
         expect(page.locator("#lost")).to_contain_text("Not connected since", timeout=PATIENCE_MS)
         with server(tmp_path, "--listen", f"127.0.0.1:{port}", "--token-file", str(token)):
             expect(page.locator("#lost")).to_be_hidden(timeout=PATIENCE_MS)
-    finally:
-        measured.send_signal(signal.SIGINT)
-        measured.wait(60)
+
+
+def test_a_page_says_that_a_server_is_silent_and_that_nothing_was_sent_to_it(page: Page, tmp_path: Path) -> None:
+    """A server that is stopped, or a machine that is off, closes no connection."""
+    with measured(tmp_path), server(tmp_path, "--listen", "127.0.0.1:0") as (address, process):
+        watched(page, address)
+        lost = page.locator("#lost")
+        for words in ("throughput in the last second", "Put in a lab file"):
+            expect(page.locator("main")).to_contain_text(words)
+            process.send_signal(signal.SIGSTOP)
+            expect(lost).to_contain_text("Not connected since", timeout=30_000)
+            process.send_signal(signal.SIGCONT)
+            expect(lost).to_be_hidden(timeout=30_000)
+            page.get_by_role("link", name="Queue").click()
+        page.get_by_role("link", name="Put in a lab file").click()
+        draft = page.get_by_role("textbox", name="Lab file", exact=True)
+        draft.fill(LAB)
+        expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
+        process.send_signal(signal.SIGSTOP)
+        page.get_by_role("button", name="Put it in the queue").click()
+        expect(lost).to_contain_text("Nothing was sent", timeout=30_000)
+        expect(draft).to_have_value(LAB)
+        process.send_signal(signal.SIGCONT)
+
+
+def watched(page: Page, address: str) -> None:
+    """Opens the page of the lab that runs, and waits for its figures."""
+    page.goto(address)
+    page.get_by_role("link", name="two").first.click()
+    expect(page.locator("[data-now=throughput]")).to_contain_text("/s", timeout=PATIENCE_MS)
+    expect(page.locator("#lost")).to_be_hidden()
 
 
 HOLDS = """

@@ -51,7 +51,7 @@ def live(shelf: Shelf, name: str, one: Experiment, so_far: SoFar) -> HTMLRespons
     top = head(plan.question, f"{name}, measured by process {one.process.pid}")
     bar = f'<div class="actions">{stop}{link(f"/lab/{name}", "report so far", report="1")}</div>'
     body = (
-        f'<main data-live="/lab/{escape(name)}/events">{bar}<p class="problem" id="lost" role="alert" hidden></p>'
+        f'<main data-live="/lab/{escape(name)}/events">{bar}'
         f'<section id="now" aria-label="Now">{_now()}</section>'
         f'<section id="answer" aria-live="polite" aria-label="The answer so far">{so_far.parts["answer"]}</section>'
         f'<section id="needs">{so_far.parts["needs"]}</section>'

@@ -1,11 +1,38 @@
 "use strict";
-for (const form of document.querySelectorAll("form[data-confirm]")) {
-  form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
+const SILENT = "The server does not answer.", AGAIN = "The page tries again by itself.";
+const REOPEN = "Reload the page, or open the address that the server printed."; // after a restart it has another token
+const PATIENCE_MS = 20_000; // pages are made one after another; an open page hears something every 15 s
+const lost = Object.assign(document.createElement("p"), { className: "problem", id: "lost", hidden: true });
+lost.setAttribute("role", "alert");
+document.getElementById("content").prepend(lost);
+const say = (words) => {
+  if (lost.textContent !== words) lost.textContent = words;
+  lost.hidden = false;
+};
+let since = 0;
+const met = () => { lost.hidden = true; since = 0; };
+/** A page that changes by itself must not look as if it still did. */
+const missed = (way, heard = Date.now()) => {
+  since ||= heard;
+  say(`Not connected since ${new Date(since).toLocaleTimeString()}: what is below is old. ${way}`);
+};
+const asked = (path, more = {}) => fetch(path, { signal: AbortSignal.timeout(PATIENCE_MS), ...more });
+let acting = false;
+for (const form of document.querySelectorAll('form[method="post"]:not([data-upload])')) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (acting || (form.dataset.confirm && !confirm(form.dataset.confirm))) return;
+    acting = true;
+    // Else the browser's words on a server that is gone would take the place of this page, and of what was typed.
+    try {
+      if ((await asked("/queue/state")).status === 401) say(`The server was begun anew: nothing was sent. ${REOPEN}`);
+      else { met(); form.submit(); }
+    } catch { say(`${SILENT} Nothing was sent: try again when it runs.`); }
+    acting = false;
+  });
 }
 for (const place of document.querySelectorAll("[data-fill]")) {
-  fetch(place.dataset.fill).then(async (answer) => { place.innerHTML = await answer.text(); }).catch(() => {
-    place.textContent = "The server does not answer.";
-  });
+  fetch(place.dataset.fill).then(async (answer) => { place.innerHTML = await answer.text(); }).catch(() => { place.textContent = SILENT; });
 }
 for (const form of document.querySelectorAll("form[data-upload]")) {
   form.addEventListener("submit", async (event) => {
@@ -14,17 +41,25 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
     const said = form.querySelector("output");
     if (!file) { said.textContent = "Choose a file first."; return; }
     said.textContent = "Uploading …";
-    const answer = await fetch(form.action, { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } });
-    said.textContent = await answer.text();
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } });
+      said.textContent = await answer.text();
+    } catch { said.textContent = `${SILENT} Nothing was imported, or all of it: see the archive when it does.`; }
   });
 }
 const changing = document.querySelector("[data-reload]");
 if (changing) {
   const before = changing.dataset.state;
+  let asking = false;
   setInterval(async () => {
-    if (document.hidden) return;
-    const now = await fetch(changing.dataset.reload).then((answer) => answer.text()).catch(() => before);
-    if (now !== before) location.reload();
+    if (document.hidden || asking) return;
+    asking = true;
+    try {
+      const answer = await asked(changing.dataset.reload), now = await answer.text();
+      if (!answer.ok) missed(answer.status === 401 ? REOPEN : AGAIN);
+      else { met(); if (now !== before && !acting) location.reload(); }
+    } catch { missed(AGAIN); }
+    asking = false;
   }, 1000);
 }
 const draft = document.querySelector("textarea[data-plan]");
@@ -33,8 +68,8 @@ if (draft) {
   const plan = async () => {
     const mine = ++number;
     const body = new URLSearchParams({ name: draft.form.elements.name.value, text: draft.value });
-    const answer = await fetch(draft.dataset.plan, { method: "POST", body });
-    const shown = await answer.text();
+    const shown = await asked(draft.dataset.plan, { method: "POST", body }).then((answer) => answer.text())
+      .catch(() => `<p class="problem">${SILENT}</p>`);
     if (mine === number) document.getElementById("plan").innerHTML = shown;
   };
   draft.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(plan, 400); });
@@ -116,18 +151,22 @@ if (live) {
     kept.textContent = drawn; // for the library, if it is still on its way
     document.dispatchEvent(new CustomEvent("charts", { detail: charts }));
   };
-  const source = new EventSource(live.dataset.live);
-  source.addEventListener("state", (event) => show(JSON.parse(event.data)));
-  source.addEventListener("parts", (event) => change(JSON.parse(event.data)));
-  source.addEventListener("over", () => { source.close(); location.reload(); });
-  // After a restart the server has another token, and the browser gives up: a page must not look as if it were live.
-  const lost = document.getElementById("lost");
-  let since = "";
-  source.addEventListener("open", () => { lost.hidden = true; });
-  source.addEventListener("error", () => {
-    since = lost.hidden ? new Date().toLocaleTimeString() : since;
-    lost.hidden = false;
-    lost.textContent = `Not connected since ${since}: figures below are old. ` +
-      (source.readyState === EventSource.CLOSED ? "Reload the page, or open the address that the server printed." : "The page tries again by itself.");
-  });
+  let source, heard = Date.now(), tried = heard;
+  const connect = () => {
+    tried = Date.now();
+    source = new EventSource(live.dataset.live);
+    for (const name of ["open", "state", "parts"]) source.addEventListener(name, () => { heard = Date.now(); met(); });
+    source.addEventListener("state", (event) => show(JSON.parse(event.data)));
+    source.addEventListener("parts", (event) => change(JSON.parse(event.data)));
+    source.addEventListener("over", () => { source.close(); location.reload(); });
+    source.addEventListener("error", () => missed(source.readyState === EventSource.CLOSED ? REOPEN : AGAIN));
+  };
+  connect();
+  // A server that is stopped, or a machine that is off, closes no connection: its silence alone tells.
+  setInterval(() => {
+    if (source.readyState === EventSource.CLOSED || Date.now() - Math.max(heard, tried) < PATIENCE_MS) return;
+    missed(AGAIN, heard);
+    source.close();
+    connect();
+  }, 1000);
 }
