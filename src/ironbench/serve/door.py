@@ -15,7 +15,6 @@ import secrets
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -153,11 +152,11 @@ def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iter
     """Every token a request shows, with where: `header`, `cookie` or `address`."""
     if authorization.startswith("Bearer "):
         yield "header", authorization.removeprefix("Bearer ").strip()
-    try:
-        if (found := SimpleCookie(cookies).get(cookie)) is not None:
-            yield "cookie", found.value
-    except CookieError:
-        pass
+    # Cookies of other programs on this host come, too, and `http.cookies` stops at the first that it cannot read.
+    for one in cookies.split(";"):
+        name, _, value = one.strip().partition("=")
+        if name == cookie:
+            yield "cookie", value
     with contextlib.suppress(ValueError):  # more fields than any page of ours has
         for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
             yield "address", value

@@ -45,6 +45,13 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(client: TestClient) -
     assert again.status_code == 303 and again.headers["location"] == "/archive"
 
 
+@pytest.mark.parametrize("other", ['prefs={"a":1}', "a b=c", "x", 'y="', f"{DOOR.cookie}=of-another-server", ""])
+def test_a_cookie_of_another_program_locks_nobody_out(client: TestClient, other: str) -> None:
+    for cookies in (f"{other}; {DOOR.cookie}={TOKEN}", f"{DOOR.cookie}={TOKEN}; {other}"):
+        assert client.get("/", headers={"cookie": cookies}).status_code == 200
+    assert client.get("/", headers={"cookie": f"{other}; {DOOR.cookie}-1={TOKEN}"}).status_code == 401
+
+
 def test_the_address_after_the_token_stays_on_this_server(client: TestClient) -> None:
     for path in ("//evil.example/", "/\\evil.example", "///evil.example"):
         client.cookies.clear()
