@@ -63,9 +63,13 @@ class Pages:
         self.known = Known()
         self.queue = Queue(shelf.results, others=lambda: running.others(shelf))
         self.events = Events(shelf, self.known, Gauge())
+        self.lookout = running.Lookout(shelf)
 
     def overview(self, request: Request) -> Response:
-        return overview.overview(self.shelf, self.queue)
+        return overview.overview(self.shelf, self.queue, self.lookout)
+
+    def state(self, request: Request) -> Response:
+        return PlainTextResponse(overview.state(self.queue, self.lookout.seen()))
 
     def latest_answers(self, request: Request) -> Response:
         page = archive.page_of(request.query_params) if "page" in request.query_params else 0
@@ -258,6 +262,7 @@ class Pages:
     def routes(self) -> list[Route]:
         shown: dict[str, Page] = {
             "/": self.overview,
+            "/state": self.state,
             "/fragment/answers": self.latest_answers,
             "/archive": self.archive,
             "/record/{id}": self.record,

@@ -29,8 +29,6 @@ _GLANCE_S = 0.2
 """How often the file of a trial's state is asked whether it has changed,"""
 _QUIET_S = 0.6
 """and how long it is not, once it has: it is written about once a second (`ironbench.drive.live`)."""
-_ASKED_S = 10.0
-"""How long who measures a lab counts as known while its process lives: to ask takes the kernel milliseconds."""
 _HEARTBEAT_S = 15
 """An answer that says nothing for longer may be ended by what lies between."""
 
@@ -133,7 +131,7 @@ class Events:
         seen = self._states.get(name)
         written_ns = running.written(seen.file) if seen else 0  # before it is read: what is written meanwhile is news
         if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
-            known = None if seen is None or now_s > seen.asked_s + _ASKED_S else seen.process
+            known = None if seen is None or now_s > seen.asked_s + running.ASKED_S else seen.process
             if known is not None and not known.alive():
                 known = None
             one = running.experiment(self._shelf, name, process=known)

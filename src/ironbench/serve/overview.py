@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -15,16 +16,16 @@ from ironbench.errors import IronbenchError
 from ironbench.machine import space
 from ironbench.process import place
 from ironbench.report.numbers import moment
-from ironbench.serve import running
 from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows, steps
 from ironbench.serve.page import fill, link, page
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import CANCELLED, FAILED, WAITING
 from ironbench.serve.queue_entry import moment as queue_moment
-from ironbench.serve.queue_page import state
+from ironbench.serve.queue_page import state as queue_state
+from ironbench.serve.running import Experiment, Lookout
 from ironbench.serve.shelf import Shelf, without_place
-from ironbench.words import counted, some
+from ironbench.words import clean_lines, counted, some
 
 _LATEST = 5
 _MOST_ENDED = 10
@@ -35,10 +36,11 @@ _ABOUT_FULL = 0.05
 """Share of a file system below which its room is a warning."""
 
 
-def overview(shelf: Shelf, queue: Queue) -> HTMLResponse:
+def overview(shelf: Shelf, queue: Queue, lookout: Lookout) -> HTMLResponse:
+    experiments = lookout.seen(at_once=True)
     body = (
-        f'<main data-reload="/queue/state" data-state="{escape(state(queue))}"><h1 class="unseen">Overview</h1>'
-        f'<div class="grid">{_running(shelf)}{_waiting(queue)}{_ended(queue)}{_damaged(shelf)}'
+        f'<main data-reload="/state" data-state="{escape(state(queue, experiments))}"><h1 class="unseen">Overview</h1>'
+        f'<div class="grid">{_running(experiments)}{_waiting(queue)}{_ended(queue)}{_damaged(shelf)}'
         f"<section><h2>Latest answers</h2>{fill('/fragment/answers', 'Reading the latest labs …')}</section>"
         f"{_latest_runs(shelf)}{_space(shelf.results)}<section><h2>This machine</h2>"
         f"{fill('/fragment/doctor', 'Watching this machine for a second …')}</section></div>"
@@ -47,10 +49,15 @@ def overview(shelf: Shelf, queue: Queue) -> HTMLResponse:
     return page("Overview", [body], at="/")
 
 
-def _running(shelf: Shelf) -> str:
+def state(queue: Queue, experiments: Sequence[Experiment]) -> str:
+    """Changes when the page would; of what is measured, when it begins and when it ends."""
+    return clean_lines("\n".join([*(f"{one.name} {one.process.pid}" for one in experiments), queue_state(queue)]))
+
+
+def _running(experiments: Sequence[Experiment]) -> str:
     rows = []
-    for one in running.experiments(shelf):
-        name = link(f"/lab/{one.lab}", one.lab) if one.lab else escape(f"run {one.series}")
+    for one in experiments:
+        name = link(f"/lab/{one.lab}", one.lab) if one.lab else escape(one.name)
         at = f'<p class="lead">{escape(one.state.title)}</p>' if one.state and one.state.title else ""
         rows.append(f'<li><span class="state running">running</span> {name}{at}</li>')
     shown = f'<ul class="list">{"".join(rows)}</ul>' if rows else "<p>Nothing runs.</p>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from ironbench.process import processes
 from ironbench.process.processes import ProcessId
 from ironbench.serve.shelf import Shelf
 
+ASKED_S = 10.0
+"""How long who measures counts as known while its process lives: to ask takes the kernel milliseconds."""
 _LOCKS = Path("/proc/locks")
 Locks = frozenset[tuple[str, str]]
 
@@ -31,6 +34,10 @@ class Experiment:
     file: Path | None = None
     """Where the state is from."""
 
+    @property
+    def name(self) -> str:
+        return self.lab or f"run {self.series}"
+
 
 def experiments(shelf: Shelf) -> list[Experiment]:
     """Labs, then runs. What another container measures is not seen."""
@@ -46,6 +53,23 @@ def experiments(shelf: Shelf) -> list[Experiment]:
                     state = live.read(live.place(shelf.results, series))
                     found.append(Experiment("", series, process, state))
     return found
+
+
+class Lookout:
+    """What is measured now, for a page that is open and asks each second."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._found: list[Experiment] = []
+        self._asked_s = 0.0
+
+    def seen(self, at_once: bool = False) -> list[Experiment]:
+        """`at_once`: else what has begun within the last seconds may be missing; what has ended is not there."""
+        now_s = time.monotonic()
+        if at_once or now_s - self._asked_s > ASKED_S:
+            self._found, self._asked_s = experiments(self._shelf), now_s
+        self._found = [one for one in self._found if one.process.alive()]
+        return self._found
 
 
 def experiment(
@@ -73,7 +97,7 @@ def written(state: Path | None) -> int:
 
 def others(shelf: Shelf) -> str:
     """What is measured here, in words; empty: nothing."""
-    found = [one.lab or f"run {one.series}" for one in experiments(shelf)]
+    found = [one.name for one in experiments(shelf)]
     are = "are" if len(found) > 1 else "is"
     return f"{' and '.join(found)} {are} measured, and this queue did not begin it" if found else ""
 

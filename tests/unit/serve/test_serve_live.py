@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 
 import msgspec
@@ -117,15 +119,22 @@ with directory.locked():
 """
 
 
+@contextmanager
+def measuring(lab: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that measures it."""
+    with subprocess.Popen([sys.executable, "-c", HOLDS, str(lab)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "holds\n"
+            yield process
+        finally:
+            process.kill()
+
+
 @pytest.fixture
 def measured(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that measures the lab, of which half is done."""
-    begun(tmp_path, share=0.5)
-    command = [sys.executable, "-c", HOLDS, str(tmp_path / "labs" / LAB)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "holds\n"
+    with measuring(begun(tmp_path, share=0.5).path) as process:
         yield process
-        process.kill()
 
 
 def test_a_lab_begun_in_a_terminal_is_live_until_it_ends_and_a_report_then(
@@ -140,6 +149,24 @@ def test_a_lab_begun_in_a_terminal_is_live_until_it_ends_and_a_report_then(
     client.post(f"/lab/{LAB}/stop")
     measured.wait(20)
     assert "How to reproduce" in client.get(f"/lab/{LAB}").text
+
+
+def test_the_overview_changes_when_a_lab_begins_in_a_terminal_and_when_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ASKED_S", 0.0)
+    lab, client = begun(tmp_path, share=0.5).path, browser(tmp_path)
+
+    def state() -> str:
+        text = client.get("/state").text
+        assert f'data-reload="/state" data-state="{escape(text)}"' in client.get("/").text, "it would reload for ever"
+        return text
+
+    before = state()
+    with measuring(lab) as process:
+        during = state()
+        assert f"{LAB} {process.pid}" in during
+    assert before != during != state()
 
 
 def test_pages_are_told_of_the_trial_the_answer_and_the_end(tmp_path: Path, measured: subprocess.Popen[str]) -> None:

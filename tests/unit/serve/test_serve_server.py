@@ -109,7 +109,7 @@ _PLACES = """
 / /archive?{q} /record/{a} /series/{a} /label?name={a} /lab/{a} /lab/{a}/record/{b} /compare?{q} /queue /queue/{a}
 /queue/new?{q} /queue/state /leaderboard?{q} /export?{q} /static/{a} /{a}/{b} /cost?{q} /note/{a} /lab/{a}/note/{b}
 /lab/{a}/stop /lab/{a}/resume /queue/plan /queue/{a}/{b} /import /findings /history?{q} /lab/{a}/gate?{q}
-/lab/{a}/gate.{b}?{q} /lab/{a}/events /fragment/answers /fragment/{a}
+/lab/{a}/gate.{b}?{q} /lab/{a}/events /fragment/answers /fragment/{a} /state
 """
 _FIELDS = """
 q page pick a b name per since until view clone at after nightly text more of by metric margin undecided different_work
