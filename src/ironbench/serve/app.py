@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
@@ -108,7 +108,7 @@ class Pages:
         await run_in_threadpool(self.shelf.lab, name)
         if (one := running.experiment(self.shelf, name)) is not None:
             running.stop(one)
-        return RedirectResponse(f"/lab/{name}", 303)
+        return RedirectResponse(quote(f"/lab/{name}"), 303)
 
     def compare(self, request: Request) -> Response:
         fields = request.query_params
@@ -173,7 +173,7 @@ class Pages:
                 return f"/lab/{lab}"
             return archive.record_address(lab, id) if id in rows else f"/series/{id}"
 
-        return RedirectResponse(await run_in_threadpool(keep), 303)
+        return RedirectResponse(quote(await run_in_threadpool(keep)), 303)
 
     async def post_cost(self, request: Request) -> Response:
         fields = await form(request)

@@ -19,7 +19,7 @@ from ironbench.errors import IronbenchError
 from ironbench.process.processes import ProcessId
 from ironbench.serve import measured, notes, running
 from ironbench.serve.machine_now import Gauge
-from ironbench.serve.page import button, head, link, page
+from ironbench.serve.page import address, button, head, link, page
 from ironbench.serve.running import Experiment
 from ironbench.serve.shelf import Shelf, error_text
 from ironbench.serve.so_far import Known, SoFar
@@ -49,7 +49,7 @@ def live(shelf: Shelf, name: str, one: Experiment, so_far: SoFar) -> HTMLRespons
     top = head(plan.question, f"{name}, measured by process {one.process.pid}")
     bar = f'<div class="actions">{stop}{link(f"/lab/{name}", "report so far", report="1")}</div>'
     body = (
-        f'<main data-live="/lab/{escape(name)}/events">{bar}'
+        f'<main data-live="{escape(address(f"/lab/{name}/events"))}">{bar}'
         f'<section id="now" aria-label="Now">{_now()}</section>'
         f'<section id="answer" aria-live="polite" aria-label="The answer so far">{so_far.parts["answer"]}</section>'
         f'<section id="needs">{so_far.parts["needs"]}</section>'

@@ -15,7 +15,7 @@ from ironbench.report.charts.base import Chart
 from ironbench.serve import compared, gate, notes
 from ironbench.serve.archive import rows_table
 from ironbench.serve.compared import MOST_TRIALS
-from ironbench.serve.page import button, link, page
+from ironbench.serve.page import address, button, link, page
 from ironbench.serve.shelf import Shelf, is_name
 from ironbench.serve.so_far import SoFar
 from ironbench.words import counted
@@ -71,7 +71,7 @@ def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
     note = notes.form(directory.path, notes.OF_LAB, f"/lab/{name}/note/{notes.OF_LAB}")
     actions = (
         f'<div class="actions">{button("Resume", f"/lab/{name}/resume")}<form method="post" '
-        f'action="/lab/{escape(name)}/resume" class="inline"><label>blocks more'
+        f'action="{escape(address(f"/lab/{name}/resume"))}" class="inline"><label>blocks more'
         '<input type="number" name="more" min="6" max="1000" value="6"></label>'
         "<button>Add a round</button></form></div>"
     )

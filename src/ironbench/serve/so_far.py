@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import accumulate
 from typing import Any
+from urllib.parse import quote
 
 from ironbench.errors import FailureError
 from ironbench.model.finding import Finding
@@ -201,9 +202,10 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record], planned: bo
     again = f" (attempt {last.attempt})" if last.attempt > 1 else ""
     why = f": {last.cause}" if last.cause else ""
     words = f"{where}{again}: {last.status.value}{rate}{why}"
+    there = quote(f"/lab/{name}/record/{last.id}")
     return (
         f'<button type="button" class="trial {last.status.value}" aria-label="{escape(words)}" '
-        f'data-say="{escape(words)}" data-record="/lab/{escape(name)}/record/{escape(last.id)}">'
+        f'data-say="{escape(words)}" data-record="{escape(there)}">'
         f"{_SIGNS[last.status.value]}</button>"
     )
 

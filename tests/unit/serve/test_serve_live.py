@@ -151,6 +151,20 @@ def test_a_lab_begun_in_a_terminal_is_live_until_it_ends_and_a_report_then(
     assert "How to reproduce" in client.get(f"/lab/{LAB}").text
 
 
+def test_a_lab_may_have_any_name_that_a_directory_has(tmp_path: Path) -> None:
+    lab, client = begun(tmp_path, share=0.5).path.rename(tmp_path / "labs" / "a#1?"), browser(tmp_path)
+    address = "/lab/a%231%3F"
+    with measuring(lab) as process:
+        page = client.get(address).text
+        assert f'data-live="{address}/events"' in page and f'data-record="{address}/record/' in page
+        stopped = client.post(f"{address}/stop", follow_redirects=False)
+        assert stopped.headers["location"] == address
+        process.wait(20)
+    assert f'action="{address}/resume" class' in client.get(address).text
+    noted = client.post(f"{address}/note/lab", data={"text": "seen"}, follow_redirects=False)
+    assert noted.headers["location"] == address and (lab / "notes" / "lab.md").read_text() == "seen\n"
+
+
 def test_the_overview_changes_when_a_lab_begins_in_a_terminal_and_when_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
