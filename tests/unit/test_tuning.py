@@ -24,6 +24,7 @@ from ironbench.printer import Printer
 from ironbench.record import examine
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.report import formats
+from ironbench.report.sections.setup import plan as plan_tables
 
 START = 'question = "What matters?"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n'
 FOUR = """[vary]
@@ -170,6 +171,15 @@ def test_a_screen_without_effects_ends_with_what_it_could_have_seen(file: Path) 
     assert found.effects == () and found.complete
     assert "None of the 4 factors shows an effect on throughput: one of" in said(found)
     assert "support no change of the baseline" in said(found)
+
+
+def test_the_runs_of_a_screen_are_listed_with_their_settings_and_cells_with_names_that_tell_are_not(file: Path) -> None:
+    rows = {row[0]: row[-1] for row in dict(plan_tables(study(file, {})))["Cells"].rows}
+    assert rows["baseline"] == ""
+    assert set(rows["run 2"].split(", ")) == {"clients=4", "threads=2", "max_tries=3", "protocol=simple"}
+    assert len(rows) == len(set(rows.values())) == 8
+    confirmed = study(file, {"clients": math.log(1.5)})
+    assert dict(plan_tables(confirmed))["Cells"].head[-1] == "tried twice"
 
 
 def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ironbench import units
@@ -52,15 +52,29 @@ def plan(study: Study) -> list[tuple[str, Table]]:
     """The factors, and each cell with the outcome of its trials."""
     lab_factors = study.lab.factors if study.lab else ()
     factors = Table(("factor", "levels"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for cell in study.cells:
         tally = {status: sum(record.status is status for record in cell.trials) for status in Status}
         fate = ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "none run"
         base = "baseline" if cell.name == study.baseline else ""
         rows.append((cell.name, base, f"{len(cell.trials)} of {cell.planned}", fate, _retried(cell)))
     rows += [(name, "", "not measured", why, "") for name, why in study.skipped]
-    cells = Table(("cell", "", "trials", "how they ended", "tried twice"), tuple(rows), words=True)
-    return [("Factors", factors), ("Cells", cells)]
+    head: tuple[str, ...] = ("cell", "", "trials", "how they ended", "tried twice")
+    if changes := _changes(study.cells, study.baseline):
+        head, rows = (*head, "unlike the baseline"), [(*row, changes.get(row[0], "")) for row in rows]
+    return [("Factors", factors), ("Cells", Table(head, tuple(rows), words=True))]
+
+
+def _changes(cells: Sequence[Measured], baseline: str) -> dict[str, str]:
+    """Cell → its levels that the baseline does not have. Empty where names tell: `run 5` of a screen does not."""
+    levels = {cell.name: cell.setup.cell.levels for cell in cells}
+    first = levels.get(baseline, {})
+    changed = {
+        name: [f"{factor}={level}" for factor, level in own.items() if first.get(factor) != level]
+        for name, own in levels.items()
+    }
+    told = all(text in name for name, texts in changed.items() for text in texts)
+    return {} if told else {name: ", ".join(texts) for name, texts in changed.items()}
 
 
 def _retried(cell: Measured) -> str:
