@@ -11,7 +11,7 @@ use super::event_loop::EventLoop;
 use super::ldap::{LdapScript, Operations};
 use super::mysql::{MysqlScript, Statements as MysqlStatements};
 use super::null::NullScript;
-use super::opening;
+use super::opening::{self, Carried};
 use super::plan::{Connection, Engine, Io, LdapConnection, MysqlConnection, Plan};
 use super::postgres::{PostgresScript, Statements};
 use super::reconnector::{Connect, Reconnector};
@@ -22,7 +22,7 @@ use crate::wire::library::Library;
 use crate::wire::transport::epoll::Epoll;
 use crate::wire::transport::null::Null;
 use crate::wire::transport::uring::Uring;
-use crate::wire::{Stream, ldap as ldap_wire, mysql as mysql_wire, postgres as postgres_wire, sqlite};
+use crate::wire::{Cancelling, Stream, ldap as ldap_wire, mysql as mysql_wire, postgres as postgres_wire, sqlite};
 use crate::{Error, Result};
 use pgbench_script::{Program, Seeds};
 
@@ -166,8 +166,7 @@ pub fn ldap<X: Transaction>(
 trait Opened: Send {
     fn is_tls(&self) -> bool;
 
-    /// Its socket, and what has been read of it already.
-    fn stream(self) -> (Stream, Vec<u8>);
+    fn carried(self) -> Carried;
 }
 
 impl Opened for postgres_wire::Connected {
@@ -175,8 +174,9 @@ impl Opened for postgres_wire::Connected {
         self.stream.is_tls()
     }
 
-    fn stream(self) -> (Stream, Vec<u8>) {
-        (self.stream, self.unread)
+    fn carried(self) -> Carried {
+        let cancel = Some(self.cancel.cancelling());
+        Carried { stream: self.stream, unread: self.unread, cancel }
     }
 }
 
@@ -185,8 +185,8 @@ impl Opened for ldap_wire::Connected {
         self.stream.is_tls()
     }
 
-    fn stream(self) -> (Stream, Vec<u8>) {
-        (self.stream, self.unread)
+    fn carried(self) -> Carried {
+        Carried { stream: self.stream, unread: self.unread, cancel: None }
     }
 }
 
@@ -195,8 +195,9 @@ impl Opened for mysql_wire::Connected {
         self.stream.is_tls()
     }
 
-    fn stream(self) -> (Stream, Vec<u8>) {
-        (self.stream, self.unread)
+    fn carried(self) -> Carried {
+        let cancel = Some(self.cancel.cancelling());
+        Carried { stream: self.stream, unread: self.unread, cancel }
     }
 }
 
@@ -205,7 +206,7 @@ fn again_when<S: Opened>(
     reconnects: bool,
     connect: impl Fn(Arc<AtomicBool>) -> Result<S> + Send + Sync + 'static,
 ) -> Option<Connect> {
-    reconnects.then(|| Arc::new(move |stop| connect(stop).map(Opened::stream)) as Connect)
+    reconnects.then(|| Arc::new(move |stop| connect(stop).map(Opened::carried)) as Connect)
 }
 
 /// Runs the transactions that `make` gives for each client, each over the session that `connect` opened for it. `again`:
@@ -265,28 +266,35 @@ fn carried<S: Opened, X: Transaction>(
     again: Option<Reconnector>,
 ) -> Result<ServerLoop<X>> {
     let tls = sessions.iter().any(S::is_tls);
-    let by_epoll = |sessions: Vec<S>, transactions, again| {
-        let streams = sessions.into_iter().map(Opened::stream).collect();
+    let (streams, cancels): (Vec<_>, Vec<_>) = sessions.into_iter().map(Opened::carried).map(parted).unzip();
+    let by_epoll = |streams, transactions, cancels, again| {
         let transport = Epoll::new(streams).map_err(|e| Error::failure("epoll", e.to_string()))?;
-        Ok(ServerLoop::Epoll(EventLoop::new(transport, transactions).reconnecting(again)?))
+        Ok(ServerLoop::Epoll(EventLoop::new(transport, transactions).cancelling(cancels).reconnecting(again)?))
     };
     if io == Io::Epoll || tls {
-        return by_epoll(sessions, transactions, again);
+        return by_epoll(streams, transactions, cancels, again);
     }
-    match Uring::prepare(sessions.len()) {
+    match Uring::prepare(streams.len()) {
         Ok(prepared) => {
-            let sockets = sessions.into_iter().map(plain).collect();
+            let sockets = streams.into_iter().map(plain).collect();
             let transport = prepared.carry(sockets).map_err(|e| Error::failure("io_uring", e.to_string()))?;
-            Ok(ServerLoop::Uring(EventLoop::new(transport, transactions).reconnecting(again)?))
+            Ok(ServerLoop::Uring(EventLoop::new(transport, transactions).cancelling(cancels).reconnecting(again)?))
         }
-        Err(_) if io == Io::Auto => by_epoll(sessions, transactions, again),
+        Err(_) if io == Io::Auto => by_epoll(streams, transactions, cancels, again),
         Err(error) => Err(Error::failure("io_uring", format!("cannot be used here: {error}"))
             .hint("let ironbench choose, or use epoll")),
     }
 }
 
-fn plain<S: Opened>(session: S) -> (OwnedFd, Vec<u8>) {
-    match session.stream() {
-        (Stream::Plain(fd) | Stream::Tls { fd, .. }, unread) => (fd, unread),
+type Socket = (Stream, Vec<u8>);
+
+/// What the transport carries on, and what ends a client's statement.
+fn parted(Carried { stream, unread, cancel }: Carried) -> (Socket, Option<Cancelling>) {
+    ((stream, unread), cancel)
+}
+
+fn plain((stream, unread): Socket) -> (OwnedFd, Vec<u8>) {
+    match stream {
+        Stream::Plain(fd) | Stream::Tls { fd, .. } => (fd, unread),
     }
 }

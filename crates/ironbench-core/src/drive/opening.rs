@@ -4,6 +4,16 @@
 use super::crew::shares;
 use crate::Result;
 use crate::measure::crew::together;
+use crate::wire::{Cancelling, Stream};
+
+/// A connection that has been opened, for a transport to carry on.
+pub struct Carried {
+    pub stream: Stream,
+    /// What has been read of it already.
+    pub unread: Vec<u8>,
+    /// Ends on the server what the connection is running; None: its protocol has nothing for that.
+    pub cancel: Option<Cancelling>,
+}
 
 /// By all driving threads together. The server's own work of accepting them is done by one process anyway.
 const AT_ONCE: usize = 8;

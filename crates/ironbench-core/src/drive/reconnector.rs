@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::opening::Carried;
 use crate::measure::cpu::{Cpu, bind_thread};
-use crate::wire::Stream;
 use crate::{Error, Result};
 
-/// Opens a connection, with the bytes that have been read from it already. Ends in a failure soon after the flag is set.
-pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<(Stream, Vec<u8>)> + Send + Sync>;
+/// Opens a connection. Ends in a failure soon after the flag is set.
+pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
 
 /// How much of its life a client's connection has behind it.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ const AT_ONCE: usize = 8;
 /// A connection that was asked for.
 pub struct Made {
     pub client: usize,
-    pub connection: Result<(Stream, Vec<u8>)>,
+    pub connection: Result<Carried>,
     /// That making it took.
     pub cpu: Cpu,
 }

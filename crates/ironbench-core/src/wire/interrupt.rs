@@ -19,7 +19,7 @@ pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
 }
 
 /// Ends on the server what a session is running.
-pub(super) type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
+pub type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
 
 pub(super) struct Interrupt {
     wish: Wish,

@@ -17,6 +17,7 @@ pub mod transport;
 mod words;
 
 pub use address::Address;
+pub use interrupt::Cancelling;
 pub use pipe::Stream;
 pub use rows::Rows;
 pub use session::{Session, Wish};

@@ -1,6 +1,7 @@
 //! One of the clients that a thread drives, and what it is doing.
 
 use crate::drive::transaction::Transaction;
+use crate::wire::Cancelling;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -23,6 +24,8 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
+    /// Ends on the server what it is running, where that can be.
+    pub cancel: Option<Cancelling>,
     /// How many others come before it where not all are active.
     pub rank: usize,
     /// Response time counts from here,
@@ -36,7 +39,7 @@ pub(super) struct Client<X> {
 impl<X: Transaction> Client<X> {
     pub fn new(transaction: X) -> Self {
         let line = transaction.line();
-        Self { transaction, state: State::Idle, line, rank: 0, intended: 0, begun: 0, left: 0 }
+        Self { transaction, state: State::Idle, line, cancel: None, rank: 0, intended: 0, begun: 0, left: 0 }
     }
 
     /// How many of its jobs are due before `instant` and not begun.

@@ -1,6 +1,7 @@
 //! One thread driving many clients: send, wait for whichever answers, send its next.
 
 mod client;
+mod leave;
 mod lines;
 mod reconnects;
 mod window;
@@ -17,6 +18,7 @@ use crate::measure::Recorder;
 use crate::measure::clock::{self, NEVER};
 use crate::wire::transport::{Arrival, Transport};
 use client::{Client, State};
+use leave::GivenUp;
 use lines::Line;
 
 pub struct EventLoop<T, X> {
@@ -24,6 +26,7 @@ pub struct EventLoop<T, X> {
     clients: Vec<Client<X>>,
     /// Clients whose session ended in order, so that the engine is told when they leave.
     in_order: Vec<usize>,
+    given_up: GivenUp,
     /// Where clients want new connections.
     reconnector: Option<Reconnector>,
 }
@@ -31,7 +34,7 @@ pub struct EventLoop<T, X> {
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
     pub fn new(transport: T, transactions: Vec<X>) -> Self {
         let clients = transactions.into_iter().map(Client::new).collect();
-        Self { transport, clients, in_order: Vec::new(), reconnector: None }
+        Self { transport, clients, in_order: Vec::new(), given_up: GivenUp::default(), reconnector: None }
     }
 }
 
@@ -45,7 +48,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
     }
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let Self { transport, clients, in_order, reconnector } = self;
+        let Self { transport, clients, in_order, given_up, reconnector } = self;
         for (place, client) in clients.iter_mut().enumerate() {
             client.rank = start.rank(place);
             client.transaction.start(start.origin);
@@ -58,6 +61,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             transport,
             clients,
             in_order,
+            given_up,
             reconnector,
             reconnecting: 0,
             recorder,
@@ -79,10 +83,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
     }
 
     fn leave(mut self) {
-        for id in self.in_order {
-            self.clients[id].transaction.farewell(self.transport.mailbox(id));
-            self.transport.farewell(id);
-        }
+        self.take_leave();
     }
 }
 
@@ -90,6 +91,7 @@ struct Running<'a, 'r, T, X> {
     transport: &'a mut T,
     clients: &'a mut [Client<X>],
     in_order: &'a mut Vec<usize>,
+    given_up: &'a mut GivenUp,
     reconnector: &'a mut Option<Reconnector>,
     /// Connections asked for and not yet made.
     reconnecting: usize,

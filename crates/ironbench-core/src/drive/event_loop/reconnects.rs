@@ -2,6 +2,7 @@
 
 use super::client::State;
 use super::{EventLoop, Running};
+use crate::drive::opening::Carried;
 use crate::drive::reconnector::Reconnector;
 use crate::drive::transaction::Transaction;
 use crate::measure::clock::{self, NEVER};
@@ -54,14 +55,19 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             if !self.is_reconnecting(id) {
                 continue; // it has ended meanwhile
             }
-            let replaced = made.connection.map_err(|error| error.cause).and_then(|(stream, unread)| {
-                self.transport.replace(id, stream, &unread).map_err(|error| error.to_string())
+            let replaced = made.connection.map_err(|error| error.cause).and_then(|Carried { stream, unread, cancel }| {
+                self.transport.replace(id, stream, &unread).map_err(|error| error.to_string())?;
+                Ok(cancel)
             });
-            if let Err(cause) = replaced {
-                self.lost(id, &format!("a client could not connect again: {cause}"), now);
-                continue;
-            }
+            let cancel = match replaced {
+                Ok(cancel) => cancel,
+                Err(cause) => {
+                    self.lost(id, &format!("a client could not connect again: {cause}"), now);
+                    continue;
+                }
+            };
             let client = &mut self.clients[id];
+            client.cancel = cancel;
             client.transaction.reconnected();
             let took = Reconnects { count: 1, sum_ns: now - client.begun, cpu: made.cpu };
             self.recorder.tally.reconnects = self.recorder.tally.reconnects.plus(took);

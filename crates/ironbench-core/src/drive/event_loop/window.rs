@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::Running;
 use super::client::{Client, State};
+use super::leave::CANCEL_PATIENCE_NS;
 use crate::drive::crew::{Ended, STOP_PATIENCE_NS};
 use crate::drive::pace::Pace;
 use crate::drive::transaction::Transaction;
@@ -113,11 +114,16 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if self.drain_until == NEVER {
             self.close(now);
         }
+        self.given_up.patience_ns = self.start.drain_patience_ns().min(CANCEL_PATIENCE_NS);
         for id in 0..self.clients.len() {
-            let inside = self.clients[id].is_inside();
+            let state = self.clients[id].state;
             self.leave(id);
-            if !inside && !self.start.abort.happened() {
-                self.in_order.push(id);
+            match state {
+                State::Busy => self.given_up.clients.push(id),
+                // Nothing of it runs on the server, and its transaction is to be undone.
+                State::Sleeping => {}
+                _ if self.start.abort.happened() => {}
+                _ => self.in_order.push(id),
             }
         }
         self.ended

@@ -283,7 +283,8 @@ impl std::fmt::Debug for Cancel {
 }
 
 impl Cancel {
-    pub(super) fn cancelling(&self) -> Cancelling {
+    /// `send`, of a copy of its own.
+    pub fn cancelling(&self) -> Cancelling {
         let cancel = self.clone();
         Box::new(move || cancel.send())
     }

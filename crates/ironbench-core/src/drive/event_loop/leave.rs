@@ -1,0 +1,160 @@
+//! Clients take leave of the engine, and what it still does for them is cancelled there: PostgreSQL and MySQL notice a
+//! closed socket when they write to it, and until then a query runs on, into the next trial and beyond our own end.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::EventLoop;
+use crate::drive::transaction::Transaction;
+use crate::measure::clock::{self, SECOND};
+use crate::measure::crew::{Gate, Post, Resident};
+use crate::wire::Cancelling;
+use crate::wire::transport::{Arrival, Transport};
+
+/// Most that cancelling may take: a server that stands still answers no request.
+pub(super) const CANCEL_PATIENCE_NS: u64 = 2 * SECOND;
+/// Requests at the same time, for one driving thread.
+const AT_ONCE: usize = 8;
+
+/// Clients that still waited for an answer at the end: what they asked for is cancelled.
+#[derive(Default)]
+pub(super) struct GivenUp {
+    pub clients: Vec<usize>,
+    pub patience_ns: u64,
+}
+
+impl<T: Transport, X: Transaction> EventLoop<T, X> {
+    /// By client: ends on the server what it is running.
+    pub fn cancelling(mut self, cancels: Vec<Option<Cancelling>>) -> Self {
+        for (client, cancel) in self.clients.iter_mut().zip(cancels) {
+            client.cancel = cancel;
+        }
+        self
+    }
+
+    pub(super) fn take_leave(&mut self) {
+        for &id in &self.in_order {
+            self.clients[id].transaction.farewell(self.transport.mailbox(id));
+            self.transport.farewell(id);
+        }
+        let clients = &mut self.clients;
+        let cancels: Vec<_> = self.given_up.clients.iter().filter_map(|&id| clients[id].cancel.take()).collect();
+        if !cancels.is_empty() {
+            let until = clock::now() + self.given_up.patience_ns;
+            send(cancels, until);
+            self.await_ends(until);
+        }
+    }
+
+    /// Waits until the server has said how the statements ended, or has closed their connections.
+    fn await_ends(&mut self, until: u64) {
+        let mut awaited = vec![false; self.clients.len()];
+        for &id in &self.given_up.clients {
+            awaited[id] = true;
+        }
+        let mut left = self.given_up.clients.len();
+        while left > 0 {
+            let now = clock::now();
+            if now >= until || self.transport.wait(now, until).is_err() {
+                return;
+            }
+            while let Some(arrival) = self.transport.next() {
+                let id = match arrival {
+                    Arrival::Bytes(id) => {
+                        // Nobody reads it, and it must not pile up.
+                        let inbox = &mut self.transport.mailbox(id).inbox;
+                        inbox.consume(inbox.bytes().len());
+                        id
+                    }
+                    Arrival::Lost(id, _) => id,
+                    Arrival::Shipped(_) => continue,
+                };
+                left -= usize::from(std::mem::take(&mut awaited[id]));
+            }
+        }
+    }
+}
+
+/// Sends those requests that can be sent until then.
+fn send(cancels: Vec<Cancelling>, until: u64) {
+    let hands = cancels.len().min(AT_ONCE);
+    let cancels = Arc::new(Mutex::new(cancels.into_iter()));
+    let helper = |number: usize| {
+        let cancels = Arc::clone(&cancels);
+        let help = move |_: &Gate| {
+            while clock::now() < until {
+                let next = cancels.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(cancel) = next else { break };
+                // A server that cannot be reached has nothing to cancel, or cannot be helped.
+                let _ = cancel();
+            }
+            Ok(())
+        };
+        Resident::start(Post::new(format!("cancel-{number}")), Arc::default(), help).ok()
+    };
+    let helpers: Vec<Resident> = (0..hands).filter_map(helper).collect();
+    for helper in helpers {
+        // A request that the server does not take ends by itself.
+        if !helper.ended(Duration::from_nanos(until.saturating_sub(clock::now()))) {
+            helper.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::transaction::Step;
+    use crate::measure::Tally;
+    use crate::wire::transport::Mailbox;
+    use crate::wire::transport::null::Null;
+
+    struct Asking;
+
+    impl Transaction for Asking {
+        fn begin(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+            Step::Send
+        }
+
+        fn resume(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+            Step::Receive
+        }
+
+        fn reply(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+            Step::Receive
+        }
+    }
+
+    #[test]
+    fn what_was_given_up_is_cancelled_and_its_end_awaited() {
+        let cancelled = Arc::new(Mutex::new(Vec::new()));
+        let cancel = |id: usize| -> Option<Cancelling> {
+            let cancelled = Arc::clone(&cancelled);
+            Some(Box::new(move || {
+                cancelled.lock().unwrap().push(id);
+                Ok(())
+            }))
+        };
+        let clients = vec![Asking, Asking, Asking, Asking];
+        let mut event_loop = EventLoop::new(Null::new(4, 0), clients).cancelling((0..4).map(cancel).collect());
+        event_loop.given_up = GivenUp { clients: vec![0, 2], patience_ns: 60 * SECOND };
+        event_loop.transport.send(0);
+        event_loop.transport.send(2);
+        let began = clock::now();
+        event_loop.take_leave();
+        assert!(clock::now() - began < 30 * SECOND, "the answers were there");
+        let mut cancelled = cancelled.lock().unwrap().clone();
+        cancelled.sort_unstable();
+        assert_eq!(cancelled, [0, 2]);
+    }
+
+    #[test]
+    fn an_end_that_does_not_come_is_not_awaited_for_long() {
+        let cancels = vec![Some(Box::new(|| Ok(())) as Cancelling)];
+        let mut event_loop = EventLoop::new(Null::new(1, 0), vec![Asking]).cancelling(cancels);
+        event_loop.given_up = GivenUp { clients: vec![0], patience_ns: SECOND / 20 };
+        let began = clock::now();
+        event_loop.take_leave();
+        assert!(clock::now() - began >= SECOND / 20);
+    }
+}
