@@ -3,7 +3,7 @@
 use super::{
     fault::Fault,
     protocol::{self, Malformed, backend::tag, frontend},
-    session::Session,
+    session::{Outcome, Session},
 };
 use crate::{Error, Result};
 
@@ -30,7 +30,8 @@ impl<'a> CopyIn<'a> {
                 Err(fault) => return Err(session.lose(fault, sql)),
                 Ok(tag::COPY_IN_RESPONSE) => break,
                 Ok(tag::NOTICE_RESPONSE | tag::PARAMETER_STATUS) => {
-                    session.objects().map_err(|fault| session.lose(fault, sql))?;
+                    // This one alone: the invitation may stand right behind it.
+                    session.step(&mut Outcome::default()).map_err(|fault| session.lose(fault, sql))?;
                 }
                 Ok(_) => {
                     session.collect(sql)?;

@@ -167,7 +167,8 @@ impl Session {
         }
     }
 
-    fn step(&mut self, outcome: &mut Outcome) -> std::result::Result<Step, Fault> {
+    /// Takes one message.
+    pub(super) fn step(&mut self, outcome: &mut Outcome) -> std::result::Result<Step, Fault> {
         let message = self.channel.next(protocol::Rows::Keep)?;
         match message.tag {
             tag::DATA_ROW if outcome.rows.push(backend::data_row(message.body)?)? => {}
@@ -223,7 +224,7 @@ impl Session {
     }
 }
 
-enum Step {
+pub(super) enum Step {
     More,
     Refused(Box<ServerError>),
     WantsCopyData,
