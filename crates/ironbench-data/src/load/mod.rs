@@ -6,12 +6,13 @@ mod sqlite;
 
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use ironbench_core::drive::plan::Engine;
 use ironbench_core::measure::crew;
-use ironbench_core::wire::{mysql as mysql_wire, postgres as postgres_wire};
+use ironbench_core::wire::{Wish, mysql as mysql_wire, postgres as postgres_wire};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
@@ -23,7 +24,7 @@ use crate::row::{CopyBinary, CopyText};
 pub struct Progress {
     rows: AtomicU64,
     bytes: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Progress {
@@ -48,10 +49,17 @@ impl Progress {
     pub fn add(&self, rows: u64, bytes: u64) -> Result<()> {
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::failure("load", "stopped before all rows were copied"));
-        }
-        Ok(())
+        if self.is_stopped() { Err(stopped()) } else { Ok(()) }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends what a session waits for when the load is stopped.
+    fn wish(&self) -> Wish {
+        let stop = Arc::clone(&self.stop);
+        Box::new(move || stop.load(Ordering::Relaxed))
     }
 }
 
@@ -161,22 +169,18 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             let queue = Queue::new(pieces(plan, plan.connections)?);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = postgres_wire::Connector::new(connection.clone())?;
-            in_parallel(
-                connections,
-                || postgres::copy(&connector, &plan.generator, &queue, &plan.note, progress),
-                || progress.stop(),
-            )?;
+            in_parallel(connections, progress, || {
+                postgres::copy(&connector, &plan.generator, &queue, &plan.note, progress)
+            })?;
             connections
         }
         Engine::Mysql { connection, .. } => {
             let queue = Queue::new(pieces(plan, plan.connections)?);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = mysql_wire::Connector::new(connection.clone())?;
-            in_parallel(
-                connections,
-                || mysql::copy(&connector, &plan.generator, &queue, &plan.note, progress),
-                || progress.stop(),
-            )?;
+            in_parallel(connections, progress, || {
+                mysql::copy(&connector, &plan.generator, &queue, &plan.note, progress)
+            })?;
             connections
         }
         Engine::Sqlite { path, pragmas } => {
@@ -188,7 +192,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
         Engine::Called {} => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
         Engine::Null { .. } => {
             let queue = Queue::new(pieces(plan, plan.connections)?);
-            in_parallel(plan.connections, || discard(&plan.generator, &queue, progress), || progress.stop())?;
+            in_parallel(plan.connections, progress, || discard(&plan.generator, &queue, progress))?;
             plan.connections
         }
     };
@@ -196,8 +200,20 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
 }
 
 /// Runs `work` in `workers` threads. On the first failure the others are told to stop, and that failure is the result.
-fn in_parallel(workers: usize, work: impl Fn() -> Result<()> + Sync, stop: impl Fn() + Sync) -> Result<()> {
-    crew::together("load", workers.max(1), |_, _| work().inspect_err(|_| stop())).map(drop)
+fn in_parallel(workers: usize, progress: &Progress, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
+    let failed = |error| {
+        // What a stop breaks off has words of its own, which are not the cause.
+        if progress.is_stopped() {
+            return stopped();
+        }
+        progress.stop();
+        error
+    };
+    crew::together("load", workers.max(1), |_, _| work().map_err(failed)).map(drop)
+}
+
+fn stopped() -> Error {
+    Error::failure("load", "stopped before all rows were copied")
 }
 
 /// Makes rows and forgets them: how fast is the generator alone?

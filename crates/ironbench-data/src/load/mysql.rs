@@ -18,7 +18,7 @@ pub(super) fn copy(
     note: &str,
     progress: &Progress,
 ) -> Result<()> {
-    let mut session = Session::open(connector)?;
+    let mut session = Session::open_unless(connector, progress.wish())?;
     while let Some(piece) = queue.take() {
         session.query("BEGIN")?;
         let columns = piece.table.columns.join(", ");

@@ -18,7 +18,7 @@ pub(super) fn copy(
     note: &str,
     progress: &Progress,
 ) -> Result<()> {
-    let mut session = Session::open(connector)?;
+    let mut session = Session::open_unless(connector, progress.wish())?;
     if !note.is_empty() {
         session.query("SET synchronous_commit = off")?;
     }
