@@ -14,6 +14,7 @@ import pytest
 from directory_server import BASE, load
 from factories import require_installed
 from raw_server import free_port
+from trial import run
 from user import User, eventually
 
 from ironbench.engines.slapd import dsn, installation, settings
@@ -27,13 +28,13 @@ WORDS = ("--duration", "2s", "--warmup", "0s", "--think-time", "20ms")
 
 
 @contextmanager
-def logging_server(place: Path, log: Path) -> Iterator[str]:
-    """Somebody's own directory, which logs at level stats; its DSN."""
+def logging_server(place: Path, log: Path, first: str = "") -> Iterator[str]:
+    """Somebody's own directory, which logs at level stats, with these lines before others of its settings; its DSN."""
     require_installed("slapd")
     programs, port = installation.find(), free_port()
     files, options = place / "files", place / "own.conf"
     files.mkdir()
-    options.write_text(settings.as_file(dict(settings.DEFAULTS), programs, files, "secret"))
+    options.write_text(first + settings.as_file(dict(settings.DEFAULTS), programs, files, "secret"))
     subprocess.run(
         [str(programs.loader), "-q", "-f", str(options), "-b", BASE],
         input=f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: e\n",
@@ -97,6 +98,21 @@ def test_a_log_that_is_replayed_is_written_once_more(place: Path) -> None:
     assert lengths[1] == pytest.approx(lengths[0] / 2, rel=0.1)
     assert record["metrics"]["reconnects"] > 0
     assert "secret" not in str(record)
+
+
+@pytest.mark.long
+def test_clients_that_wait_outlive_connections_that_the_server_ends(place: Path) -> None:
+    """One has nothing more to do, one begins another connection late, and one its first."""
+    with logging_server(place, place / "server.log", "idletimeout 1\n") as address:
+        port = int(address.rpartition(":")[2].partition("/")[0])
+        connection = {"host": "127.0.0.1", "port": port, "ldaps": False, "tls": "disable", "mechanism": "simple"}
+        engine = {"kind": "ldap", "connection": connection | {"user": ROOT, "password": "secret"}, "io": "auto"}
+        late = 4_000_000_000
+        clients = [[(0, 0, False)], [(0, 0, False), (late, 0, True)], [(late, 0, False)]]
+        work = {"kind": "replay", "operations": [f"search {BASE}??base"], "clients": clients}
+        summary = run(engine, work=work, clients=3, stop={"duration_s": 4.5}).summary
+    assert not summary["aborted"], summary["cause"]
+    assert (summary["transactions"], summary["failed"], summary["not_started"]) == (4, 0, 0)
 
 
 def test_changes_are_made_up_on_a_directory_that_ironbench_fills(place: Path) -> None:

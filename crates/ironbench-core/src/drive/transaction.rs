@@ -77,6 +77,12 @@ pub trait Transaction {
         false
     }
 
+    /// The engine has ended the connection while the client waited in its line. Whether it goes on without one, until
+    /// it wants a new one for its next transaction.
+    fn lost_waiting(&mut self) -> bool {
+        false
+    }
+
     /// It has got one: nothing that the engine knew of the session before holds.
     fn reconnected(&mut self) {}
 

@@ -31,11 +31,17 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         for number in 0..self.lines.len() {
             // Who ends at once waits for the next round, so that replies are not starved.
             for _ in 0..self.lines[number].waiting.len() {
-                let line = &mut self.lines[number];
+                let line = &self.lines[number];
                 let Some(&client) = line.waiting.front() else { break };
                 if line.ask_at > now {
                     break;
                 }
+                if self.clients[client].transaction.wants_reconnect() && self.may_reconnect(client, now) {
+                    self.lines[number].waiting.pop_front();
+                    self.reconnect(client, now);
+                    continue;
+                }
+                let line = &mut self.lines[number];
                 match self.clients[client].transaction.claim(now) {
                     Next::Job { due, .. } => {
                         line.waiting.pop_front();

@@ -132,7 +132,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
         let client = &mut self.clients[id];
-        if client.state == State::Ended {
+        if client.state == State::Ended || client.state == State::Waiting && client.transaction.lost_waiting() {
             return;
         }
         match client.transaction.last_words(self.transport.mailbox(id)) {

@@ -53,13 +53,12 @@ impl Replay {
         let verbs = verbs(&operations);
         let kinds: Vec<Kind> = verbs.iter().map(|verb| kind(verb.name())).collect();
         let seeds = Seeds::new(!plan.seed, plan.clients, true);
-        let reconnects = self.clients.iter().flatten().any(|(_, _, first)| *first);
         work(plan, control, plan.threads, &kinds, |orders| {
             let client = |client: usize| {
                 let recorded = self.clients.get(client).map_or(&[][..], Vec::as_slice);
                 Replayer::new(client, recorded, &operations, &verbs, seeds.client(client)).binding_back(own.as_ref())
             };
-            engines::ldap(orders, connection, *io, reconnects, client, poll)
+            engines::ldap(orders, connection, *io, true, client, poll)
         })
     }
 
@@ -105,6 +104,7 @@ struct Replayer<'p> {
     origin: u64,
     /// Which of `recorded` is next, or under way.
     at: usize,
+    under_way: bool,
     /// The connection is the one that the next operation wants.
     connected: bool,
     id: i32,
@@ -130,6 +130,7 @@ impl<'p> Replayer<'p> {
             random,
             origin: 0,
             at: 0,
+            under_way: false,
             connected: true,
             id: super::FIRST_ID,
             own: None,
@@ -176,6 +177,7 @@ impl<'p> Replayer<'p> {
         let kind = self.kind();
         tally.kinds[kind].failed += u64::from(!well);
         self.at += 1;
+        self.under_way = false;
         self.connected = !self.recorded.get(self.at).is_some_and(|(_, _, first)| *first);
         Step::Ended(Ending { kind, well })
     }
@@ -220,6 +222,16 @@ impl<'p> Replayer<'p> {
     }
 }
 
+/// What the server says while no operation is under way.
+#[cold]
+fn meanwhile(mailbox: &Mailbox) -> Step {
+    match message::next(&mut mailbox.inbox.bytes()) {
+        Ok(Some(message)) => Step::Broken(unasked(message)),
+        Ok(None) => Step::Receive,
+        Err(malformed) => Step::Broken(told(malformed)),
+    }
+}
+
 /// Whether the bind back has been answered. Who cannot go on as the connection's user cannot go on.
 fn bound_back(id: i32, own: &OwnBind, mailbox: &mut Mailbox) -> std::result::Result<bool, String> {
     let received = mailbox.inbox.bytes();
@@ -246,6 +258,7 @@ impl Transaction for Replayer<'_> {
     fn begin(&mut self, mailbox: &mut Mailbox, _: &mut Tally) -> Step {
         mailbox.outbox.clear();
         self.next_id();
+        self.under_way = true;
         let operation = self.operation();
         match operation.drawn(self.id, &mut self.random, &mut mailbox.outbox) {
             Ok(()) => Step::Send,
@@ -258,6 +271,9 @@ impl Transaction for Replayer<'_> {
     }
 
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if !self.under_way {
+            return meanwhile(mailbox);
+        }
         if let (Some(well), Some(own)) = (self.bound, self.own) {
             return match bound_back(self.id, own, mailbox) {
                 Ok(false) => Step::Receive,
@@ -300,6 +316,17 @@ impl Transaction for Replayer<'_> {
         !self.connected
     }
 
+    /// Servers end connections on which nothing is asked for long. Between two of the log that makes no difference.
+    fn lost_waiting(&mut self) -> bool {
+        match self.recorded.get(self.at) {
+            Some((_, _, first)) if *first || self.at == 0 => {
+                self.connected = false;
+                true
+            }
+            next => next.is_none(),
+        }
+    }
+
     fn reconnected(&mut self) {
         self.connected = true;
     }
@@ -315,48 +342,4 @@ impl Transaction for Replayer<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SEARCH: &str = "search dc=x";
-
-    fn replay() -> Replay {
-        Replay {
-            operations: vec![SEARCH.to_owned(), "delete cn=a,dc=x".to_owned()],
-            clients: vec![vec![(10, 0, false), (20, 1, false), (30, 0, true)]],
-        }
-    }
-
-    #[test]
-    fn an_operation_is_due_at_its_time_and_the_next_connection_begins_between_two() {
-        let (replay, mut mailbox, mut tally) = (replay(), Mailbox::default(), Tally::new(VERBS.len()));
-        let operations = replay.compiled("").unwrap();
-        let verbs = verbs(&operations);
-        let mut client = Replayer::new(0, &replay.clients[0], &operations, &verbs, Seeds::new(1, 1, true).client(0));
-        client.start(1000);
-        assert_eq!(client.claim(1009), Next::NotBefore(1010));
-        assert_eq!(client.claim(1015), Next::Job { script: 0, due: 1010 });
-        assert_eq!(client.due_until(1021), 2);
-        assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
-        mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, op::SEARCHED, 0));
-        assert_eq!(client.reply(&mut mailbox, &mut tally), Step::Ended(Ending { kind: 0, well: true }));
-        assert!(!client.wants_reconnect());
-        assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
-        mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, 0x6b, 32));
-        let ended = client.reply(&mut mailbox, &mut tally);
-        assert_eq!(ended, Step::Ended(Ending { kind: 1, well: false }));
-        assert_eq!((tally.errors["noSuchObject"], tally.kinds[1].failed), (1, 1));
-        assert!(client.wants_reconnect());
-        client.reconnected();
-        assert!(!client.wants_reconnect());
-    }
-
-    #[test]
-    fn what_is_no_operation_is_complained_of() {
-        assert_eq!(complaint(SEARCH), "");
-        assert!(complaint("search dc=x??sub?(a=").contains("is not closed"));
-        let mut wrong = replay();
-        wrong.clients[0].push((40, 2, false));
-        assert_eq!(wrong.compiled("").unwrap_err().cause, "there is no operation 2");
-    }
-}
+mod tests;
