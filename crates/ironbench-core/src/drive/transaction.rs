@@ -21,6 +21,9 @@ pub enum Step {
     Broken(String),
 }
 
+/// Why a connection cannot be used on which something comes while nothing is under way.
+pub const UNASKED: &str = "the server answered what nobody asked";
+
 /// A transaction is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {

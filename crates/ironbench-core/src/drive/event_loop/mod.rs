@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::crew::{Ended, Start, Worker};
 use super::pace::Pace;
 use super::reconnector::Reconnector;
-use super::transaction::{Ending, Step, Transaction};
+use super::transaction::{Ending, Step, Transaction, UNASKED};
 use crate::drive::turns::{self, Turn};
 use crate::measure::Recorder;
 use crate::measure::clock::{self, NEVER};
@@ -298,6 +298,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 Step::Ship => return self.transport.ship(client),
                 Step::Receive if self.clients[client].state == State::Busy => return self.transport.receive(client),
                 Step::Receive => return,
+                Step::Ended(_) if self.clients[client].state != State::Busy => return self.lost(client, UNASKED, now),
                 Step::Ended(ending) => {
                     self.record(client, ending, now);
                     if self.clients[client].transaction.wants_reconnect() && self.may_reconnect(client, now) {

@@ -13,7 +13,7 @@ pub use replay::{Replay, complaint};
 use super::jobs::Next;
 use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
-use super::transaction::{Ending, Step, Transaction};
+use super::transaction::{Ending, Step, Transaction, UNASKED};
 use crate::measure::{Tally, clock};
 use crate::wire::ldap::OwnBind;
 use crate::wire::ldap::ber::Malformed;
@@ -286,7 +286,7 @@ impl<'p> LdapScript<'p> {
 fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
         Ok(done) if message.id == 0 => format!("the server ends the session: {done}"),
-        _ => "the server answered what nobody asked".to_owned(),
+        _ => UNASKED.to_owned(),
     }
 }
 

@@ -14,7 +14,7 @@ use super::jobs::Next;
 use super::plan::Protocol;
 use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
-use super::transaction::{Ending, Step, Transaction};
+use super::transaction::{Ending, Step, Transaction, UNASKED};
 use crate::measure::{Tally, clock};
 use crate::wire::mysql::protocol::backend::ServerError;
 use crate::wire::mysql::protocol::frontend;
@@ -180,7 +180,6 @@ impl<'p> MysqlScript<'p> {
     }
 
     fn rolled_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.doing = Doing::Nothing;
         if repeat {
             mailbox.outbox.clear();
             return self.go_on(mailbox, tally);
@@ -192,7 +191,8 @@ impl<'p> MysqlScript<'p> {
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        match self.doing {
+        // Until the next command nothing is awaited: what comes then is the server's own.
+        match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Script => {
                 if self.timed {
                     self.time(tally);
@@ -212,7 +212,7 @@ impl<'p> MysqlScript<'p> {
                 }
                 self.rolled_back(repeat, mailbox, tally)
             }
-            Doing::Nothing => Step::Broken("the server answered what nobody asked".to_owned()),
+            Doing::Nothing => Step::Broken(UNASKED.to_owned()),
         }
     }
 

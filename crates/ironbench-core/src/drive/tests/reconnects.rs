@@ -8,6 +8,7 @@ use crate::drive::reconnector::Lifetime;
 use crate::drive::script::Clients;
 use crate::drive::transaction::{Step, Transaction};
 use crate::measure::Tally;
+use crate::wire::mysql::protocol::frontend;
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Program, Source};
 
@@ -101,4 +102,24 @@ fn a_connection_that_is_never_given_up_has_no_end() {
     let mut lifetime = Lifetime::new(0);
     (0..1000).for_each(|_| lifetime.used());
     assert!(!lifetime.is_over());
+}
+
+#[test]
+fn what_mysql_says_between_two_transactions_is_its_last_word_and_no_failed_transaction() {
+    with_client("DO 1;", |program, clients| {
+        let statements = MysqlStatements::of(program);
+        let mut client = MysqlScript::new(clients.client(0), Protocol::Simple, &statements, &[], false, false, 0);
+        let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
+        assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
+        mysql(&mut mailbox);
+        assert!(matches!(client.reply(&mut mailbox, &mut tally), Step::Ended(ending) if ending.well));
+        let mut said = Vec::new();
+        let error = b"\xff\xbf\x0f#HY000The client was disconnected by the server because of inactivity";
+        frontend::packet(&mut said, 0, |out| out.extend_from_slice(error));
+        mailbox.inbox.append(&said);
+        let step = client.reply(&mut mailbox, &mut tally);
+        assert!(matches!(step, Step::Broken(_)), "{step:?}");
+        assert_eq!((tally.kinds[0].failed, tally.errors.len()), (0, 0));
+        assert!(client.last_words(&mut mailbox).unwrap().contains("because of inactivity (error 4031"));
+    });
 }
