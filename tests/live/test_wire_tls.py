@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from typing import Any
 
@@ -87,6 +88,23 @@ def test_a_self_signed_certificate_is_its_own_authority(raw_server: RawServer) -
             over_tls(raw_server, proxy, host="127.0.0.1", sslmode="verify-full", sslrootcert=own)
         with pytest.raises(InputError, match="its certificate is not trusted"):
             over_tls(raw_server, proxy, sslmode="verify-full", sslrootcert=str(CERTIFICATES / "root.crt"))
+
+
+@pytest.mark.parametrize("sslmode", ["prefer", "require"])
+def test_a_certificate_of_version_1_encrypts_where_none_is_verified(raw_server: RawServer, sslmode: str) -> None:
+    with TlsProxy(f"{raw_server.host}/.s.PGSQL.{raw_server.port}", "version_1") as proxy:
+        assert over_tls(raw_server, proxy, sslmode=sslmode, user="scram_user", password=PASSWORD).tls
+        with pytest.raises(InputError, match="version 1") as caught:
+            over_tls(raw_server, proxy, sslmode="verify-ca", sslrootcert=str(CERTIFICATES / "root.crt"))
+    assert "sslmode=require without sslrootcert" in caught.value.hint
+
+
+def test_prefer_does_not_go_without_tls_in_silence_where_the_certificate_is_of_no_use(raw_server: RawServer) -> None:
+    # One of version 1 cannot be used over TLS 1.2.
+    old = TlsProxy(f"{raw_server.host}/.s.PGSQL.{raw_server.port}", "version_1", newest=ssl.TLSVersion.TLSv1_2)
+    with old as proxy, pytest.raises(InputError, match="version 1") as caught:
+        over_tls(raw_server, proxy, sslmode="prefer")
+    assert "sslmode=disable" in caught.value.hint
 
 
 @pytest.mark.parametrize(("file", "cause"), [("missing.crt", "cannot be read"), ("README.md", "holds no certificate")])

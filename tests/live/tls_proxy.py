@@ -19,11 +19,14 @@ class TlsProxy:
     `handshakes` counts the TLS connections that came about.
     """
 
-    def __init__(self, backend: str, certificate: str = "server") -> None:
+    def __init__(
+        self, backend: str, certificate: str = "server", newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED
+    ) -> None:
         self.backend = backend
         self.port = 0
         self.handshakes = 0
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.maximum_version = newest
         self._context.load_cert_chain(CERTIFICATES / f"{certificate}.crt", CERTIFICATES / f"{certificate}.key")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::address::Address;
-use super::tls::Wanted;
+use super::tls::{Mode, Version1, Wanted};
 use crate::Error;
 
 /// The stream is of no use any more.
@@ -110,6 +110,14 @@ pub(super) fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted
         return Error::failure(server, format!("the TLS handshake failed: {error}"));
     };
     let (mode, roots) = (wanted.words.mode, wanted.words.roots);
+    if let rustls::CertificateError::Other(other) = reason
+        && other.0.is::<Version1>()
+    {
+        let verifies = Mode::of(wanted).is_ok_and(Mode::verifies);
+        let way_out = if verifies { format!("{mode}=require without {roots}") } else { format!("{mode}=disable") };
+        return Error::input(server, "its certificate is of version 1, which cannot be verified")
+            .hint(format!("make one of version 3 (openssl x509 -req -extfile, with subjectAltName), or use {way_out}"));
+    }
     let hint = match reason {
         rustls::CertificateError::UnknownIssuer => match wanted.roots {
             Some(file) => format!("put the certificate of the authority that signed it into {file} ({roots})"),

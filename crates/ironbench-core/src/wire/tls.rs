@@ -4,16 +4,18 @@
 use std::{path::Path, sync::Arc};
 
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
     client::{
         Resumption, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    crypto::{
+        CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature, verify_tls13_signature_with_raw_key,
+    },
     server::ParsedCertificate,
 };
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
+use rustls_pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime, pem::PemObject};
 
 use crate::{Error, Result};
 
@@ -56,7 +58,7 @@ impl Mode {
         }
     }
 
-    fn verifies(self) -> bool {
+    pub fn verifies(self) -> bool {
         matches!(self, Self::VerifyCa | Self::VerifyFull)
     }
 }
@@ -107,6 +109,35 @@ fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
+/// What is wrong with a certificate that webpki does not read: `openssl x509 -req` without extensions makes such ones, as in
+/// PostgreSQL's documentation (18.9.5). Its key is good for the handshake's signature, and nothing else is verified.
+#[derive(Debug, thiserror::Error)]
+#[error("it is of version 1")]
+pub(super) struct Version1;
+
+/// Whether the server's certificate is why TLS could not be set up.
+pub(super) fn is_about_certificate(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidCertificate(_))
+}
+
+fn of_version_1() -> rustls::Error {
+    CertificateError::Other(OtherError(Arc::new(Version1))).into()
+}
+
+/// The public key of a certificate of version 1, as SubjectPublicKeyInfo. TBSCertificate ::= SEQUENCE { serialNumber,
+/// signature, issuer, validity, subject, subjectPublicKeyInfo }; in others the version stands first (RFC 5280, 4.1).
+fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
+    const INTEGER: u8 = 0x02;
+    let (certificate, _) = der_value(certificate, SEQUENCE)?;
+    let (to_be_signed, _) = der_value(certificate, SEQUENCE)?;
+    let (_, mut rest) = der_value(to_be_signed, INTEGER)?;
+    for _ in ["signature", "issuer", "validity", "subject"] {
+        (_, rest) = der_value(rest, SEQUENCE)?;
+    }
+    let (_, behind) = der_value(rest, SEQUENCE)?;
+    Some(SubjectPublicKeyInfoDer::from(&rest[..rest.len() - behind.len()]))
+}
+
 #[derive(Debug)]
 struct Verifier {
     mode: Mode,
@@ -151,6 +182,9 @@ impl ServerCertVerifier for Verifier {
         let Some(chain) = &self.chain else {
             return trusted;
         };
+        if version_1_key(end_entity).is_some() {
+            return Err(of_version_1());
+        }
         // The name is judged last, so an error here that is not about the name is one about the chain.
         let error = match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Ok(_) => return trusted,
@@ -180,6 +214,9 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        if version_1_key(certificate).is_some() {
+            return Err(of_version_1());
+        }
         verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
     }
 
@@ -189,7 +226,11 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        let supported = &self.provider.signature_verification_algorithms;
+        match version_1_key(certificate) {
+            Some(key) => verify_tls13_signature_with_raw_key(message, &key, signature, supported),
+            None => verify_tls13_signature(message, certificate, signature, supported),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -216,7 +257,6 @@ enum Hash {
 
 /// Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, … }, signature } (RFC 5280).
 fn signature_hash(certificate: &[u8]) -> Option<Hash> {
-    const SEQUENCE: u8 = 0x30;
     const OBJECT_IDENTIFIER: u8 = 0x06;
     /// 1.2.840.113549.1.1: RSA; the last number is the hash.
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
@@ -234,6 +274,8 @@ fn signature_hash(certificate: &[u8]) -> Option<Hash> {
         _ => None,
     }
 }
+
+const SEQUENCE: u8 = 0x30;
 
 /// The value of a DER element with `tag`, and what follows the element.
 pub(super) fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
@@ -270,6 +312,20 @@ mod tests {
         for end in 0..whole.len() - 1 {
             // A certificate cut short has no hash, and does no harm.
             assert_eq!(signature_hash(&whole[..end]), None);
+        }
+    }
+
+    #[test]
+    fn a_certificate_of_version_1_gives_its_key_and_others_are_not_taken_for_one() {
+        let whole = certificate("version_1");
+        let key = version_1_key(&whole).unwrap();
+        // A point on P-256: its head, and 65 bytes.
+        assert_eq!((key.len(), key[0], key[26]), (91, SEQUENCE, 4));
+        for name in ["root", "server", "self_signed"] {
+            assert!(version_1_key(&certificate(name)).is_none(), "{name}");
+        }
+        for end in 0..whole.len() - 1 {
+            assert!(version_1_key(&whole[..end]).is_none());
         }
     }
 

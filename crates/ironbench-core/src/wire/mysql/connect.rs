@@ -149,8 +149,11 @@ impl Connector {
 
     fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         match self.start(attempt, self.config.as_ref()) {
-            // `prefer`: a server that offers TLS but will not have us that way may have us without.
-            Err(Fault::Tls(_)) if self.mode == Mode::Prefer => self.start(attempt, None),
+            // `prefer`: a server that offers TLS but will not have us that way may have us without. Where it is we who do
+            // not take its certificate, nobody would know that the connection is not encrypted.
+            Err(Fault::Tls(error)) if self.mode == Mode::Prefer && !tls::is_about_certificate(&error) => {
+                self.start(attempt, None)
+            }
             result => result,
         }
     }
