@@ -163,7 +163,7 @@ fn draw(function: Function, arguments: &[Value], random: &mut Random) -> Result<
     let parameter = arguments[2].to_double()?;
     let refuse = |rule: &str| Err(EvalError::new(format!("{rule} (not {parameter:.6})")));
     Ok(Value::Integer(match function {
-        Function::RandomGaussian if parameter < 2.0 => {
+        Function::RandomGaussian if parameter.is_nan() || parameter < 2.0 => {
             return refuse("gaussian parameter must be at least 2.000000");
         }
         Function::RandomGaussian => random.gaussian(min, max, parameter),
@@ -171,7 +171,9 @@ fn draw(function: Function, arguments: &[Value], random: &mut Random) -> Result<
             return refuse("zipfian parameter must be in range [1.001, 1000]");
         }
         Function::RandomZipfian => random.zipfian(min, max, parameter),
-        _ if parameter <= 0.0 => return refuse("exponential parameter must be greater than zero"),
+        _ if parameter.is_nan() || parameter <= 0.0 => {
+            return refuse("exponential parameter must be greater than zero");
+        }
         _ => random.exponential(min, max, parameter),
     }))
 }
