@@ -48,6 +48,9 @@ pub struct Reply<'p> {
     pub in_transaction: bool,
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
+    /// Of joined statements `\gset` takes the last one's row, and no other: each is held until the next, or the end.
+    holds: bool,
+    held: Vec<u8>,
     /// By `Sql::id`: columns as they were described last.
     gathered: Vec<Gathered>,
     /// Rows come in the binary form.
@@ -74,6 +77,8 @@ impl<'p> Reply<'p> {
             next: Next::Answer,
             in_transaction: false,
             gathers: None,
+            holds: false,
+            held: Vec::new(),
             binary: false,
             rolls_back: false,
             ended: false,
@@ -93,21 +98,22 @@ impl<'p> Reply<'p> {
     /// `sql` was sent; `binary`: prepared.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql, binary: bool) {
-        self.gathers = match sql.gather {
-            Gather::Discard => None,
-            Gather::Gset { .. } | Gather::Aset { .. } => Some(sql),
+        (self.gathers, self.holds) = match sql.gather {
+            Gather::Discard => (None, false),
+            Gather::Gset { .. } => (Some(sql), sql.combined),
+            Gather::Aset { .. } => (Some(sql), false),
         };
         self.begin(Next::Answer, self.statements.rolls_back(sql));
         self.binary = binary;
     }
 
     pub fn expect_prepared(&mut self, sql: &'p Sql) {
-        self.gathers = Some(sql);
+        (self.gathers, self.holds) = (Some(sql), false);
         self.begin(Next::Prepared, false);
     }
 
     pub fn expect_rollback(&mut self) {
-        self.gathers = None;
+        (self.gathers, self.holds) = (None, false);
         self.binary = false;
         self.begin(Next::Answer, true);
     }
@@ -179,6 +185,9 @@ impl<'p> Reply<'p> {
         }
         let read = received.len() - input.len();
         mailbox.inbox.consume(read);
+        if self.holds && progress == Progress::Answered {
+            self.release(variables)?;
+        }
         Ok(progress)
     }
 
@@ -274,9 +283,24 @@ impl<'p> Reply<'p> {
         Ok(())
     }
 
-    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
     fn row(&mut self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         self.rows += 1;
+        if self.holds {
+            self.held.clear();
+            self.held.extend_from_slice(body);
+            return Ok(());
+        }
+        self.store(body, variables)
+    }
+
+    /// All of the command has been answered.
+    #[cold]
+    fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
+        if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }
+    }
+
+    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
+    fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         let Some(sql) = self.gathers else { return Ok(()) };
         let Gathered { columns, slots } = &self.gathered[sql.id];
         if self.binary {

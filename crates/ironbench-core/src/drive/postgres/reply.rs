@@ -33,6 +33,9 @@ pub struct Reply<'p> {
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
+    /// Of joined statements `\gset` takes the last one's row, and no other: each is held until the next, or the end.
+    holds: bool,
+    held: Vec<u8>,
     /// Rows of the statement that is being answered, and of the last one answered.
     rows: u64,
     last_rows: u64,
@@ -61,6 +64,8 @@ impl<'p> Reply<'p> {
             awaited: 0,
             gathers: None,
             columns: Vec::new(),
+            holds: false,
+            held: Vec::new(),
             rows: 0,
             last_rows: 0,
             error: None,
@@ -73,16 +78,17 @@ impl<'p> Reply<'p> {
     /// `sql` was sent as a group of its own.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql) {
-        self.gathers = match sql.gather {
-            Gather::Discard => None,
-            Gather::Gset { .. } | Gather::Aset { .. } => Some(sql),
+        (self.gathers, self.holds) = match sql.gather {
+            Gather::Discard => (None, false),
+            Gather::Gset { .. } => (Some(sql), sql.combined),
+            Gather::Aset { .. } => (Some(sql), false),
         };
         self.awaited += 1;
     }
 
     /// A group that gathers nothing was sent.
     pub fn expect_group(&mut self) {
-        self.gathers = None;
+        (self.gathers, self.holds) = (None, false);
         self.awaited += 1;
     }
 
@@ -147,6 +153,9 @@ impl<'p> Reply<'p> {
             if message.tag == tag::READY_FOR_QUERY {
                 self.ready(message.body, requests, tally)?;
                 if self.awaited == 0 {
+                    if self.holds {
+                        self.release(variables)?;
+                    }
                     self.completed = 0;
                     outcome = Ok(true);
                     break;
@@ -229,9 +238,24 @@ impl<'p> Reply<'p> {
         Ok(())
     }
 
-    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
     fn row(&mut self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         self.rows += 1;
+        if self.holds {
+            self.held.clear();
+            self.held.extend_from_slice(body);
+            return Ok(());
+        }
+        self.store(body, variables)
+    }
+
+    /// All of the command has been answered.
+    #[cold]
+    fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
+        if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }
+    }
+
+    /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
+    fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         for (slot, field) in self.columns.iter().zip(data_row(body)?) {
             let field = field?.unwrap_or_default();
             if let Some(slot) = slot {
@@ -241,3 +265,6 @@ impl<'p> Reply<'p> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,6 +99,31 @@ fn gset_wants_exactly_one_row() {
 }
 
 #[test]
+fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
+    for (command, a) in [("\\gset", "before"), ("\\aset", "5")] {
+        let program = program(&format!("SELECT 5 AS a \\; SELECT 6 AS b {command}\n"));
+        let statements = Statements::of(&program);
+        let mut session = Session::new(&program, &statements, false);
+        session.variables.set_text(program.symbols.get("a").unwrap(), b"before");
+        let sql = session.sql();
+        session.reply.expect(sql, false);
+        let answers: [&[u8]; 8] = [
+            &[1],
+            &column("a", 3),
+            b"\x015",
+            &end(IDLE | MORE),
+            &[1],
+            &column("b", 3),
+            b"\x016",
+            &end(IDLE),
+        ];
+        assert_eq!(session.receive(&answers), Ok(Progress::Answered));
+        assert_eq!((session.variable("a"), session.variable("b")), (a.to_owned(), "6".to_owned()), "{command}");
+        assert_eq!(session.reply.gather_fault(), None);
+    }
+}
+
+#[test]
 fn a_commit_is_counted_once_and_a_rollback_never() {
     let cases: [(&str, &[u16], u64); 6] = [
         ("SELECT 1", &[IDLE], 1),

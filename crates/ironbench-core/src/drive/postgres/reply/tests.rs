@@ -1,0 +1,65 @@
+use super::*;
+use crate::drive::plan::Protocol;
+use crate::drive::postgres::Statements;
+use pgbench_script::{Automatic, Program, Source};
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() + 4) as u32;
+    [&[tag][..], &length.to_be_bytes()[..], body].concat()
+}
+
+/// The answer to a statement that gives these rows of one column.
+fn rows(column: &str, values: &[&str]) -> Vec<u8> {
+    let described = [&[0, 1][..], column.as_bytes(), &[0; 19][..]].concat();
+    let mut answer = message(tag::ROW_DESCRIPTION, &described);
+    for value in values {
+        let length = value.len() as u32;
+        answer.extend(message(tag::DATA_ROW, &[&[0, 1][..], &length.to_be_bytes()[..], value.as_bytes()].concat()));
+    }
+    answer.extend(message(tag::COMMAND_COMPLETE, b"SELECT\0"));
+    answer
+}
+
+/// What `a` and `b` are after `text` was answered so, and what is wrong with the rows.
+fn gathered(text: &str, answers: &[Vec<u8>]) -> (String, String, Option<String>) {
+    let text = format!("\\set a 1\n\\set b 2\n{text}\n");
+    let program = Program::compile(&[Source { name: "s".into(), text, weight: 1 }], &[]).unwrap();
+    let statements = Statements::of(&program);
+    let mut requests = Requests::new(Protocol::Simple, &statements);
+    let mut variables = Variables::new(&program, &[], &Automatic::default());
+    for name in ["a", "b"] {
+        variables.set_text(program.symbols.get(name).unwrap(), b"before");
+    }
+    let (mut reply, mut mailbox) = (Reply::new(), Mailbox::default());
+    reply.expect(program.sqls().next().unwrap().1);
+    mailbox.inbox.append(&answers.concat());
+    mailbox.inbox.append(&message(tag::READY_FOR_QUERY, b"I"));
+    let all = reply.read(&mut mailbox, &mut requests, &mut variables, &mut Tally::new(1)).unwrap();
+    assert!(all && !reply.has_error());
+    let value = |name: &str| {
+        let mut text = Vec::new();
+        variables.write_text(program.symbols.get(name).unwrap(), &mut text);
+        String::from_utf8(text).unwrap()
+    };
+    (value("a"), value("b"), reply.gather_fault())
+}
+
+#[test]
+fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
+    let both = [rows("a", &["5"]), rows("b", &["6"])];
+    let joined = "SELECT 5 AS a \\; SELECT 6 AS b";
+    assert_eq!(gathered(&format!("{joined} \\gset"), &both), ("before".to_owned(), "6".to_owned(), None));
+    assert_eq!(gathered(&format!("{joined} \\aset"), &both), ("5".to_owned(), "6".to_owned(), None));
+    let alone = gathered("SELECT 5 AS a \\gset", &both[..1]);
+    assert_eq!(alone, ("5".to_owned(), "before".to_owned(), None));
+}
+
+#[test]
+fn of_joined_statements_gset_wants_one_row_of_the_last_and_takes_none_otherwise() {
+    let [one, two] = [rows("a", &["5"]), rows("b", &["6", "7"])];
+    let fault = |count| Some(format!("\\gset wants one row, the server gave {count}"));
+    let last = gathered("SELECT 5 AS a \\; SELECT b FROM t \\gset", &[one.clone(), two]);
+    assert_eq!(last, ("before".to_owned(), "before".to_owned(), fault(2)));
+    let none = gathered("SELECT 5 AS a \\; BEGIN \\gset", &[one, message(tag::COMMAND_COMPLETE, b"BEGIN\0")]);
+    assert_eq!(none, ("before".to_owned(), "before".to_owned(), fault(0)));
+}
