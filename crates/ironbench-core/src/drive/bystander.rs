@@ -4,6 +4,7 @@
 //! Both start on schedule, so that a reading that had to wait for the one before counts its wait.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ use super::pace::Pace;
 use super::plan::{Plan, Server};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, schedule::Schedule};
-use crate::wire::{Session, mysql, postgres};
+use crate::wire::{Session, Wish, mysql, postgres};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
@@ -56,9 +57,7 @@ impl Bystander {
 
     fn run<S: Session>(&self, orders: &Orders, connector: &S::Connector, poll: Poll) -> Result<Haul> {
         let make = |thread: usize, _: Range<usize>| {
-            let stopped = orders.control.stopped();
-            let wanted = Box::new(move || stopped.load(std::sync::atomic::Ordering::Relaxed));
-            let session = S::open(connector, wanted)?;
+            let session = S::open(connector, wish(orders.control))?;
             let random = Random::new(orders.plan.seed ^ thread as u64);
             Ok(Watcher::<S> { kind: thread, look: self, connector, session, random })
         };
@@ -74,8 +73,14 @@ struct Watcher<'a, S: Session> {
     random: Random,
 }
 
+/// To give up when the trial is stopped.
+fn wish(control: &Control) -> Wish {
+    let stopped = control.stopped();
+    Box::new(move || stopped.load(Relaxed))
+}
+
 impl<S: Session> Watcher<'_, S> {
-    fn act(&mut self) -> Result<()> {
+    fn act(&mut self, control: &Control) -> Result<()> {
         match self.kind {
             SELECT => {
                 let key = self.random.integer(1, self.look.keys);
@@ -85,7 +90,7 @@ impl<S: Session> Watcher<'_, S> {
                 }
                 Err(Error::failure("bystander", format!("{} rows have the key {key}", rows.len())))
             }
-            CONNECT => S::open(self.connector, Box::new(|| false)).map(drop),
+            CONNECT => S::open(self.connector, wish(control)).map(drop),
             _ => unreachable!("there are two threads"),
         }
     }
@@ -98,12 +103,13 @@ impl<S: Session> Worker for Watcher<'_, S> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Pace::Open(mut due) = start.pace.clone() else { unreachable!("the plan has a rate") };
+        let mut ended = Ended::default();
         clock::sleep_until(start.origin);
         while wait(&due, start, recorder) {
             let (intended, begun) = (due.due(), clock::now());
             due.advance();
             recorder.late(intended, begun);
-            let done = self.act();
+            let done = self.act(start.control);
             let now = clock::now();
             // Before the end of the trial is looked at: a reading that hung until then is what it is about.
             if now >= recorder.boundary() {
@@ -111,6 +117,8 @@ impl<S: Session> Worker for Watcher<'_, S> {
             }
             match done {
                 Ok(()) => recorder.complete(self.kind, intended, begun, now),
+                // Given up, and no failure of the server.
+                Err(_) if start.control.is_stopped() => ended.unfinished += 1,
                 Err(error) => {
                     recorder.tally.kinds[self.kind].failed += 1;
                     recorder.tally.failure(self.kind, &error.sqlstate, true, || error.to_string());
@@ -121,7 +129,7 @@ impl<S: Session> Worker for Watcher<'_, S> {
             }
         }
         recorder.close(clock::now());
-        Ended { not_started: due.skip_until(recorder.window_end()), ..Ended::default() }
+        Ended { not_started: due.skip_until(recorder.window_end()), ..ended }
     }
 }
 
