@@ -266,8 +266,15 @@ impl Crew<'_> {
 
     fn work(&self, slices: &Receiver<Slice>, poll: &mut dyn FnMut() -> bool) -> Result<Haul> {
         let Orders { plan, control, .. } = *self.orders;
+        let mut go_on = || {
+            if !poll() {
+                control.stop();
+            }
+            !control.is_stopped() && !self.gate.is_stopped()
+        };
         // Connecting the observers takes milliseconds: before the clock starts.
-        let observers = prepare_observers(plan)?;
+        let observers = Prepared::unless(&plan.observers, plan.engine.server(), &mut go_on)?;
+        let Some(observers) = observers else { return Ok(Haul::dismissed()) };
         let Some(origin) = self.origin(poll) else { return Ok(Haul::dismissed()) };
         let by_turns = control.turns.asked();
         let window = if by_turns { Window { start: NEVER, end: NEVER } } else { window(plan, origin) };
@@ -371,10 +378,6 @@ impl Orders<'_> {
             shares: &self.shares,
         }
     }
-}
-
-fn prepare_observers(plan: &Plan) -> Result<Prepared> {
-    Prepared::new(&plan.observers, plan.engine.server().as_ref())
 }
 
 fn window(plan: &Plan, origin: u64) -> Window {

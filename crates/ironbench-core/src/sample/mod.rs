@@ -29,6 +29,8 @@ use watch::{Collected, Reader, Watched};
 const KEEP_BYTES: usize = 16 << 20;
 /// How long `stop` waits for a round that is under way before it leaves that thread behind.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
+/// How often somebody is asked while the server is waited for.
+const LOOK: Duration = Duration::from_millis(50);
 /// No source is worth more than 1 kHz: at that rate one costs about 1 % of a core.
 const SHORTEST_PERIOD_S: f64 = 0.001;
 
@@ -95,6 +97,28 @@ impl Prepared {
     /// note in the result, not an error.
     pub fn new(sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         Self::below(Path::new("/"), sources, connection)
+    }
+
+    /// As `new`, for as long as `go_on` says yes, which is asked several times a second. None: it said no, and a thread
+    /// that waits for a server that does not answer is left behind.
+    pub fn unless(
+        sources: &[ObserverSource],
+        connection: Option<Server>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Self>> {
+        if sources.iter().all(|source| source.kind == "file") {
+            return Self::new(sources, connection.as_ref()).map(Some);
+        }
+        let sources = sources.to_vec();
+        let prepare = move |_: &Gate| Self::new(&sources, connection.as_ref());
+        let preparing = Resident::start(Post::new("observers"), Arc::default(), prepare)?;
+        while !preparing.ended(LOOK) {
+            if !go_on() {
+                preparing.leave();
+                return Ok(None);
+            }
+        }
+        preparing.join().map(Some)
     }
 
     /// As `new`, with every file path taken below `root`.
