@@ -208,10 +208,12 @@ def test_the_verb_removes_what_a_killed_import_export_and_trial_left(
     for name in left:
         (tmp_path / "results" / name).mkdir(parents=True)
     (tmp_path / ".here.ibr.7.tmp").write_text("x")
+    (tmp_path / "own.json.7.tmp").write_text("of another program")
     (tmp_path / "results" / "trials" / "r1").mkdir()
     assert clean_up(results="results") == 0
     said = capsys.readouterr().err
     for name in left:
         assert f"removed: results/{name}" in said
     assert "removed: .here.ibr.7.tmp" in said
+    assert (tmp_path / "own.json.7.tmp").exists()
     assert [path.name for path in (tmp_path / "results" / "trials").iterdir()] == ["r1"]

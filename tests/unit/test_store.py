@@ -25,6 +25,7 @@ from ironbench.model.system import Cell, Choice, Load, System
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store, durable
 from ironbench.record.evidence import READERS, text
+from ironbench.record.export import export
 
 
 def record(id: str, series: str = "s1", label: str = "a", started: str = "2026-01-01T00:00:00+00:00") -> Record:
@@ -203,6 +204,18 @@ def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_no
     assert not living.exists() and not file.exists()
     assert all((tmp_path / name).exists() for name in strangers)
     assert not any((tmp_path / name).exists() for name in names)
+
+
+def test_an_export_beside_files_of_the_user_removes_unfinished_exports_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    store.keep(record("r"), Evidence())
+    strangers = ["settings.json.7.tmp", "notes.md.7.tmp", ".site.live", ".writing-letters", "labs/a/x.toml.7.tmp"]
+    for name in (*strangers, ".lab.ibr.7.tmp"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text("x")
+    assert export(store, store.all(), tmp_path / "lab.ibr") == 1
+    assert all((tmp_path / name / "file").exists() for name in strangers)
+    assert not (tmp_path / ".lab.ibr.7.tmp").exists()
 
 
 WRITER = """

@@ -22,8 +22,9 @@ _UNFINISHED = re.compile(
     r"\.writing-.+|\.importing-\d+|\..+\.ibr\.\d+\.tmp|\.index\.json\.\d+\.tmp|.+\.(?:json|toml|md)\.\d+\.tmp|\..+\.live",
     re.DOTALL,
 )
+_EXPORT = re.compile(r"\..+\.ibr\.\d+\.tmp", re.DOTALL)
 _FOLDERS = ("", "trials", "machines", "engines", "scripts", "noise", "notes", "queue")
-"""Of a directory of results or of a lab, where unfinished things lie; exported files lie anywhere."""
+"""Of a directory of results or of a lab, where unfinished things lie."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
@@ -153,6 +154,11 @@ def remove_abandoned(directory: Path) -> list[Path]:
     return [path for path in _unfinished_in(directory) if _removed(path)]
 
 
+def remove_abandoned_exports(folder: Path) -> list[Path]:
+    """Removes unfinished exports whose writer is gone from a folder that holds other files, too; what it was."""
+    return [path for path in _named(folder, _EXPORT) if _removed(path)]
+
+
 def _unfinished(path: Path, flags: int) -> Iterator[Path]:
     lock = _locked(path, flags)
     try:
@@ -196,11 +202,15 @@ def _is(path: Path, descriptor: int) -> bool:
 
 def _unfinished_in(directory: Path) -> list[Path]:
     places = [directory, *sorted(directory.glob("labs/*"))]
-    files: list[Path] = []
-    for folder in (place / name for place in places for name in _FOLDERS):
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            files += sorted(folder / entry.name for entry in entries if _UNFINISHED.fullmatch(entry.name))
-    return files
+    folders = (place / name for place in places for name in _FOLDERS)
+    return [path for folder in folders for path in _named(folder, _UNFINISHED)]
+
+
+def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+    """What lies there under such a name."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return sorted(folder / entry.name for entry in entries if pattern.fullmatch(entry.name))
+    return []
 
 
 def _removed(path: Path) -> bool:

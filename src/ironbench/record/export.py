@@ -13,7 +13,7 @@ import msgspec
 from ironbench.errors import InputError, UnwrittenError
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted, redacted_toml
-from ironbench.record.durable import remove_abandoned, sync, unfinished_file
+from ironbench.record.durable import remove_abandoned_exports, sync, unfinished_file
 from ironbench.record.evidence import READERS
 from ironbench.record.labs import LAB_FILES, LabDirectory
 from ironbench.record.make import software
@@ -33,7 +33,7 @@ def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory
     if not records:
         raise InputError(str(store.directory), "holds no records to export", "make some with `ironbench run`")
     try:
-        remove_abandoned(out.parent)
+        remove_abandoned_exports(out.parent)
         with unfinished_file(out.with_name(f".{out.name}.{os.getpid()}.tmp")) as aside:
             with aside.open("wb") as file:
                 writer = Writer(file)
