@@ -18,6 +18,8 @@ def target(output: str) -> Path:
     path = Path(output)
     if path.is_dir():
         raise InputError(output, "is a directory", f"name a file, for example {path / 'report.html'}")
+    if _is_stream(path):
+        return path
     if not path.parent.is_dir():
         raise InputError(output, f"the directory {path.parent} does not exist", "make it first, or name another place")
     if not os.access(path.parent, os.W_OK):
@@ -26,14 +28,31 @@ def target(output: str) -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Aside and renamed: whoever opens the file sees the old one or the new one, never half of one. FailureError."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Aside and renamed: whoever opens the file sees the old one or the new one, never half of one. FailureError.
+
+    A link stays, and the file that it leads to is replaced; a device or pipe such as /dev/stdout is written to.
+    """
+    try:
+        if _is_stream(path):
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
+    except OSError as error:
+        raise FailureError(str(path), f"could not be written: {error.strerror}", "name another place") from error
+
+
+def _replace(file: Path, data: bytes) -> None:
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         aside.write_bytes(data)
-        aside.replace(path)
-    except OSError as error:
+        aside.replace(file)
+    finally:
         aside.unlink(missing_ok=True)
-        raise FailureError(str(path), f"could not be written: {error.strerror}", "name another place") from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is there and no file: a device, a pipe, a socket."""
+    return path.exists() and not path.is_file()
 
 
 def destination(output: str, format: str) -> tuple[str, Path | None]:

@@ -1,0 +1,51 @@
+"""What `-o` names is replaced whole, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ironbench.cli.output import target, write
+from ironbench.errors import FailureError
+
+
+def test_a_pipe_or_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(target(str(pipe)), b"a report")
+        assert os.read(reader, 100) == b"a report"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_full_device_is_named(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    with pytest.raises(FailureError, match="full: could not be written: No space left"):
+        write(target(str(full)), b"a report")
+    assert full.is_symlink()
+
+
+def test_a_link_stays_and_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    shown = tmp_path / "site" / "report.html"
+    shown.write_text("old")
+    link = tmp_path / "report.html"
+    link.symlink_to(shown)
+    write(target(str(link)), b"new")
+    assert link.is_symlink() and shown.read_text() == "new"
+    assert list(shown.parent.iterdir()) == [shown]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    place = tmp_path / ("n" * 250)  # the name aside has more than 255 bytes
+    with pytest.raises(FailureError, match="could not be written"):
+        write(place, b"x")
+    assert not list(tmp_path.iterdir())
