@@ -50,6 +50,29 @@ def test_an_order_names_levels_from_the_best_to_the_worst() -> None:
     assert found.cells == ("clients=1 log=48 GB", "clients=1 log=ssd", "clients=1 log=disk")
 
 
+VARIED = """
+question = "Which is best?"
+[workload]
+name = "igen-oltp"
+[vary]
+{vary}
+[expect]
+claims = ["{claim}"]
+"""
+
+
+def test_names_of_cells_may_have_colons_or_begin_as_an_order_does() -> None:
+    def found(vary: str, claim: str) -> Claim:
+        declared = labfile.read(VARIED.format(vary=vary, claim=claim), "x.toml")
+        return claims.read(declared, design.cells(declared))[0]
+
+    order = found('bin = ["wheel:16", "wheel:18"]', "order: wheel:18 > wheel:16")
+    assert (order.kind, order.cells) == ("order", ("bin=wheel:18", "bin=wheel:16"))
+    named = "order.plain = { clients = 1 }\norder.fast = { clients = 2 }"
+    ratio = found(named, "order=fast over order=plain: at least 1.1")
+    assert (ratio.kind, ratio.cells, ratio.low) == ("ratio", ("order=fast", "order=plain"), 1.1)
+
+
 def test_a_metric_stands_in_parentheses() -> None:
     assert claim("ssd over disk (response_time_p99_s): 0.5 to 1.0").metric == "response_time_p99_s"
     assert claim("order (response_time_p99_s): ssd > disk").metric == "response_time_p99_s"
@@ -90,6 +113,8 @@ def test_a_cell_may_be_named_at_a_share_of_the_peak() -> None:
         ("clients=8 log=ssd over disk: 1 to 2", "no cell has"),
         ("ssd over disk (throughputs): 1 to 2", "there is no metric throughputs"),
         ("order (transactions): ssd > disk", "neither more nor less is better"),
+        ("order response_time_p99_s: ssd > disk", "does not name a metric in parentheses"),
+        ("order (P99): ssd > disk", "does not name a metric in parentheses"),
     ],
 )
 def test_a_claim_that_cannot_be_meant_is_refused(text: str, words: str) -> None:

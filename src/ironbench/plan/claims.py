@@ -15,7 +15,11 @@ from ironbench.plan.labfile import Declared
 
 _FORMS = "write `A over B: 1.00 to 1.10`, or `order: A > B > C`"
 _RATED = re.compile(rf"\s+{same_load.FACTOR}=(\S+)$")
-_METRIC = re.compile(r"\s*\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)\s*$")
+_IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
+_METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
+_ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
+_ORDER_OF = re.compile(r"\s*order\b(?!=)[^:]*:.*>", re.DOTALL)
+"""With something else between its beginning and the colon; `order=` is a factor of the user's."""
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
     (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
@@ -66,20 +70,18 @@ def _pair(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCel
 
 
 def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]) -> Claim:
+    if order := _ORDER.fullmatch(text):  # names of cells may have colons, too
+        metric = require_metric(order[1] or declared.measure.metric, where)
+        return _order(text, order[2], metric, where, declared, cells)
+    if _ORDER_OF.match(text):
+        cause = f"{text!r} does not name a metric in parentheses"
+        raise InputError(where, cause, "write `order: A > B > C`, or `order (response_time_p99_s): A > B > C`")
     head, colon, tail = text.rpartition(":")
     if not colon:
         raise InputError(where, f"{text!r} has no colon", _FORMS)
-    if re.match(r"order\b", head):
-        metric = _metric(head.strip().removeprefix("order"), where, declared)
-        return _order(text, tail, metric, where, declared, cells)
-    metric = _metric(head, where, declared)
+    named_metric = _METRIC.search(head)
+    metric = require_metric(named_metric[1] if named_metric else declared.measure.metric, where)
     return _ratio(text, _METRIC.sub("", head), tail, metric, where, declared, cells)
-
-
-def _metric(head: str, where: str, declared: Declared) -> str:
-    """The one in parentheses, else the lab's."""
-    match = _METRIC.search(head)
-    return require_metric(match[1] if match else declared.measure.metric, where)
 
 
 def require_metric(metric: str, where: str) -> str:
