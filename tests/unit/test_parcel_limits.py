@@ -152,6 +152,19 @@ def test_a_record_beyond_what_can_be_measured_is_refused(
     refused(parcel, tmp_path, "record.json (is no record|has schema)")
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("cell.load.transactions", 10**15),
+        ("cell.load.seed", 2**63 - 1),
+        ("checks", [{"name": "check (select count(*) > 0\n\tfrom sale)", "passed": True}]),
+    ],
+)
+def test_a_record_of_all_that_may_be_asked_for_comes_in(parcel: Path, tmp_path: Path, path: str, value: object) -> None:
+    rewritten(parcel, changed("/record.json", path, value))
+    assert len(arrive(parcel, tmp_path / "there").new) == 2
+
+
 def dataclasses_in(kind: Any) -> Iterator[type]:
     """The dataclasses that a type is made of, those of their fields as well."""
     if is_dataclass(kind) and isinstance(kind, type):

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from ironbench.model.commands import LIMIT_S
 from ironbench.model.record import SCHEMA, Status
+from ironbench.ranges import RANGES
 
 LONGEST = 1 << 12
 """Characters of any text; of a name a tenth."""
@@ -27,10 +28,13 @@ Name = Annotated[str, Meta(min_length=1, max_length=400, pattern=_NAME)]
 Label = Annotated[str, Meta(max_length=400, pattern=_NAME)]
 Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
 """Names a shared file: it leads nowhere else."""
+Query = Annotated[str, Meta(max_length=400, pattern=r"\A[^\x00-\x08\x0b-\x1f\x7f-\x9f]*\Z")]
+"""A name that may hold SQL of the user's, in several lines."""
 Text = Annotated[str, Meta(max_length=LONGEST)]
 Document = Annotated[str, Meta(max_length=1 << 20)]
 """A file's content, or a command of a shell."""
 Natural = Annotated[int, Meta(ge=0, le=1 << 62)]
+Seed = Annotated[int, Meta(ge=0, le=RANGES["seed"].high)]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[float, Meta(ge=1e-9, le=LARGEST)]
@@ -55,14 +59,14 @@ class Load(Struct):
     think_time_s: Amount = 0.0
     reconnect: Natural = 0
     duration_s: Positive | None = 30.0
-    transactions: Count | None = None
+    transactions: Annotated[int, Meta(ge=1, le=RANGES["transactions"].high)] | None = None
     warmup_s: Amount = 0.0
     warmup_auto: bool = False
     max_tries: Natural = 1
     on_error: Literal["continue", "stop"] = "continue"
     report_per_statement: bool = False
     protocol: Name = "prepared"
-    seed: Natural = 0
+    seed: Seed = 0
     io: Literal["auto", "io_uring", "epoll"] = "auto"
     cache: Label = ""
     checkpoint_s: Positive | None = None
@@ -147,7 +151,7 @@ class Choice(Struct):
 
 
 class Check(Struct):
-    name: Label
+    name: Query
     passed: bool
     expected: Text = ""
     actual: Text = ""
@@ -305,7 +309,7 @@ class Claim(Struct):
 
 class Method(Struct):
     stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
-    seed: Natural
+    seed: Seed
     margin: Annotated[float, Meta(gt=0, le=100)] = 0.05
     metric: Name = "throughput"
     restore: Literal["auto", "trial", "block"] = "auto"
