@@ -53,6 +53,16 @@ def test_setup_files_make_data_and_their_failure_names_the_statement(user: User,
     assert len(user.records()) == 1
 
 
+@pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=pytest.mark.long)])
+def test_a_check_that_cannot_be_understood_ends_the_run_before_a_trial_without_a_server_too(
+    user: User, engine: str
+) -> None:
+    words = ("run", "script", "one.sql", "--engine", engine, "--setup", "schema.sql", "--check")
+    told = user(*words, "select missing from sale", *SHORT)
+    assert told.code == 2 and "--check" in told.stderr and "missing" in told.stderr, told.stderr
+    assert not user.records()
+
+
 @pytest.mark.parametrize(
     ("engine", "quote", "way"),
     [

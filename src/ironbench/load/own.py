@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ironbench import engines, units
 from ironbench.engines.data_import import Show
-from ironbench.errors import FailureError, InputError, written
+from ironbench.errors import EngineDiedError, FailureError, InputError, written
 from ironbench.load import rows
 from ironbench.load.loaded import Loaded
 from ironbench.model.own_data import OwnData
@@ -117,14 +117,16 @@ def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None 
 
 def require_check(session: Session, check: str) -> None:
     """InputError: the query cannot be understood. Whether it holds is asked after each trial."""
+    engine = engines.get(session.engine)
     try:
         session.query(check)
     except FailureError as error:
-        if (
-            error.sqlstate[:2] == "42"
-        ):  # syntax error or access rule violation (PostgreSQL 18 documentation, appendix A)
+        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). What is no server has no such
+        # codes: what it refuses now, it would refuse after every trial.
+        library = not engine.traits.schemes and not isinstance(error, EngineDiedError)
+        if error.sqlstate[:2] == "42" or library:
             usual = "write a query that answers true or false, for example select count(*) > 0 from orders"
-            hint = engines.get(session.engine).data_import.way_out(session, error) or usual
+            hint = engine.data_import.way_out(session, error) or usual
             raise InputError(written("data.check"), error.cause, hint) from None
 
 
