@@ -126,6 +126,28 @@ def test_a_filter_of_a_file_that_is_none_is_named_with_its_line(tmp_path: Path) 
         workloads.get("directory").validated({"filters": str(filters)})
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"job": "mixed", "weights": "search=²"}, "'search=²' has no weight from 0 to 1000"),
+        ({"job": "mixed", "weights": "search=1001"}, "'search=1001' has no weight from 0 to 1000"),
+        ({"filter": "(uid=user.[9-1])"}, "[9-1] is no range of numbers"),
+        ({"job": "auth", "filter": "(uid=user.[9:1])"}, "[9:1] is no range of numbers"),
+    ],
+)
+def test_a_weight_or_range_that_is_none_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        workloads.get("directory").validated(given)
+
+
+@pytest.mark.parametrize("weight", ["²", "99999999999999999999"])
+def test_a_weight_of_a_filter_that_is_none_is_named_with_its_line(tmp_path: Path, weight: str) -> None:
+    filters = tmp_path / "filters"
+    filters.write_text(f"(uid=user.[1-5])@{weight}\n")
+    with pytest.raises(InputError, match=re.escape(f"{filters}:1")):
+        workloads.get("directory").validated({"filters": str(filters)})
+
+
 def test_clients_that_bind_as_people_and_do_more_bind_back() -> None:
     workload = workloads.get("directory")
     bind_back = {job for job in jobs.JOBS if workload.binds_back(workload.validated({"job": job}))}

@@ -22,6 +22,7 @@ MOVED = "moved."
 STRIDE = 10_000
 """Most clients: each renames entries of its own."""
 _PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")
+_WEIGHT = re.compile(r"[0-9]{1,9}")
 _PERSON = f"uid=user.:id,{TOP}"
 _OWN = f"uid=ironbench.:client_id.:{{number}},{WORK}"
 _CUTS = re.compile(r"[%?;:'\"\\$\n]|--|/\*")
@@ -54,7 +55,7 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
         subject = written("workload.with", f"weights={options['weights']}")
         if name not in found:
             raise InputError(subject, f"{name!r} is no operation of job mixed", nearest(name, list(MIXED)))
-        if not weight.isdigit() or int(weight) > 1000:
+        if not _WEIGHT.fullmatch(weight) or int(weight) > 1000:
             raise InputError(subject, f"{pair!r} has no weight from 0 to 1000", "write for example search=70")
         found[name] = int(weight)
     if not any(found.values()):
@@ -121,6 +122,8 @@ def _patterned(text: str) -> tuple[str, str]:
         if re.match(r"\w", text[found.end() :]):
             cause = f"{found[0]} stands before a letter or digit"
             raise InputError(f"filter {text}", cause, "let another character follow")
+        if int(found[1]) > int(found[3]):
+            raise InputError(f"filter {text}", f"{found[0]} is no range of numbers", "write the lower number first")
         sets += _set(f"value{number}", int(found[1]), int(found[3]), found[2] == ":")
         out += plain(text[at : found.start()]) + f":value{number}"
         at = found.end()
@@ -165,7 +168,7 @@ def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
         raise InputError(path, "holds no filter", "write one on each line, such as (uid=user.[1-10000])")
     for number, (line, row) in enumerate(kept, 1):
         text, at, weight = row.rpartition("@")
-        counted = bool(at) and text.endswith(")") and weight.isdigit()
+        counted = bool(at) and text.endswith(")") and bool(_WEIGHT.fullmatch(weight))
         text = text if counted else row
         _require_filter(text, f"{path}:{line}")
         yield ScriptSource(f"search {number}", _search(options, text), int(weight) if counted else 1)
