@@ -148,12 +148,20 @@ def test_the_seed_follows_from_the_text_unless_it_is_declared() -> None:
         (CLIENTS + "[measure]\nrepeats = 6\nstages = [4, 4]\n", "labs/x.toml, measure.stages", "sum up to 8"),
         (CLIENTS + "[measure]\nstages = []\n", "labs/x.toml, measure.stages", "at least one block"),
         ("[vary]\nclients = [1,", "labs/x.toml", "no TOML"),
+        ("[vari]\nclients = [1, 2]\n", "labs/x.toml, vari", "vary"),
+        ("[vary]\nclients = 3\n", "labs/x.toml, vary", ""),
+        ("[system.set]\nwork_mem = [1]\n[vary]\nwork_mem = [1, 2]\n", "labs/x.toml, system.set", ""),
+        ("[devices]\nd = 3\n[vary.m]\na = { devices.d.fs = 'xfs' }\nb = {}\n", "labs/x.toml, devices", ""),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_field_and_what_would_do(text: str, subject: str, words: str) -> None:
     error = refused(text)
     assert subject in error.subject
     assert words in f"{error.cause} {error.hint}"
+
+
+def test_a_question_under_a_wrong_name_is_one_mistake() -> None:
+    assert refused(CLIENTS, start='qestion = "x?"\n[workload]\nname = "igen-oltp"\n').subject == "labs/x.toml, qestion"
 
 
 def test_a_lab_needs_a_question() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -101,6 +101,33 @@ def validate_kinds(document: object, struct: type[msgspec.Struct], where: str) -
         elif kind is not None:
             checks.append(partial(converted, {name: value}, struct, where))
     collected(checks)
+
+
+def sound(document: Mapping[str, Any], struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The document without the fields that `validate` or `validate_kinds` refuses."""
+    kept: dict[str, Any] = {}
+    for name, value in document.items():
+        kind = _types(struct).get(name)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, Mapping):
+            kept[name] = sound(value, kind)
+        elif is_sound({name: value}, struct):
+            kept[name] = value
+    return kept
+
+
+def is_sound(document: Mapping[str, Any], struct: type[msgspec.Struct]) -> bool:
+    """Whether `validate` and `validate_kinds` refuse nothing of it."""
+    try:
+        validate(document, struct, "")
+        converted(document, struct, "")
+    except InputError:
+        return False
+    return True
+
+
+def names(struct: type[msgspec.Struct]) -> Collection[str]:
+    """Of its fields, as they stand in the file."""
+    return _types(struct).keys()
 
 
 def converted(document: object, struct: type[_S], where: str) -> _S:

@@ -192,32 +192,42 @@ def read(text: str, name: str, design: str = "") -> Declared:
     `design`: what the caller asks for, and the file may say, too.
     """
     document = fields.with_dotted_keys(typed.document(text, name, "https://toml.io shows how it is written"))
-    collected(partial(check, document, LabFile, name) for check in (fields.validate, fields.validate_kinds))
-    if design and document.setdefault("design", design) != design:
-        cause = f"{document['design']} is no {design}"
-        raise InputError(f"{name}, design", cause, f"leave it out here; `ironbench lab run {name}` runs it as it is")
-    file = fields.converted(document, LabFile, name)
-    base = {section: document.get(section, {}) for section in (*fields.SECTIONS, "devices")}
+    wrong = {key for key, value in document.items() if not fields.is_sound({key: value}, LabFile)}
+    sound = fields.sound(document, LabFile)
+    file = fields.converted({"design": design, **sound} if design else sound, LabFile, name)
+    base = {section: sound.get(section, {}) for section in (*fields.SECTIONS, "devices")}
     base["commands"] = {name: one for name, one in base["commands"].items() if name in fields.SECTIONS["commands"]}
-    return _mended(text, name, file, base, document.get("vary", {}))
-
-
-def _mended(text: str, name: str, file: LabFile, base: dict[str, Any], varied: Mapping[str, Any]) -> Declared:
-    """The file as what it declares, once its fields are right. InputError."""
     factors: list[Varied] = []
 
     def declared() -> Declared:
         return _declared(text, name, file, base, tuple(factors))
 
-    checks: tuple[Callable[[], object], ...] = (
-        partial(_validate_question, file, name),
-        lambda: tags.validate(f"{name}, tag", resolve.texts(file.tag)),
-        lambda: factors.extend(vary.factors(varied, base, name)),
-        lambda: _validate_measure(declared()),
-        lambda: _validate_design(declared(), bool(varied)),
-    )
-    collected(checks)
+    # Each with the fields at the top that it rests on.
+    checks: list[tuple[Callable[[], object], set[str]]] = [
+        (partial(fields.validate, document, LabFile, name), set()),
+        (partial(fields.validate_kinds, document, LabFile, name), set()),
+        (partial(_validate_question, file, name), {"question"}),
+        (lambda: tags.validate(f"{name}, tag", resolve.texts(file.tag)), {"tag"}),
+        (lambda: factors.extend(vary.factors(document.get("vary", {}), base, name)), _LENDING),
+        (lambda: _validate_measure(declared()), {"measure"}),
+        (partial(_validate_asked, design, file, name), {"design"}),
+        (lambda: _validate_design(declared(), bool(document.get("vary"))), {"design", "cell"}),
+    ]
+    strange = wrong.difference(fields.names(LabFile))
+    # Under a name that is not known, anything that a check rests on may stand.
+    collected(check for check, rests_on in checks if not rests_on or not (strange or wrong & rests_on))
     return declared()
+
+
+_LENDING = {"vary", "system", "workload", "devices"}
+"""Of the names that levels may use some stand there: settings, options, variables, devices."""
+
+
+def _validate_asked(design: str, file: LabFile, name: str) -> None:
+    """InputError: the caller asks for another design than the file declares."""
+    if design and file.design != design:
+        cause = f"{file.design} is no {design}"
+        raise InputError(f"{name}, design", cause, f"leave it out here; `ironbench lab run {name}` runs it as it is")
 
 
 def _validate_question(file: LabFile, name: str) -> None:
