@@ -12,8 +12,8 @@ from labfactory import lab, trials
 from ironbench.cli.compare import compare
 from ironbench.cli.lead import lead
 from ironbench.cli.report import report
-from ironbench.errors import InputError
-from ironbench.record import Evidence
+from ironbench.errors import FailureError, InputError
+from ironbench.record import Evidence, labs
 from ironbench.record.labs import Frozen, LabDirectory
 
 CELLS = ("log=disk clients=1", "log=disk clients=8", "log=memory clients=1", "log=memory clients=8")
@@ -166,3 +166,25 @@ def test_every_verb_resolves_names_alike(tmp_path: Path, capsys: pytest.CaptureF
     assert "No verdict" in capsys.readouterr().out
     assert report(["memory"], "", "text", here) == 0
     assert "memory" in capsys.readouterr().out
+
+
+def test_a_lab_takes_no_file_of_the_users_own_away(tmp_path: Path) -> None:
+    frozen = Frozen(lab({"log": ("disk", "memory")}, blocks=2), "m1", {}, {})
+    (tmp_path / "lab.toml").write_text("question = 'Another?'\n")
+    with pytest.raises(InputError, match=r"lab\.toml: is there already") as caught:
+        LabDirectory(tmp_path).begin(frozen)
+    assert "--results" in caught.value.hint
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("lab.toml", "question = 'Another?'\n")]
+    (tmp_path / "lab.toml").unlink()
+    (tmp_path / "plan.json").write_text('{"resources": []}')
+    with pytest.raises(FailureError, match=r"plan\.json: cannot be read"):
+        LabDirectory(tmp_path).begin(frozen)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("plan.json", '{"resources": []}')]
+
+
+def test_a_lab_is_found_by_its_file_whatever_the_name_of_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path))
+    plan = replace(lab({"log": ("disk", "memory")}, blocks=2), name="log[1]")
+    directory = LabDirectory(labs.home() / f"{plan.name}-20261121T010000-3fa9")
+    directory.begin(Frozen(plan, "m1", {}, {}))
+    assert labs.find("log[1].toml").path == directory.path

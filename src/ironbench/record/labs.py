@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from glob import escape
 from pathlib import Path
 from typing import TypeVar
 
@@ -110,7 +111,7 @@ def find(name: str) -> LabDirectory:
     path = Path(name)
     if path.is_dir():
         return LabDirectory(path)
-    begun = [LabDirectory(place.parent) for place in sorted(home().glob(f"{path.stem}-*/{PLAN}"))]
+    begun = [LabDirectory(place.parent) for place in sorted(home().glob(f"{escape(path.stem)}-*/{PLAN}"))]
     own = [directory for directory in begun if directory.frozen().lab.name == path.stem]
     if not own:
         raise InputError(
@@ -133,15 +134,23 @@ class LabDirectory:
 
     def begin(self, frozen: Frozen) -> None:
         """Writes the plan, last of all: a directory without it is no lab yet. A lab without any trial, whose data could
-        not be loaded for instance, gives way: its frozen files would fail again. InputError, UnwrittenError."""
+        not be loaded for instance, gives way: its frozen files would fail again.
+
+        InputError, UnwrittenError; FailureError for a plan that cannot be read.
+        """
+        source, text = self.path / SOURCE, frozen.lab.source.encode()
         if self.begun():
+            self.frozen()
             # Damaged ones are somebody's, too.
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
                 hint = "`ironbench lab resume` goes on with it; another --results begins anew"
                 raise InputError(str(self.path), "holds a lab already", hint)
             for name in (PLAN, PEAK, BEST, CONFIRMATION, *(stage.name for stage in self.path.glob("stage-*.json"))):
                 (self.path / name).unlink(missing_ok=True)
-        write_whole(self.path / SOURCE, frozen.lab.source.encode())
+        elif source.exists() and source.read_bytes() != text:
+            cause = "is there already, and the lab file that is kept there would take its place"
+            raise InputError(str(source), cause, "name another directory with --results")
+        write_whole(source, text)
         write_whole(self.path / PLAN, _encoded(frozen))
 
     def frozen(self) -> Frozen:
