@@ -60,16 +60,22 @@ def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
     for check in checks:
         try:
             values.append(check())
-        except MistakesError as error:
-            for one in error.mistakes:
-                mistakes.setdefault(one.subject, one)
         except InputError as error:
-            mistakes.setdefault(error.subject, error)
-    if len(mistakes) > 1:
-        raise MistakesError(list(mistakes.values()))
+            for one in each(error):
+                mistakes.setdefault(one.subject, one)
     if mistakes:
-        raise next(iter(mistakes.values()))
+        raise together(list(mistakes.values()))
     return values
+
+
+def each(error: InputError) -> tuple[InputError, ...]:
+    """The mistakes that it names."""
+    return error.mistakes if isinstance(error, MistakesError) else (error,)
+
+
+def together(mistakes: Sequence[InputError]) -> InputError:
+    """One error of one mistake or several."""
+    return MistakesError(mistakes) if len(mistakes) > 1 else mistakes[0]
 
 
 class FailureError(IronbenchError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from ironbench.devices.arrange import Request, requested_devices
 from ironbench.drive import caches
 from ironbench.drive.power import WAYS
 from ironbench.engines.ideal import require as require_memory
-from ironbench.errors import InputError, collected, nearest, written
+from ironbench.errors import InputError, collected, each, nearest, together, written
 from ironbench.experiment import server_control, server_watch, size
 from ironbench.load import own
 from ironbench.machine import space
@@ -29,6 +29,7 @@ from ironbench.model.system import Cell, Choice, Load, Setup, System, connection
 from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
+from ironbench.plan.sections import Sections
 from ironbench.process import place
 from ironbench.workloads import Workload
 
@@ -57,11 +58,13 @@ class Builder:
             try:
                 return self.setup(cell)
             except InputError as error:
-                same = error.subject.removeprefix(f"{self.declared.file}, cell {cell.name}"), error.cause
-                if same in known:
-                    return None
-                known.add(same)
-                raise
+                place = f"{self.declared.file}, cell {cell.name}"
+                found = {(one.subject.removeprefix(place), one.cause): one for one in each(error)}
+                new = [one for same, one in found.items() if same not in known]
+                known.update(found)
+                if new:
+                    raise together(new) from None
+                return None
 
         return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
 
@@ -72,8 +75,9 @@ class Builder:
         try:
             setup, devices = self._wanted(cell)
         except InputError as error:
-            subject = f"{file}, cell {cell.name}, {error.subject}" if file else error.subject
-            raise InputError(subject, error.cause, error.hint) from None
+            place = f"{file}, cell {cell.name}, " if file else ""
+            found = [InputError(f"{place}{one.subject}", one.cause, one.hint) for one in each(error)]
+            raise together(found) from None
         try:
             return self._possible(setup, devices)
         except InputError as error:
@@ -86,9 +90,13 @@ class Builder:
         """What the cell declares, read field by field, and the devices that it names."""
         sections, file = cell.sections, self.declared.file
         folder = Path(file).absolute().parent if file else None
-        if not sections.workload.name:
-            raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
-        workload = workloads.get(sections.workload.name)
+        chosen: list[tuple[Workload, dict[str, str]]] = []
+        checks: tuple[Callable[[], object], ...] = (
+            lambda: chosen.append(_chosen(sections)),
+            lambda: resolve.validate_quantities(sections),
+        )
+        collected(checks)
+        ((workload, options),) = chosen
         named, dsn = sections.system.engine, sections.system.dsn
         engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
         available = os.sched_getaffinity(0)
@@ -97,7 +105,7 @@ class Builder:
         system = server_watch.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
         system = server_control.validated(system)
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
-        choice = resolve.choice(sections, workload.validated(resolve.options(sections)), folder)
+        choice = resolve.choice(sections, options, folder)
         usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries
         at_highest, search = sweep.searched(sections.load)
         load = resolve.load(at_highest, self.declared.seed, *usual, folder)
@@ -219,6 +227,14 @@ class Builder:
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
         return " ".join(part for part in parts if part) or usual
+
+
+def _chosen(sections: Sections) -> tuple[Workload, dict[str, str]]:
+    """The workload, and its options in normal form. InputError."""
+    if not sections.workload.name:
+        raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
+    workload = workloads.get(sections.workload.name)
+    return workload, workload.validated(resolve.options(sections))
 
 
 def without_password(found: Commands) -> Commands:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ironbench import ranges
-from ironbench.errors import InputError, nearest, quoted, written
+from ironbench.errors import InputError, collected, nearest, quoted, written
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Layout, Load, System
@@ -21,6 +22,23 @@ _MOST_CPUS = 8192
 """Of a Linux machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
 DURATION_S = 30.0
 WARMUP_S = 5.0
+
+
+def validate_quantities(sections: Sections) -> None:
+    """InputError: sizes, times and numbers that cannot be read or are out of range, all of them at once."""
+    load = sections.load
+    quantities: dict[str, str | int | float | None] = {
+        "system.memory": sections.system.memory,
+        "limits.memory_total": sections.limits.memory_total,
+        "load.rate": None if isinstance(load.rate, str) else load.rate,
+        "load.duration": load.duration,
+        "load.transactions": load.transactions,
+        "load.warmup": None if load.warmup == "auto" else load.warmup,
+        "load.think_time": load.think_time,
+        "load.checkpoint": load.checkpoint,
+        "commands.command_limit": sections.commands.command_limit,
+    }
+    collected(partial(_read, field, value) for field, value in quantities.items() if value is not None)
 
 
 def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[int]) -> System:
