@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from labfactory import lab, trials
+from labfactory import SOURCE, lab, trials
 
 from ironbench.cli.compare import compare
+from ironbench.cli.lab import resume
 from ironbench.cli.lead import lead
 from ironbench.cli.report import report
 from ironbench.errors import FailureError, InputError
@@ -188,3 +189,21 @@ def test_a_lab_is_found_by_its_file_whatever_the_name_of_that(tmp_path: Path, mo
     directory = LabDirectory(labs.home() / f"{plan.name}-20261121T010000-3fa9")
     directory.begin(Frozen(plan, "m1", {}, {}))
     assert labs.find("log[1].toml").path == directory.path
+
+
+def test_the_text_of_a_lab_file_is_kept_as_it_was_whatever_ends_its_lines(tmp_path: Path) -> None:
+    plan = replace(lab({"log": ("disk", "memory")}, blocks=2), source=SOURCE.replace("\n", "\r\n"))
+    directory = LabDirectory(tmp_path)
+    directory.begin(Frozen(plan, "m1", {}, {}))
+    assert directory.source() == directory.frozen().lab.source == plan.source
+
+
+def test_a_lab_file_that_is_no_text_any_more_is_named_when_its_lab_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IRONBENCH_RESULTS", str(tmp_path / "results"))
+    plan = lab({"log": ("disk", "memory")}, blocks=2)
+    LabDirectory(labs.home() / f"{plan.name}-{plan.series}").begin(Frozen(plan, "m1", {}, {}))
+    (tmp_path / "log.toml").write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"log\.toml: byte 0 is not UTF-8"):
+        resume(str(tmp_path / "log.toml"))

@@ -147,6 +147,7 @@ def resume(
     json: JSON = False,
 ) -> int:
     """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
+    from ironbench.catalogue.typed import text_of
     from ironbench.cli import verdict
     from ironbench.experiment import declare, freeze, loop, schedule, search, slices, upkeep
     from ironbench.model.lab import SCREEN
@@ -161,7 +162,7 @@ def resume(
         raise InputError("--more", cause, "`ironbench lab resume` without it finishes the screen")
     path = Path(lab)
     with directory.locked(), _resumable(directory, printer):
-        source = path.read_text(encoding="utf-8") if path.is_file() else directory.source()
+        source = text_of(path, str(path), "name its directory") if path.is_file() else directory.source()
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
         if upkeep.make_up(printer.say, str(directory.path.absolute())):

@@ -27,6 +27,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Confirmation, Lab, Stage, confirmed
 from ironbench.model.record import Record
@@ -166,9 +167,9 @@ class LabDirectory:
         return plan
 
     def source(self) -> str:
-        """The lab file kept here, as it is now; empty when it is gone."""
+        """The lab file kept here, as it is now; empty when it is gone. InputError: it is no text."""
         path = self.path / SOURCE
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return text_of(path, str(path), "put it back as it was") if path.is_file() else ""
 
     def lab(self) -> Lab:
         """The plan with the stages that have begun; one that was added replaces what was still planned.
