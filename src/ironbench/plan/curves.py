@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ironbench import ranges, units
+from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError, quoted, written
 from ironbench.model.curve import WORDS, Curve
 from ironbench.paths import expanded
@@ -93,12 +94,8 @@ def _checked(field: str, curve: Curve) -> Curve:
 def _of_file(field: str, of: str, name: str, folder: Path | None) -> Curve:
     path = expanded(name)
     path = path if path.is_absolute() else (folder or Path()) / path
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        hint = "name a text file: on each line a time and a value, e.g. 30s 500"
-        raise InputError(written(field), f"{name}: cannot be read: {why}", hint) from None
+    hint = "name a text file: on each line a time and a value, e.g. 30s 500"
+    text = text_of(path, f"{written(field)}, {name}", hint)
     points = tuple(_points(field, of, name, text))
     if len(points) < 2:
         raise InputError(written(field), f"{name} has fewer than two points", "on each line a time and a value")
