@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from factories import DISK, record
 
+from ironbench import workloads
 from ironbench.analyse.comparability import other_work, unlike
 from ironbench.analyse.subjects import by_work
 from ironbench.errors import InputError
@@ -50,3 +51,11 @@ def test_a_lab_does_not_go_on_with_a_script_that_was_changed(tmp_path: Path) -> 
     (tmp_path / "my.sql").write_text("SELECT 2;\n")
     with pytest.raises(InputError, match="was changed since these trials were planned"):
         require_scripts(lab)
+
+
+def test_a_script_that_is_named_twice_is_refused_with_its_weights_together(tmp_path: Path) -> None:
+    (tmp_path / "my.sql").write_text("SELECT 1;\n")
+    mine = str(tmp_path / "my.sql")
+    with pytest.raises(InputError, match="is named twice") as caught:
+        workloads.get("script").scripts("postgres", Choice("script", scripts=(f"{mine}@9", mine)))
+    assert caught.value.hint.endswith(f"{mine}@10")

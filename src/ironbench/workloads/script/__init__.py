@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -31,11 +31,13 @@ class Script(Workload):
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The files named on the command line.
 
-        InputError: none named, unreadable, a weight that is no number, or other contents than when they were planned.
+        InputError: none named, or one twice, unreadable, a weight that is no number, or other contents than when they
+        were planned.
         """
         if not choice.scripts:
             raise InputError("script", "no file is named", "write for example: ironbench run script my.sql@3 other.sql")
         sources = [_source(text) for text in choice.scripts]
+        _refuse_repeated(sources)
         for source, now, then in zip(sources, _digests(sources), choice.digests, strict=False):
             if now != then:
                 raise InputError(
@@ -61,6 +63,16 @@ class Script(Workload):
 
     def identified(self, choice: Choice, engine: str) -> Choice:
         return replace(choice, digests=_digests(self.scripts("", replace(choice, digests=()))))
+
+
+def _refuse_repeated(sources: Sequence[ScriptSource]) -> None:
+    """InputError: figures of a script are kept by its name, so one of them would take the other's place."""
+    weights: dict[str, list[int]] = {}
+    for source in sources:
+        weights.setdefault(source.name, []).append(source.weight)
+    for name, each in weights.items():
+        if len(each) > 1:
+            raise InputError(name, "is named twice", f"name it once, with its weights together: {name}@{sum(each)}")
 
 
 def _digests(sources: Iterable[ScriptSource]) -> tuple[str, ...]:
