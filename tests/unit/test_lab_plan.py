@@ -116,6 +116,11 @@ def test_a_workload_that_an_engine_cannot_run_is_skipped(lab_file: Path) -> None
     assert found.setups[0].choice.scripts == (str(lab_file.parent / "own.sql"),)
 
 
+def test_a_file_that_an_option_names_starts_at_the_directory_of_the_lab_file(lab_file: Path) -> None:
+    found = lab(lab_file, f'with.png = "set.png"\n{CLIENTS}', "none", "igen-cpu")
+    assert {setup.choice.options["png"] for setup in found.setups} == {str(lab_file.parent / "set.png")}
+
+
 def test_a_directory_that_cannot_be_made_is_the_reason(lab_file: Path) -> None:
     text = """
         [vary.data]

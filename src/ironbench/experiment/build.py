@@ -92,7 +92,7 @@ class Builder:
         folder = Path(file).absolute().parent if file else None
         chosen: list[tuple[Workload, dict[str, str]]] = []
         checks: tuple[Callable[[], object], ...] = (
-            lambda: chosen.append(_chosen(sections)),
+            lambda: chosen.append(_chosen(sections, folder)),
             lambda: resolve.validate_quantities(sections),
         )
         collected(checks)
@@ -229,12 +229,13 @@ class Builder:
         return " ".join(part for part in parts if part) or usual
 
 
-def _chosen(sections: Sections) -> tuple[Workload, dict[str, str]]:
-    """The workload, and its options in normal form. InputError."""
+def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str, str]]:
+    """The workload, and its options in normal form; paths among them from `folder` on. InputError."""
     if not sections.workload.name:
         raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
     workload = workloads.get(sections.workload.name)
-    return workload, workload.validated(resolve.options(sections))
+    paths = [option.name for option in workload.options if option.path]
+    return workload, workload.validated(resolve.options(sections, paths, folder))
 
 
 def without_password(found: Commands) -> Commands:

@@ -209,8 +209,11 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
     return None if data == OwnData() else data
 
 
-def options(sections: Sections) -> dict[str, str]:
-    return texts(sections.workload.options)
+def options(sections: Sections, paths: Collection[str], folder: Path | None) -> dict[str, str]:
+    """`paths`: names of the options that are paths; `folder`: as in `choice`."""
+    given = texts(sections.workload.options)
+    placed = {name: _path(text, folder) for name, text in given.items() if folder and text and name in paths}
+    return given | placed
 
 
 def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> float:

@@ -46,6 +46,8 @@ class Option:
     """A number without fraction; only with bounds."""
     incidental: bool = False
     """Whether it leaves the measured work as it is: trials that differ in it alone did the same work."""
+    path: bool = False
+    """Of a file or directory: a relative one in a lab file starts at the lab file's directory."""
 
     def validated(self, text: str) -> str:
         """The value in its normal form. InputError names option, value and what is possible."""
