@@ -38,6 +38,7 @@ MISTAKES = {
     "run x --clients 1 --clients 4": ("--clients: is given 2 times", "1,2,4"),
     "run select-only --dsn= --plan": ("--dsn: is empty", "unset variable"),
     "doctor --server=": ("--server: is empty", "leave --server out"),
+    "report -o a.html -o b.html": ("-o: is given 2 times", "keep one"),
     "lab plan x --budget=1m --budget 2m": ("--budget: is given 2 times", "keep one"),
     "report -o x.docx": ("-o x.docx: its name does not say which format", ".html"),
     "report --format docx": ("--format docx: no such format", "html"),

@@ -45,7 +45,7 @@ def or_search(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def refuse_repeated(words: Sequence[str], command: Any) -> None:
     """InputError for an option with one value that is given twice: the parser would take the last without a word."""
     options = [word.partition("=")[0] for word in words[: words.index("--") if "--" in words else None]]
-    twice = {option for option in options if option.startswith("--") and options.count(option) > 1}
+    twice = {option for option in options if option.startswith("-") and options.count(option) > 1}
     if not twice:
         return
     for parameter in _parameters(words, command()):
