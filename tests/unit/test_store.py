@@ -23,7 +23,7 @@ from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System
 from ironbench.printer import Printer
-from ironbench.record import Evidence, Store, durable
+from ironbench.record import Evidence, Store, attached, durable
 from ironbench.record.evidence import READERS, text
 from ironbench.record.export import export
 
@@ -188,6 +188,13 @@ def test_a_damaged_machine_is_left_out_and_written_again_by_the_next_trial(
     assert f"{key}.json is damaged" in said.getvalue()
     assert store.keep_shared("machines", {"kernel": "6.1.0", "memory_bytes": 5}) == key
     assert store.machine(key) == {"kernel": "6.1.0", "memory_bytes": 5}
+
+
+def test_the_times_of_a_command_are_read_back_however_long_its_text_is() -> None:
+    row = {"script": "a.sql", "line": 1, "command": 1, "count": 3, "failed": 0, "mean_s": 0.1, "stdev_s": 0.0}
+    text = f"insert into t values {', '.join(['(1)'] * 50_000)}"
+    (found,) = attached.read_timed(attached.written_timed([{**row, "text": text}]))
+    assert found.mean_s == 0.1 and text.startswith(found.text) and len(found.text) == 100_000
 
 
 def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:

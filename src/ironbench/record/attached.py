@@ -39,8 +39,9 @@ def read_workers(data: bytes) -> tuple[Worker, ...]:
 
 
 def written_timed(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Times of all SQL commands of scripts and their whole texts, as `measures.timed` has them; without passwords."""
-    clean = [{**row, "text": redacted_sql(row["text"])} for row in rows]
+    """Times of all SQL commands of scripts and their texts, as `measures.timed` has them; without passwords, and
+    without the end of a text that is longer than what is read back."""
+    clean = [{**row, "text": redacted_sql(row["text"])[:_LONGEST_SQL]} for row in rows]
     return msgspec.json.format(msgspec.json.encode(clean), indent=1)
 
 
