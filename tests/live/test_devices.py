@@ -187,6 +187,21 @@ def test_a_trace_that_is_cut_short_is_said_and_not_kept(user: User) -> None:
     assert nothing_left(user.home)
 
 
+def test_a_trace_is_written_when_another_command_unmounts_the_device(user: User) -> None:
+    point, trace = user.home / "d", user.home / "t.parquet"
+    with user.begun("device", "mount", "free", str(point), "--trace", str(trace)) as begun:
+        begun.wait_for("Ctrl-C unmounts it")
+        with (point / "f").open("wb") as file:
+            file.write(b"x" * 100_000)
+            file.flush()
+            os.fsync(file.fileno())
+        ended = user("device", "unmount", str(point))
+        told, _ = begun.end()
+    assert (ended.code, told.code, trace.is_file()) == (0, 0, True), told.stderr
+    assert user("device", "trace", "replay", str(trace), "--on", "hdd-7200").code == 0
+    assert nothing_left(user.home)
+
+
 @pytest.mark.long
 def test_writing_under_memory_pressure_never_stops(user: User) -> None:
     """Everything dirty must get through the device although the engine's control group has no memory left."""

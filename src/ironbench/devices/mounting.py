@@ -137,7 +137,7 @@ class Mounted:
         """Unmounts and ends it; whatever its process did not get to, we do. FailureError names what is left."""
         if self._stopped:
             return
-        answer = self._child.ask("stop")
+        answer = self._child.ask("stop") or self._last_words()
         left = answer.get("stopped")
         self._end()
         if self._trace is not None and raw(self._trace).exists():
@@ -148,6 +148,12 @@ class Mounted:
                 "; ".join(left),
                 "end the programs that use it, then `ironbench cleanup` removes the rest",
             )
+
+    def _last_words(self) -> dict[str, Any]:
+        """What its process said unasked: another command, or somebody else's signal, had it end. Empty: it died."""
+        frame = self._child.receive()
+        words: dict[str, Any] = {} if frame is None else frame[0]
+        return words
 
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
         """None that lacks I/Os: a replay would take a part of the work for all of it. FailureError."""

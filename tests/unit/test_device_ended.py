@@ -1,0 +1,55 @@
+"""What becomes of the trace of a device that somebody else than its owner ended."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from ironbench.devices.mounting import Mounted
+from ironbench.devices.recorded import raw
+from ironbench.devices.trace import read
+from ironbench.errors import FailureError
+from ironbench.model.system import Device, Partition
+from ironbench.process.child import Child
+
+ENDED = """
+from ironbench.process.child import answer
+
+def main(parent):
+    answer(parent, WORDS)
+"""
+"""A device's process that was told to end by a signal: it says its last unasked."""
+ROW = struct.pack("<6QI4B", 5, 4096, 9, 0, 0, 0, 512, 1, 0, 0, 0)
+
+
+def ended(folder: Path, words: str) -> tuple[Mounted, Path]:
+    """A device whose process has said its last and is gone, and where its trace is to be."""
+    (folder / "ended.py").write_text(ENDED.replace("WORDS", words))
+    trace = folder / "t.parquet"
+    raw(trace).write_bytes(ROW * 3)
+    one = Mounted.__new__(Mounted)
+    one.device = Device("free", (Partition("data", 1 << 30, "/not/there"),))
+    one._trace, one._trials, one._stopped = trace, [], False
+    one._folder = folder / "gone already"
+    one._child = Child("ended", "emulated device free", packages=[str(folder)])
+    one._child.process.wait(30)
+    return one, trace
+
+
+def test_the_trace_is_written_although_another_command_ended_the_device(tmp_path: Path) -> None:
+    one, trace = ended(tmp_path, '{"stopped": [], "untraced": ""}')
+    one.stop()
+    assert list(read(trace).offset) == [4096] * 3 and not raw(trace).exists()
+
+
+def test_a_trace_that_lacks_ios_is_not_kept_then_either_and_what_is_left_is_named(tmp_path: Path) -> None:
+    one, trace = ended(tmp_path, '{"stopped": [], "untraced": "No space left on device"}')
+    with pytest.raises(FailureError, match="No space left"):
+        one.stop()
+    assert not trace.exists() and not raw(trace).exists()
+
+
+def test_of_a_device_that_died_without_a_word_no_part_of_a_trace_is_kept(tmp_path: Path) -> None:
+    one, trace = ended(tmp_path, "{}")
+    one.stop()
+    assert not trace.exists() and not raw(trace).exists()
