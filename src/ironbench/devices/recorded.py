@@ -37,7 +37,7 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, comput
     """What we know by the time of day. `counters`: of the device, see `observe/emulation.py`. OSError, ValueError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
-        # One read: a second one would begin where other counts have been put.
+        # One read: its clock and ours at one moment.
         text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)

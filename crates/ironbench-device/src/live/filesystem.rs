@@ -64,6 +64,7 @@ pub struct Files {
     passes: Arc<AtomicBool>,
     /// By inode, for as long as this lives.
     passed: Mutex<HashMap<u64, BackingId>>,
+    counters: tree::Texts,
 }
 
 impl Files {
@@ -75,7 +76,7 @@ impl Files {
             move |idle_ns| waking.ahead(idle_ns),
             move |held, ahead| theirs.answer(held, ahead),
         )?;
-        Ok(Self { exchange, due, passes, passed: Mutex::default() })
+        Ok(Self { exchange, due, passes, passed: Mutex::default(), counters: tree::Texts::default() })
     }
 
     fn partition(&self, inode: INodeNo) -> Option<usize> {
@@ -130,6 +131,9 @@ impl Filesystem for Files {
     }
 
     fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        if tree::is_counters(inode.0) {
+            return reply.opened(FileHandle(self.counters.open()), tree::opened());
+        }
         let ours = |reply: ReplyOpen| reply.opened(FileHandle(0), tree::opened());
         let file = self.partition(inode).and_then(|partition| self.exchange.shared(partition));
         let Some(file) = file.filter(|_| self.passes.load(Acquire)) else { return ours(reply) };
@@ -153,7 +157,7 @@ impl Filesystem for Files {
         &self,
         _request: &Request,
         inode: INodeNo,
-        _handle: FileHandle,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _flags: OpenFlags,
@@ -161,12 +165,28 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         if tree::is_counters(inode.0) {
-            return reply.data(&tree::counters(&self.exchange, offset, size));
+            return reply.data(&self.counters.read(handle.0, offset, size, || self.exchange.counters()));
         }
         match self.partition(inode) {
             Some(partition) => self.held(self.exchange.read(partition, offset, size, Reply::Read(reply))),
             None => reply.error(Errno::EIO),
         }
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        if tree::is_counters(inode.0) {
+            self.counters.close(handle.0);
+        }
+        reply.ok();
     }
 
     fn write(

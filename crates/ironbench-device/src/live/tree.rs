@@ -1,6 +1,8 @@
 //! The device as files: one per partition, and `counters`. The kernel's loop driver makes block devices of them.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig};
@@ -36,12 +38,48 @@ pub fn is_counters(inode: u64) -> bool {
     inode == COUNTERS
 }
 
-/// The bytes of `counters` as they are now, from `offset`, at most `size`.
-pub fn counters(exchange: &Exchange, offset: u64, size: u32) -> Vec<u8> {
-    let mut text = exchange.counters();
-    text.drain(..usize::try_from(offset).unwrap_or(usize::MAX).min(text.len()));
-    text.truncate(size as usize);
-    text
+/// What those who have `counters` open are told. A text is made anew when it is read from its beginning, as in `/proc`
+/// (Linux: Documentation/filesystems/seq_file.rst): pieces of two moments make no text.
+#[derive(Debug, Default)]
+pub struct Texts(Mutex<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    /// By handle.
+    texts: HashMap<u64, Vec<u8>>,
+    /// Handles that were given out.
+    handles: u64,
+}
+
+impl Texts {
+    /// A handle of its own, from 1.
+    pub fn open(&self) -> u64 {
+        self.with(|open| {
+            open.handles += 1;
+            open.handles
+        })
+    }
+
+    /// The bytes of the text from `offset` on, at most `size`. `now` makes it.
+    pub fn read(&self, handle: u64, offset: u64, size: u32, now: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        self.with(|open| {
+            let text = open.texts.entry(handle).or_default();
+            if offset == 0 {
+                *text = now();
+            }
+            let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+            let to = from.saturating_add(size as usize).min(text.len());
+            text[from..to].to_vec()
+        })
+    }
+
+    pub fn close(&self, handle: u64) {
+        self.with(|open| open.texts.remove(&handle));
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 pub fn partition(exchange: &Exchange, inode: u64) -> Option<usize> {
@@ -92,4 +130,37 @@ fn files(exchange: &Exchange) -> impl Iterator<Item = (u64, FileType, &str)> {
     let partitions = exchange.partitions().iter().enumerate();
     let partitions = partitions.map(|(place, one)| (FIRST_PARTITION + place as u64, one.name.as_str()));
     [(COUNTERS, COUNTERS_NAME)].into_iter().chain(partitions).map(|(inode, name)| (inode, FileType::RegularFile, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text that is longer whenever it is made.
+    fn growing() -> impl FnMut() -> Vec<u8> {
+        let mut count = 5;
+        move || {
+            count += 5;
+            vec![count; count as usize]
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_read_in_pieces_is_of_one_moment() {
+        let (texts, mut now) = (Texts::default(), growing());
+        let handle = texts.open();
+        let pieces = [0, 4, 8, 12].map(|offset| texts.read(handle, offset, 4, &mut now));
+        assert_eq!(pieces.concat(), [10; 10]);
+        assert_eq!(texts.read(handle, 0, 100, &mut now), [15; 15], "from the beginning it is made anew");
+    }
+
+    #[test]
+    fn readers_at_the_same_time_have_texts_of_their_own_until_they_close() {
+        let (texts, mut now) = (Texts::default(), growing());
+        let (one, other) = (texts.open(), texts.open());
+        assert_eq!((texts.read(one, 0, 8, &mut now), texts.read(other, 0, 8, &mut now)), (vec![10; 8], vec![15; 8]));
+        assert_eq!((texts.read(one, 8, 8, &mut now), texts.read(other, 8, 8, &mut now)), (vec![10; 2], vec![15; 7]));
+        texts.close(one);
+        assert_eq!((texts.read(one, 8, 8, &mut now), texts.open()), (vec![], 3));
+    }
 }
