@@ -10,7 +10,7 @@ use self::options::Options;
 use crate::array::{Behind, Mirror, Parity, Stripe};
 use crate::device::Device;
 use crate::figures::{Figures, Models};
-use crate::text::Expression;
+use crate::text::{Expression, Member};
 
 /// What is built around devices: name, what it is. All else is a model's name.
 pub const ARRAYS: [(&str, &str); 6] = [
@@ -25,12 +25,21 @@ pub const ARRAYS: [(&str, &str); 6] = [
 /// Of an array that does not say it. Linux md's was 64 KiB until 2010; an extent of SQL Server has 64 KiB.
 const CHUNK: u64 = 64 << 10;
 
+/// Models that one device is made of, at most: arrays of arrays have the product of their counts, and each model takes
+/// memory.
+const MOST: u64 = 4096;
+
 /// The device that `expression` describes, with at least `capacity` bytes: its models are scaled to that, with all speeds
 /// kept, so that a small database is spread over it as a large one is over the original. None: the models' own capacity.
 ///
 /// Input errors name the column.
 pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {
     let mut builder = Builder { models, whole: expression, seed, leaves: 0 };
+    let models_in_it = parts(expression);
+    if models_in_it > MOST {
+        let cause = format!("it is made of {models_in_it} devices; at most {MOST} can be built");
+        return Err(builder.fault(expression.column, cause));
+    }
     let device = builder.device(expression, capacity)?;
     match capacity {
         Some(wanted) if device.capacity() < wanted => {
@@ -152,6 +161,12 @@ fn fault(whole: &Expression, column: usize, cause: String) -> Error {
 
 fn count(expression: &Expression) -> u64 {
     expression.members.iter().map(|member| u64::from(member.count)).sum()
+}
+
+/// How many models are in it; of more than can be told, as many as can.
+fn parts(expression: &Expression) -> u64 {
+    let of = |member: &Member| u64::from(member.count).saturating_mul(parts(&member.device));
+    expression.members.iter().map(of).fold(0, u64::saturating_add).max(1)
 }
 
 /// What each of `members` holds, in whole chunks.

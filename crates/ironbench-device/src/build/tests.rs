@@ -58,6 +58,15 @@ fn too_small_a_capacity_is_refused() {
 }
 
 #[test]
+fn arrays_of_arrays_have_no_more_devices_than_can_be_built() {
+    let refused = |text: &str| built(text, None).err().unwrap_or_else(|| panic!("{text} was built")).cause;
+    assert!(refused("raid0(1024, raid0(5, disk))").contains("5120 devices; at most 4096"));
+    let beyond_counting = format!("{}disk{}", "raid0(1024, ".repeat(8), ")".repeat(8));
+    assert!(refused(&beyond_counting).contains("at most 4096"));
+    assert!(built("raid0(1024, raid0(4, free))", Some(1 << 30)).is_ok());
+}
+
+#[test]
 fn the_same_seed_gives_the_same_completions_and_another_does_not() {
     let run = |seed| {
         let mut device = build(&parse("raid0(2, disk)").unwrap(), &models(), None, seed).unwrap();
