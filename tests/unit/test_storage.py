@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ironbench import catalogue, workloads
-from ironbench._core import Histogram
+from ironbench._core import Histogram, StorageProgress
 from ironbench.catalogue import base_name
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Choice, Device, Layout, Partition, System
 from ironbench.workloads.storage import figures, files, profiles
-from ironbench.workloads.storage.passes import Pass, _settled, due
+from ironbench.workloads.storage.passes import Pass, Terms, _settled, due, run
 from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
 
 STORAGE = workloads.get("storage")
@@ -263,3 +263,15 @@ def test_a_flush_that_fails_before_a_log_is_measured_is_a_failure_of_the_storage
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_a_scan_through_an_empty_page_cache_begins_when_what_was_written_is_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", flushed.append)
+    (scan,) = [test for test in chosen("scan", 0) if test.cached]
+    terms = Terms(16 * MIB, 0, "threads", 1, ())
+    with files.made([str(tmp_path)], terms.size, direct=False) as measured:
+        done = run(scan, measured, terms, 0.02, 0.0, StorageProgress())
+        assert flushed == [measured[0].cached] and done.ios > 0

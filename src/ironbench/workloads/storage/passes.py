@@ -77,8 +77,9 @@ def run(
         _core_pass(
             WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
         )
-    if test.sync != "none":
-        # Its first write would be safe only once the device has put away what the tests before it had written.
+    if test.sync != "none" or test.cached:
+        # Its first write would be safe only once the device has put away what the tests before it had written; and what
+        # is not written yet cannot be taken out of the page cache.
         _settled(files)
     result = _core_pass(test, files, terms, {"seconds": seconds}, progress)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
