@@ -163,6 +163,15 @@ def test_a_level_that_an_emulated_device_cannot_have_is_refused_before_it_is_mou
         STORAGE.fits(system, Choice("storage", options(size="100MiB", fill="30")))
 
 
+def test_reads_from_the_page_cache_need_memory_for_all_of_the_file() -> None:
+    device = Device("free", (Partition("data", 300 * MIB, "/not/there/yet"),))
+    system = System("none", "n", layout=Layout(data="/not/there/yet", devices=(device,)))
+    STORAGE.fits(system, Choice("storage", options(size="900TiB")))
+    with pytest.raises(InputError, match="that are free") as caught:
+        STORAGE.fits(system, Choice("storage", options(size="900TiB", tests="real-world+cost")))
+    assert "page cache" in caught.value.hint
+
+
 def test_files_have_no_name_and_their_space_is_theirs(tmp_path: Path) -> None:
     with files.made([str(tmp_path)], 16 << 20, direct=False) as (file,):
         assert list(tmp_path.iterdir()) == []

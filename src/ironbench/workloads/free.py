@@ -8,9 +8,10 @@ from ironbench.machine.tree import Tree
 
 SPARE_BYTES = 256 << 20
 """Left for everybody else."""
+WAY_OUT = "ask for less, or use fewer threads"
 
 
-def require(subject: str, threads: int, each_bytes: int, available: int | None = None) -> None:
+def require(subject: str, threads: int, each_bytes: int, available: int | None = None, way_out: str = WAY_OUT) -> None:
     """InputError when `threads` times `each_bytes` is more than is free, or more than this process may have."""
     free = _available() if available is None else available
     if free is None:
@@ -21,7 +22,7 @@ def require(subject: str, threads: int, each_bytes: int, available: int | None =
         raise InputError(
             subject,
             f"{words} are more than the {free >> 20} MiB that are free (and {SPARE_BYTES >> 20} MiB stay for others)",
-            "ask for less, or use fewer threads",
+            way_out,
         )
 
 

@@ -14,6 +14,7 @@ from ironbench.machine import space
 from ironbench.model.record import Warning
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
+from ironbench.workloads import free
 from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, passes
 from ironbench.workloads.storage.files import Measured
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ironbench._core import StorageProgress
 
 _SETS = "; ".join(f"`{name}`: {words}" for name, words in SET_WORDS.items())
+_ALL_CACHED = "tests=cost reads all of it from the page cache: choose a smaller size, or other tests"
 _SECONDS = "of every pass, when --duration does not say how long all of them take"
 
 
@@ -99,6 +101,9 @@ class Storage(Workload):
             )
         folders, size = _folders(system, choice.options), _size(choice.options)
         level, direct = int(choice.options["fill"]), choice.options["direct"] == "on"
+        if any(test.hot for test in chosen(choice.options["tests"], int(choice.options["mix"]))):
+            subject = written("workload.with", f"size={choice.options['size']}")
+            free.require(subject, 1, len(folders) * size, way_out=_ALL_CACHED)
         real = [folder for folder in folders if folder not in system.layout.emulated]
         for folder in real:
             files.require(folder, size, direct)
