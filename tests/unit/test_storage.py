@@ -85,6 +85,7 @@ def test_every_set_is_explained() -> None:
         ({"fill": "100"}, "0 to 99"),
         ({"compressible": "101"}, "0 to 100"),
         ({"direct": "maybe"}, "on"),
+        ({"direct": "off", "tests": "peak+cost"}, "past the page cache"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(told: dict[str, str], words: str) -> None:

@@ -56,7 +56,14 @@ class Storage(Workload):
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
-        chosen(valid["tests"], int(valid["mix"]))
+        tests = chosen(valid["tests"], int(valid["mix"]))
+        if valid["direct"] == "off" and any(test.hot for test in tests):
+            cause = "tests=cost holds reads past the page cache against reads from it"
+            raise InputError(
+                written("workload.with", "direct=off"),
+                cause,
+                "leave it out, or choose other tests: without direct I/O both are one",
+            )
         size = ranges.read("size", written("workload.with", f"size={valid['size']}"), valid["size"])
         if size % MIB:
             raise InputError(
