@@ -1,11 +1,11 @@
-"""`device unmount` finds what `device mount` mounted, and nothing else."""
+"""`device unmount` finds what `device mount` mounted, and nothing else; a trace overwrites nothing."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from ironbench.cli.device_mount import _meant
+from ironbench.cli.device_mount import _meant, traced
 from ironbench.devices.mounting import ORDER
 from ironbench.errors import InputError
 from ironbench.process import register
@@ -57,3 +57,15 @@ def test_a_place_may_be_told_from_where_one_is(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     register.new(register.DEVICE, str(Path("slow").absolute()), (str(folder),))
     assert _meant("slow").data == str(tmp_path / "slow")
+
+
+def test_a_trace_overwrites_no_file_and_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_text("precious")
+    for name, cause in (
+        ("t.parquet", "is there already"),
+        (".", "is a directory"),
+        ("none/t", "there is no directory"),
+    ):
+        with pytest.raises(InputError, match=cause):
+            traced(str(tmp_path / name))
+    assert traced(str(tmp_path / "new.parquet")) == tmp_path / "new.parquet"

@@ -56,6 +56,9 @@ def traced(name: str) -> Path:
     path = Path(name).absolute()
     if not path.parent.is_dir():
         raise InputError(f"--trace {name}", f"there is no directory {path.parent}", "make it, or name another")
+    if path.exists():
+        cause = "is a directory" if path.is_dir() else "is there already"
+        raise InputError(f"--trace {name}", cause, "name another file; nothing is overwritten")
     return path
 
 
