@@ -6,6 +6,7 @@ import struct
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ironbench import _core, workloads
@@ -15,6 +16,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Store
 from ironbench.workloads import free
+from ironbench.workloads.kernels import _columns
 
 HERE = System("none", "here")
 
@@ -75,6 +77,14 @@ def test_huge_pages_and_numa_nodes_are_told(monkeypatch: pytest.MonkeyPatch, tmp
     assert record.conditions["huge pages"] in ("0\u202f% of the memory", "not visible here")
     assert "NUMA nodes" in record.conditions
     assert "memory_latency_s" not in record.metrics
+
+
+def test_the_end_of_a_trial_is_no_standstill_in_its_course() -> None:
+    columns = _columns([3] * 10 + [1], 1.0)
+    found = {name: np.frombuffer(of["transactions"], "<f8").tolist() for name, of in columns.items()}
+    assert found == {"timeline": [3.0] * 9 + [4.0], "seconds": [31.0]}
+    short = _columns([2, 2], 0.25)
+    assert np.frombuffer(short["timeline"]["transactions"], "<f8").tolist() == [2.0, 2.0, 0.0]
 
 
 def test_more_threads_than_cpus_are_allowed_and_marked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> Ran:
         sum(one["units"] / one["last_s"] for one in threads if one["units"]),
         tuple(one["report"] for one in threads),
         histograms,
-        _columns(result["ended"], elapsed_s),
+        _columns(result["ended"], min(elapsed_s, load.duration_s)),
         _crowded(load, allowed),
         {"threads pinned": "each to a CPU" if pinned else "no", "CPUs": ",".join(map(str, allowed))},
     )
@@ -101,6 +101,8 @@ def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Warning, ...]:
 
 
 def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:
+    """Units by the tenth of a second, and by the second, in which they ended. What ended while all stopped is of the
+    last one: a row of the few milliseconds that this takes would look like a standstill."""
     import numpy as np
 
     timeline: dict[str, Mapping[str, bytes]] = {}
@@ -109,7 +111,9 @@ def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, b
         rows = max(1, -int(-elapsed_s // width_s))
         many = round(width_s / _BUCKET_S)
         padded = np.zeros(rows * many)
-        padded[: min(len(counts), len(padded))] = counts[: len(padded)]
+        within = counts[: len(padded)]
+        padded[: len(within)] = within
+        padded[-1] += counts[len(within) :].sum()
         zeros = np.zeros(rows)
         columns = {
             "t_s": np.arange(rows) * width_s,
