@@ -96,6 +96,9 @@ def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: py
     [
         ("[a", "no TOML", ""),
         ("a = 1", "expected a table", "models of your own"),
+        ('[Our-SAN]\nlike = "ram"', "Our-SAN: no device expression can name it", "small letters"),
+        ('["our san"]\nlike = "ram"', "no device expression can name it", "begins with a letter"),
+        ('[7200rpm]\nlike = "ram"', "no device expression can name it", "begins with a letter"),
         ('[a]\nlike = "hdd-10"', "no model 'hdd-10'", "hdd-10k"),
         ('[a]\nkind = "dsik"', "no kind", "disk"),
         ('[a]\nkind = "memory"', "lacks capacity, latency, rate", "like"),

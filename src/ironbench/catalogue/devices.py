@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +41,9 @@ _MAY_BE_ZERO = {
     *("cache", "buffer", "quick_flash", "switch", "host_cpu", "spare", "burst", "latency", "overhead", "rated_fill"),
 }
 _ORIGINS = ("source", "derived", "assumed")
+_NAME = re.compile(r"[a-z][a-z0-9._-]*")
+"""What a device expression can name: it is read in small letters, and a digit begins a count
+(`crates/ironbench-device/src/text/parser.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,9 @@ def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, D
     models: dict[str, DeviceModel] = {}
     for name, row in table.items():
         subject = f"{place}: {name}"
+        if not _NAME.fullmatch(name):
+            hint = "a name begins with a letter and has small letters, digits, - _ and ."
+            raise InputError(subject, "no device expression can name it", hint)
         models[name] = _model(subject, name, converted(row, _ModelRow, subject, _HINT), sources, {**known, **models})
     return models
 
