@@ -45,8 +45,11 @@ def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[st
     """Which metrics a trial of these tests will have: name → its parts."""
     left_out = _left_out(len(tests))
     parts = tuple(f"profile={test.name}" for test in tests)
-    names = [*_USUAL, *(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ())]
-    parts_of = {name: parts for name in names if name not in left_out}
+    # A sustained write has one pass, on all files together.
+    short = tuple(f"profile={test.name}" for test in tests if not test.sustained)
+    of_short = (*(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ()))
+    parts_of = {name: parts for name in _USUAL if name not in left_out}
+    parts_of |= {name: short for name in of_short if short}
     long = tuple(f"profile={test.name}" for test in tests if test.sustained)
     return parts_of | ({"storage_burst_bytes_per_s": long, "storage_settled_bytes_per_s": long} if long else {})
 
