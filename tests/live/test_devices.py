@@ -48,10 +48,12 @@ def test_a_device_in_the_foreground_ends_with_ctrl_c(user: User) -> None:
 
 
 def test_a_device_ends_with_the_ironbench_that_is_killed(user: User) -> None:
-    with user.begun("device", "mount", "free", str(user.home / "d")) as begun:
+    trace = str(user.home / "t.parquet")
+    with user.begun("device", "mount", "free", str(user.home / "d"), "--trace", trace) as begun:
         begun.wait_for("Ctrl-C unmounts it")
         begun.end(signal.SIGKILL)
     assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
+    assert eventually(lambda: not list(user.home.glob("t.parquet*"))), "rows of which nobody makes a trace any more"
 
 
 def test_cleanup_takes_apart_what_outlived_both_processes(user: User) -> None:
@@ -105,9 +107,10 @@ def test_a_mount_point_that_is_in_use_is_refused(user: User) -> None:
 
 def test_a_device_whose_process_cannot_begin_says_why_and_leaves_nothing(user: User) -> None:
     """/proc takes no directories: only the attempt shows it."""
-    told = user("device", "mount", "free", "/proc/ironbench")
+    told = user("device", "mount", "free", "/proc/ironbench", "--trace", str(user.home / "t.parquet"))
     assert (told.code, user.nothing_runs()) == (1, True) and "/proc/ironbench" in told.stderr, told.stderr
     assert "No such file" in told.stderr and nothing_left(user.home)
+    assert not list(user.home.glob("t.parquet*"))
 
 
 def test_more_memory_than_there_is_is_refused(user: User) -> None:

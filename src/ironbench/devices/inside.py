@@ -71,6 +71,8 @@ def main(parent: Channel) -> None:
     _say(parent, {"ready": ready})
     patience_s = _serve(parent, device, woken, order.detached)
     left = device.unmake(patience_s)
+    if patience_s == ORPHAN_PATIENCE_S:
+        device.drop_rows()
     _say(parent, {"stopped": left, "untraced": device.untraced})
 
 
@@ -143,6 +145,12 @@ class Made:
         if entry is not None:
             register.forget(entry)
         return left
+
+    def drop_rows(self) -> None:
+        """Those of the trace that our owner would have made: it is gone, and nobody can read them."""
+        if rows := self._order.spec.get("trace"):
+            with contextlib.suppress(OSError):
+                Path(rows).unlink(missing_ok=True)
 
     def _end_trace(self) -> str:
         """Why it lacks I/Os."""

@@ -71,6 +71,8 @@ class Mounted:
             answer = self._ask(asdict(order))
         except FailureError:
             self._end()
+            if trace:
+                raw(trace).unlink(missing_ok=True)
             raise
         self.calibration: dict[str, Any] = answer["ready"]["calibration"]
         try:
