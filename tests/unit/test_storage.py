@@ -295,3 +295,22 @@ def test_a_scan_through_an_empty_page_cache_begins_when_what_was_written_is_out_
     with files.made([str(tmp_path)], terms.size, direct=False) as measured:
         done = run(scan, measured, terms, 0.02, 0.0, StorageProgress())
         assert flushed == [measured[0].cached] and done.ios > 0
+
+
+@pytest.mark.parametrize(("direct", "evicts"), [(True, True), (False, False)])
+def test_a_direct_write_finds_nothing_in_the_page_cache_that_it_must_throw_away(
+    direct: bool, evicts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        files.require(str(tmp_path), 16 * MIB, direct)
+    except InputError as error:
+        pytest.skip(str(error))
+    evicted: list[int] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, *of_it: evicted.append(fd))
+    terms = Terms(16 * MIB, 0, "threads", 1, ())
+    with files.made([str(tmp_path)], terms.size, direct) as measured:
+        for name in ("rnd4k-q1t1-read", "rnd4k-q1t1-write"):
+            test = known(name)
+            assert test is not None and not evicted
+            run(test, measured, terms, 0.02, 0.0, StorageProgress())
+        assert evicted == ([measured[0].cached] if evicts else [])
