@@ -6,6 +6,8 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -13,7 +15,8 @@ from ironbench import catalogue, workloads
 from ironbench._core import Histogram, StorageProgress
 from ironbench.catalogue import base_name
 from ironbench.errors import FailureError, InputError
-from ironbench.model.system import Choice, Device, Layout, Partition, System
+from ironbench.model.system import Choice, Device, Layout, Load, Partition, System
+from ironbench.model.work import Work
 from ironbench.workloads.storage import figures, files, profiles
 from ironbench.workloads.storage.passes import Pass, Terms, _settled, due, run
 from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
@@ -314,3 +317,31 @@ def test_a_direct_write_finds_nothing_in_the_page_cache_that_it_must_throw_away(
             assert test is not None and not evicted
             run(test, measured, terms, 0.02, 0.0, StorageProgress())
         assert evicted == ([measured[0].cached] if evicts else [])
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "held"), [((0, 1), (2,), (0, 1)), (None, (2,), (2,)), ((1,), None, (1,)), (None, None, ())]
+)
+def test_its_threads_are_held_to_the_cpus_that_the_record_says(
+    server: tuple[int, ...] | None,
+    client: tuple[int, ...] | None,
+    held: tuple[int, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Terms] = []
+
+    def fill(measured: list[files.Measured], terms: Terms, progress: StorageProgress) -> None:
+        seen.append(terms)
+        raise FailureError("test", "is over")
+
+    monkeypatch.setattr("ironbench.workloads.storage.passes.fill", fill)
+    layout = Layout(data=str(tmp_path))
+    system = System("none", "n", layout=layout, server_cpus=server, client_cpus=client)
+    choice = Choice("storage", options(size="16MiB", direct="off"))
+    work = SimpleNamespace(
+        system=system, choice=choice, load=Load(), on_stop=lambda stop: None, show=lambda share, words: None
+    )
+    with pytest.raises(FailureError, match="is over"):
+        STORAGE.drive(cast("Work", work))
+    assert [terms.cpus for terms in seen] == [held]

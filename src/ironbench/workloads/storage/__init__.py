@@ -129,9 +129,9 @@ class Storage(Workload):
         options, direct = work.choice.options, work.choice.options["direct"] == "on"
         progress = _core.StorageProgress()
         work.on_stop(progress.stop)
-        terms = Terms(
-            _size(options), int(options["compressible"]), options["io"], work.load.seed, work.system.client_cpus or ()
-        )
+        # Without an engine the work is the system: what limits a server limits it (`drive/work.py`).
+        cpus = work.system.server_cpus or work.system.client_cpus or ()
+        terms = Terms(_size(options), int(options["compressible"]), options["io"], work.load.seed, cpus)
         folders = _folders(work.system, options)
         with ExitStack() as stack:
             if level := int(options["fill"]):
