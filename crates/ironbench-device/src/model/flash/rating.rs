@@ -7,6 +7,9 @@ use crate::figures::FlashFigures;
 /// The block size of random figures on data sheets.
 pub const BLOCK: f64 = 4096.0;
 
+/// Many times the dies of the largest devices, and little memory: each unit has a state of its own.
+const MOST_UNITS: u32 = 1 << 16;
+
 /// Seconds for which a random read of 4 KiB occupies one of `units`, so that with `depth` reads outstanding `iops` are done.
 ///
 /// The reads of a closed loop fall on units at random, so some units have a queue while others idle, and the units must be
@@ -73,6 +76,9 @@ pub fn checked(name: &str, figures: &FlashFigures) -> Result<()> {
     let least = f64::from(figures.read_depth) / figures.read_iops;
     if figures.units == 0 || figures.read_depth == 0 {
         return fault("units and read_depth must be at least 1".into());
+    }
+    if figures.units > MOST_UNITS {
+        return fault(format!("{} units are more than any device has: at most {MOST_UNITS}", figures.units));
     }
     if least < figures.read_latency {
         return fault(format!(
