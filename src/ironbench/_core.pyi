@@ -464,6 +464,8 @@ class Kernels:
     def start(self, duration_s: float) -> None:
         """The window begins now."""
     def done(self, timeout_s: float) -> bool:
+        """Waits so long for all threads to have done their work, which they then check."""
+    def ended(self, timeout_s: float) -> bool:
         """Waits so long for all threads to end."""
     def stop(self) -> None:
         """Ends the work early; may be called by a signal handler."""

@@ -57,6 +57,7 @@ type Window = (Instant, Instant);
 /// that shares its core.
 pub struct Watch {
     gate: Arc<Gate<Window>>,
+    worked: Arc<Gate>,
     threads: usize,
 }
 
@@ -66,8 +67,13 @@ impl Watch {
         self.gate.ready(self.threads, most)
     }
 
-    /// Whether all threads ended, waited for at most so long.
+    /// Whether all threads have done their work, which they then check, or gave up; waited for at most so long.
     pub fn done(&self, most: Duration) -> bool {
+        self.worked.ready(self.threads, most) || self.ended(Duration::ZERO)
+    }
+
+    /// Whether all threads ended, waited for at most so long.
+    pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(self.threads, most)
     }
 }
@@ -75,6 +81,8 @@ impl Watch {
 /// A trial's threads.
 pub struct Crew {
     gate: Arc<Gate<Window>>,
+    /// Open from the start: it counts the threads whose work is done.
+    worked: Arc<Gate>,
     threads: Vec<Resident<Window, Counts>>,
 }
 
@@ -90,19 +98,23 @@ impl Crew {
     /// Starts the threads; they prepare, warm up and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let gate = Arc::new(Gate::default());
+        let worked = Arc::new(Gate::default());
+        worked.open(());
         let warmup = Duration::from_secs_f64(plan.warmup_s);
         let mut threads = Vec::with_capacity(plan.threads);
         for number in 0..plan.threads {
             let mut work = work(plan, number);
             let cpu = plan.pin.get(number % plan.pin.len().max(1));
             let post = Post::new(format!("kernel-{number}")).on(cpu.map(std::slice::from_ref).unwrap_or_default());
-            threads.push(Resident::start(post, Arc::clone(&gate), move |gate| run(work.as_mut(), warmup, gate))?);
+            let theirs = Arc::clone(&worked);
+            let works = move |gate: &Gate<Window>| run(work.as_mut(), warmup, gate, &theirs);
+            threads.push(Resident::start(post, Arc::clone(&gate), works)?);
         }
-        Ok(Self { gate, threads })
+        Ok(Self { gate, worked, threads })
     }
 
     pub fn watch(&self) -> Watch {
-        Watch { gate: Arc::clone(&self.gate), threads: self.threads.len() }
+        Watch { gate: Arc::clone(&self.gate), worked: Arc::clone(&self.worked), threads: self.threads.len() }
     }
 
     /// The window begins now and lasts so long.
@@ -156,7 +168,7 @@ fn work(plan: &KernelPlan, number: usize) -> Box<dyn Work> {
     }
 }
 
-fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>) -> Result<Counts> {
+fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>, worked: &Gate) -> Result<Counts> {
     let mut counts = Counts::default();
     let stopped = || gate.is_stopped();
     work.prepare(&stopped)?;
@@ -173,6 +185,8 @@ fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>) -> Result<Cou
             counts.count(&done, began, start);
         }
     }
+    // What is checked from here on is none of the trial's time.
+    worked.pass();
     counts.report = work.report();
     Ok(counts)
 }
@@ -251,6 +265,52 @@ mod tests {
         let found = driven(LOTTERY, 1);
         let names: Vec<_> = found.parts.iter().map(|(name, times)| (*name, times.count())).collect();
         assert_eq!(names, [("allocate", found.all.count()), ("search", found.all.count())]);
+    }
+
+    /// Checks what it did when it may.
+    struct Checked<'a>(&'a Gate);
+
+    impl Work for Checked<'_> {
+        fn prepare(&mut self, _over: Over<'_>) -> Result<()> {
+            Ok(())
+        }
+
+        fn unit(&mut self, _over: Over<'_>) -> Result<Option<Done>> {
+            Ok(Some(Done::default()))
+        }
+
+        fn report(&mut self) -> Value {
+            self.0.pass();
+            Value::Null
+        }
+    }
+
+    #[test]
+    fn work_is_done_before_it_is_checked() {
+        let (gate, worked, checks) = (Gate::<Window>::default(), Gate::<()>::default(), Gate::<()>::default());
+        worked.open(());
+        let now = Instant::now();
+        gate.open((now, now + Duration::from_millis(5)));
+        let mut work = Checked(&checks);
+        let done = std::thread::scope(|scope| {
+            let ran = scope.spawn(|| run(&mut work, Duration::ZERO, &gate, &worked));
+            let done = worked.ready(1, Duration::from_secs(60));
+            checks.open(());
+            assert!(ran.join().unwrap().is_ok());
+            done
+        });
+        assert!(done);
+    }
+
+    #[test]
+    fn threads_that_gave_up_are_waited_for_no_longer() {
+        let kernel = r#"{"kind": "lottery", "bytes": 4611686018427387904, "huge": "no", "draws": 1, "probe_s": 0.0}"#;
+        let crew = Crew::new(&plan(kernel, 2)).unwrap();
+        let began = Instant::now();
+        while !crew.watch().done(Duration::from_millis(10)) {
+            assert!(began.elapsed() < Duration::from_secs(60));
+        }
+        assert!(crew.join().is_err());
     }
 
     #[test]

@@ -53,6 +53,10 @@ impl Kernels {
         self.wait(py, timeout_s, Watch::done)
     }
 
+    fn ended(&self, py: Python<'_>, timeout_s: f64) -> bool {
+        self.wait(py, timeout_s, Watch::ended)
+    }
+
     fn stop(&self) {
         if let Some(crew) = self.crew().as_ref() {
             crew.stop();

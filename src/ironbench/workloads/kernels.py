@@ -65,8 +65,10 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> Ran:
         crew.start(load.duration_s)
         while not crew.done(_LOOK_S):
             work.show(min(1.0, window.elapsed_s / load.duration_s), "running")
-        raw, histograms = crew.result()
-        elapsed_s = window.elapsed_s
+    elapsed_s = window.elapsed_s
+    while not crew.ended(_LOOK_S):
+        work.show(1.0, "checking")
+    raw, histograms = crew.result()
     result = msgspec.json.decode(raw)
     if not histograms[""].count and not work.stopping():
         raise FailureError(
