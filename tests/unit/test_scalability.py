@@ -61,6 +61,16 @@ def test_a_curve_without_noise_is_found_exactly(true: Usl) -> None:
     assert fit.curve.gamma == pytest.approx(true.gamma, rel=1e-6)
 
 
+@pytest.mark.parametrize("true", [Usl(0.8, 0.3, 500.0), Usl(1.0, 0.3, 500.0)])
+def test_a_curve_that_falls_from_one_client_on_has_its_peak_there(true: Usl) -> None:
+    fit = fit_of(noisy(true, CLIENTS, 3, 0.01, 10))
+    assert fit.falls and fit.peak_is_certain
+    assert (fit.peak_clients.value, fit.peak_clients.low, fit.peak_clients.high) == (1.0, 1.0, 1.0)
+    assert fit.peak_throughput == fit.gamma
+    assert fit.curve.peak_throughput == pytest.approx(fit.gamma.value)
+    assert fit.gamma.low < fit.gamma.value < fit.gamma.high
+
+
 def test_perfect_scaling_has_neither_knee_nor_asymptote() -> None:
     curve = Usl(0.0, 0.0, 100.0)
     assert (curve.knee, curve.asymptote, curve.peak_clients) == (math.inf, math.inf, math.inf)

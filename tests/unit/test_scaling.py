@@ -33,6 +33,22 @@ def test_a_peak_within_the_range_is_told_with_its_interval() -> None:
     assert found.cautions == ()
 
 
+def test_a_curve_that_falls_from_the_first_client_on_names_no_fraction_of_a_client() -> None:
+    found = of(Usl(0.8, 0.3, 500.0))
+    assert found.sentences[0].startswith("The fitted curve falls from the first client on: one alone does most, ")
+    assert found.sentences[0].endswith(").")
+    assert found.cautions == ()
+
+
+def test_a_curve_that_neither_grows_nor_falls_is_not_said_to_fall() -> None:
+    flat = [
+        record(DISK, n, 500.0 * wobble, block=b) for n in (1, 2, 4, 8, 16) for b, wobble in enumerate((0.9, 1, 1.1))
+    ]
+    found = scaling("disk", flat)
+    assert found is not None
+    assert "falls from" not in found.sentences[0]
+
+
 def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
     found = of(Usl(0.05, 0.0002, 500.0), (1, 2, 4, 8, 12, 16, 32))
     assert "measure there before you rely on it" in found.sentences[0]

@@ -70,6 +70,11 @@ def _sentences(fit: Fit) -> list[str]:
 
 def _peak(fit: Fit) -> str:
     peak, throughput = fit.peak_clients, fit.peak_throughput
+    if fit.curve.falls:
+        if peak.high == peak.value:
+            return f"The fitted curve falls from the first client on: one alone does most, {_rate(throughput)}."
+        end = f"reaches to {_count(peak.high)} clients" if math.isfinite(peak.high) else "has no upper end"
+        return f"The fitted curve is highest at 1 client with {_rate(throughput)}; the 95 % interval of its peak {end}."
     if math.isinf(peak.value):
         rising = f" towards an asymptote of {_rate(throughput)}" if math.isfinite(throughput.value) else ""
         end = f"; its peak, if there is one, lies at {_up(peak.low)} clients or more" if _says(peak.low) else ""

@@ -185,7 +185,7 @@ def _course(curve: Growth, course: Course, fit: Fit) -> Iterator[str]:
         text += f"grows from {start} to {means[step.most]} at {step.most}, {_with_interval(step)}"
     text += f", and from there {_beyond(course.beyond)}" if course.beyond else ", the most that were measured"
     yield f"{text[:1].upper()}{text[1:]}."
-    if course.beyond and fit.peak_is_certain and fit.peak_clients.value >= fit.first:
+    if course.beyond and fit.peak_is_certain and not fit.falls:
         yield f"By the fitted curve {_peak(curve, fit)}."
 
 
@@ -213,7 +213,7 @@ def growth(study: Study) -> list[str]:
 def _peak(curve: Growth, fit: Fit) -> str:
     if curve.grows:
         return f"throughput still grows at {fit.last:g}, the most that were measured"
-    if fit.peak_clients.value < fit.first:
+    if fit.falls:
         return f"no growth was found from {counted(fit.first, 'client')} on"
     if fit.peak_is_beyond:
         return f"no peak was found up to {fit.last:g}, the most that were measured{_step(curve.last_step)}"

@@ -105,6 +105,11 @@ class Fit:
         return self.alpha.high < 0
 
     @property
+    def falls(self) -> bool:
+        """Whether the curve falls from the fewest clients measured on."""
+        return self.curve.falls or self.peak_clients.value < self.first
+
+    @property
     def peak_is_beyond(self) -> bool:
         return self.peak_clients.value > self.last
 
@@ -161,15 +166,16 @@ def _fitted(usable: tuple[tuple[float, float], ...], law: str, proportional: boo
     curve = best.curve
     alpha = _estimate(curve.alpha, within.interval("alpha", curve.alpha))
     beta = Estimate(0.0, 0.0, 0.0) if problem.amdahl else _estimate(curve.beta, within.interval("beta", curve.beta))
+    gamma = _estimate(curve.gamma, within.interval("gamma", curve.gamma))
     return Fit(
         law=law,
         curve=curve,
         alpha=alpha,
         beta=beta,
-        gamma=_estimate(curve.gamma, within.interval("gamma", curve.gamma)),
+        gamma=gamma,
         knee=Estimate(curve.knee, _inverse(alpha.high), _inverse(alpha.low)),
         peak_clients=_peak_clients(problem, curve, within),
-        peak_throughput=_estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput)),
+        peak_throughput=_peak_throughput(curve, within, gamma),
         residual_error=math.sqrt(best.squares / max(1, len(usable) - problem.parameters)),
         error=error,
         freedom=freedom,
@@ -184,8 +190,15 @@ def _peak_clients(problem: usl.Problem, curve: Usl, within: usl.Region) -> Estim
     """Profiled as 1/N, which stays finite where the peak recedes to infinity."""
     if problem.amdahl:
         return Estimate(math.inf, math.inf, math.inf)
+    if curve.falls and not within.holds("peak_inverse", 1.0):
+        return Estimate(1.0, 1.0, 1.0)
     low, high = within.interval("peak_inverse", 1 / curve.peak_clients)
     return Estimate(curve.peak_clients, _inverse(high), _inverse(low))
+
+
+def _peak_throughput(curve: Usl, within: usl.Region, gamma: Estimate) -> Estimate:
+    """Of a curve that falls from one client on: that of one client."""
+    return gamma if curve.falls else _estimate(curve.peak_throughput, within.interval("peak", curve.peak_throughput))
 
 
 def _estimate(value: float, interval: tuple[float, float]) -> Estimate:

@@ -41,9 +41,14 @@ class Usl:
         return float(self.throughput(np.array([clients]))[0])
 
     @property
+    def falls(self) -> bool:
+        """Whether throughput falls from one client on: sqrt((1-α)/β) is below 1."""
+        return self.beta > 1 - self.alpha
+
+    @property
     def peak_clients(self) -> float:
-        """N with the highest throughput, sqrt((1-α)/β); infinite where throughput never falls."""
-        return math.sqrt((1 - self.alpha) / self.beta) if self.beta > 0 else math.inf
+        """N with the highest throughput, sqrt((1-α)/β), at least 1; infinite where throughput never falls."""
+        return max(1.0, math.sqrt((1 - self.alpha) / self.beta)) if self.beta > 0 else math.inf
 
     @property
     def peak_throughput(self) -> float:
@@ -183,6 +188,10 @@ class Region:
         if not math.isfinite(value):
             return (self._end(quantity, float(self.problem.throughput.max()), down=True, within=False), math.inf)
         return self._end(quantity, value, down=True), self._end(quantity, value, down=False)
+
+    def holds(self, quantity: str, value: float) -> bool:
+        """Whether some curve with this value fits not significantly worse."""
+        return self.tau(quantity, value) <= t_quantile(0.975, self.freedom)
 
     def tau(self, quantity: str, value: float) -> float:
         """How much worse the best curve with this value is: sqrt((S(v) - S) / s²), compared with Student's t."""
