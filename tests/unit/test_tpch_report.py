@@ -51,6 +51,13 @@ def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, fi
     assert page.sections(study)[1].tables[0][1].rows[0][0] == "q01"
 
 
+def test_a_system_that_did_not_answer_all_queries_is_not_said_to_have_no_usable_trial() -> None:
+    one = single(DISK, 1.0)
+    study, page = shown(replace(one, metrics={"throughput": 67.0, "query_time_s{query=q01}": 0.05}))
+    assert page.headline(study)[0][1] == "did not answer all queries, so no figure is of all of them."
+    assert page.card(study.parts[0]) == ("", "not all queries answered", [])
+
+
 def test_single_runs_claim_no_interval_and_no_trend() -> None:
     study, page = shown(single(DISK, 1.0), single(MEMORY, 1.3))
     assert all("n=1: no spread" in text for _, text in page.headline(study))

@@ -62,8 +62,10 @@ def _sentence(part: Part) -> str:
         texts.append(f"answers a query in {_shown(mean, 's')} (geometric mean)")
     texts = [words for words in texts if words]
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
+    if not texts:
+        return "did not answer all queries, so no figure is of all of them." if trials else "has no usable trial."
     texts.append("n=1: no spread" if trials == 1 else f"medians of {counted(trials, 'trial')}, in brackets their range")
-    return f"{'; '.join(texts)}." if len(texts) > 1 else "has no usable trial."
+    return f"{'; '.join(texts)}."
 
 
 def _stem(metric: str) -> str:
@@ -83,7 +85,7 @@ def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
     metrics, rows = part.metrics, [*figures(part).items(), *_TIMES.items()]
     known = [(words, metric) for words, metric in rows if metric in metrics]
     if not known:
-        return "", "no usable trial", []
+        return "", "not all queries answered" if part.curve.peak else "no usable trial", []
     (words, first), rest = known[0], known[1:_FACTS]
     unit = unit_of(first)
     figure = measured(metrics[first], unit).removesuffix(f"{THIN}{unit}")

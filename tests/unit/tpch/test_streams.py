@@ -158,7 +158,24 @@ def test_figures_of_merit_are_withheld_when_a_query_was_not_answered() -> None:
     withheld = figures.metrics(both, power, through)
     assert not {"power", "power_unrounded", "composite"} & set(withheld)
     assert "query_time_s{query=q05}" not in withheld
+    assert withheld["query_time_s{query=q06}"] == 1.0
     assert trial.steps([power]).splitlines()[6] == "0,q05,5.000000,1.000000,1,over-limit"
+
+
+def test_without_the_answer_of_its_slowest_query_no_system_has_a_mean_of_all() -> None:
+    times_s = [1.0] * 21 + [60.0]
+    queries = [done(f"q{number:02d}", 0.0, time_s) for number, time_s in enumerate(times_s, 1)]
+    cancelled = [*queries[:-1], done("q22", 0.0, 60.0, streams.OVER_LIMIT)]
+    single = course({**OPTIONS, "test": "stream"}, 1)
+    found = figures.metrics(single, a_stream(0, queries), ())
+    assert found["query_time_geomean_s"] == pytest.approx(60 ** (1 / 22))
+    assert "query_time_geomean_s" not in figures.metrics(single, a_stream(0, cancelled), ())
+    several = course({**OPTIONS, "test": "throughput"}, 1)
+    both = [a_stream(1, queries), a_stream(2, queries), a_stream(-1, [])]
+    assert figures.metrics(several, None, both)["query_time_geomean_s"] == pytest.approx(60 ** (1 / 22))
+    both[1] = a_stream(2, cancelled)
+    found = figures.metrics(several, None, both)
+    assert found["query_time_s{query=q22}"] == 60.0 and "query_time_geomean_s" not in found
 
 
 def test_power_is_that_of_the_times_shown() -> None:
