@@ -1,10 +1,14 @@
 """Answers are right within the specified tolerances, and wrong beyond them."""
 
+from pathlib import Path
+
 import pytest
 
-from ironbench.workloads.tpch import answers, validation
+from ironbench.workloads.tpch import answers, validation, validator
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.parameters import QUERIES
+from ironbench.workloads.tpch.streams import OVER_LIMIT, Ran
+from ironbench.workloads.tpch.validation import Ledger
 
 
 def one(query: int, *rows: tuple[str | None, ...]) -> Answer:
@@ -56,6 +60,25 @@ def test_files_hold_answers_unchanged() -> None:
     assert answers.from_csv(answers.as_csv(nothing)) == nothing
     with pytest.raises(ValueError, match="columns"):
         answers.from_csv("a|b\n1\n")
+
+
+def test_answers_that_a_limit_withheld_are_asked_for_again_under_a_longer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path))
+    ledger = Ledger("content", "2026-11-26", "engine", "1.0")
+    assert ledger.read(60.0) == ""
+    ledger.write("20 of 22 right, q09, q17 gave none within 60 s", 60.0)
+    assert ledger.read(60.0) == ledger.read(5.0) == "20 of 22 right, q09, q17 gave none within 60 s"
+    assert ledger.read(3600.0) == ""
+    ledger.write("22 of 22 right", None)
+    assert ledger.read(5.0) == ledger.read(1e7) == "22 of 22 right"
+
+
+def test_a_query_that_the_engine_refused_is_not_said_to_be_slow() -> None:
+    ran = [Ran("q01", 4, 0.0, 1.0), Ran("q02", 0, 1.0, 2.0, "42883"), Ran("q03", 0, 2.0, 62.0, OVER_LIMIT)]
+    told = validator._without_answer(["q02", "q03"], ran, 60.0)
+    assert told == "q03 gave none within 60 s, the engine refused q02 (42883)"
 
 
 def test_blanks_that_fill_a_column_of_fixed_length_are_no_part_of_an_answer() -> None:

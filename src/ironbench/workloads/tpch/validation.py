@@ -112,19 +112,24 @@ class Ledger:
         self._file = place.base() / "validated" / f"{digest}.json"
         self._identity = identity
 
-    def read(self) -> str:
-        """What was found then, in words; empty: not validated yet."""
+    def read(self, limit_s: float) -> str:
+        """What was found then, in words; empty: not validated yet, or with queries that gave no answer within a limit
+        shorter than `limit_s`."""
         try:
-            return str(json.loads(self._file.read_text())["found"])
-        except (OSError, ValueError, KeyError, TypeError):
+            note = json.loads(self._file.read_text())
+            within_s = note.get("within_s")
+            return "" if within_s is not None and limit_s > float(within_s) else str(note["found"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return ""
 
-    def write(self, words: str) -> None:
-        """A note that cannot be written only means that the next trial validates again."""
+    def write(self, words: str, within_s: float | None) -> None:
+        """`within_s`: the limit where some query gave no answer; None: all gave theirs. A note that cannot be written
+        only means that the next trial validates again."""
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             aside = self._file.with_suffix(".new")
-            aside.write_text(json.dumps({"found": words, "of": self._identity}) + "\n")
+            note = {"found": words, "of": self._identity, "within_s": within_s}
+            aside.write_text(json.dumps(note) + "\n")
             aside.replace(self._file)
         except OSError:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -12,12 +12,14 @@ from ironbench.errors import written
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Session
 from ironbench.model.work import Work
+from ironbench.process.line import CANCELLED
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tpch import parameters, position, streams, texts, validation
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.course import Course
 from ironbench.workloads.tpch.parameters import QUERIES, Values
 from ironbench.workloads.tpch.position import Position
+from ironbench.workloads.tpch.streams import OVER_LIMIT, Ran
 from ironbench.workloads.tpch.validation import Asking, Ledger
 
 _UNCHECKED = "answers-unchecked"
@@ -54,7 +56,7 @@ class Validator:
         drawn = self._how == "drawn"
         if not _asks_for_checks(self._work.choice.options):
             return _without_checks("not checked, as requested (check=no)")
-        known = self._ledger.read()
+        known = self._ledger.read(self._asked.limit_s)
         if known and _once(self._work.choice.options):
             data = "on the same data" if self._at.fresh else "before refresh functions changed the data"
             return _without_checks(f"{known}, in an earlier trial {data}")
@@ -101,11 +103,20 @@ class Validator:
         right = sum(1 for _ in answers) - sum(1 for check in checks[:-1] if not check.passed)
         words = f"{right} of {len(queries)} right"
         if missing:
-            words += f", {', '.join(missing)} gave none within {self._asked.limit_s:g} s"
+            words += f", {_without_answer(missing, pass_.ran, self._asked.limit_s)}"
         if right == len(answers) and self._how == "once" and not self._expected and not self._work.stopping():
-            self._ledger.write(words)
+            self._ledger.write(words, self._asked.limit_s if missing else None)
         skipped = _without_checks(words)
         return Validated(checks, skipped.facts)
+
+
+def _without_answer(missing: Sequence[str], ran: Sequence[Ran], limit_s: float) -> str:
+    """Why these queries gave none, in words."""
+    refused = {one.name: one.error for one in ran if one.error not in ("", OVER_LIMIT, CANCELLED)}
+    slow = [name for name in missing if name not in refused]
+    parts = [f"{', '.join(slow)} gave none within {limit_s:g} s"] if slow else []
+    parts += [f"the engine refused {name} ({error})" for name, error in refused.items()]
+    return ", ".join(parts)
 
 
 def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: Mapping[str, str]) -> bool:
@@ -118,7 +129,7 @@ def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: 
     at = position.read(session, position.loaded_at(session, dataset.name))
     if at.fresh or not at.loaded_at:  # what somebody else loaded stays
         return False
-    return not (_once(options) and _ledger(session, asked, dataset, at).read())
+    return not (_once(options) and _ledger(session, asked, dataset, at).read(asked.limit_s))
 
 
 def _ledger(session: Session, asked: Course, dataset: Dataset, at: Position) -> Ledger:
