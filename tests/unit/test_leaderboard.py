@@ -132,6 +132,21 @@ def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, 
     assert f"by {report.ordered_by(ranking.sort)}" in text.splitlines()[0]
 
 
+@pytest.mark.parametrize(("cpus", "known"), [((0, 1, 2, 3, 4, 5), False), (tuple(range(8)), True)])
+def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counted(
+    cpus: tuple[int, ...], known: bool
+) -> None:
+    cpu = {"model": "Example CPU 3.0 GHz", "sockets": 2, "cores": 16, "threads": 32}
+    records = sweep(replace(HELD, server_cpus=cpus), 2520, 6)
+    (ranking,) = leaderboard.own(records, Shelf(records, {"m1": {**MACHINE, "cpu": cpu}}), "score", SHEET, LICENCE)
+    (place,) = ranking.places
+    assert place.per_socket is None and place.cores == len(cpus)
+    # Four core licences are the least of a socket: six cores of one socket need six, of two sockets eight.
+    expected = pytest.approx(place.score * 1000 / (8 * 6872)) if known else None
+    assert place.per_currency == expected
+    assert ("depends on how many sockets" in report.text([ranking], None)) is not known
+
+
 def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
     records = [suspect(one) if one.purpose == "confirmation" and one.block == 0 else one for one in sweep(DISK, 36, 6)]
     place = leaderboard.own(records, Shelf(records), "score", SHEET, "")[0].places[0]
@@ -200,6 +215,23 @@ def test_records_of_failed_trials_alone_are_not_said_to_need_a_closed_loop(tmp_p
     with pytest.raises(InputError, match=r"nothing to rank .*no trial that may be compared") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert "--rate" not in caught.value.hint and caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("per", "every", "cause"),
+    [("core", "year", "is paid every year"), ("hour", "once", "is per hour"), ("TB", "once", "is per TB")],
+)
+def test_a_licence_whose_cost_no_result_tells_is_refused_without_a_systems_file_as_the_way_out(
+    tmp_path: Path, per: str, every: str, cause: str
+) -> None:
+    sheet = tmp_path / "own.toml"
+    sheet.write_text(
+        f'[price.ours]\nkind = "licence"\nprice = 100\ncurrency = "USD"\nper = "{per}"\nevery = "{every}"\n'
+        'date = "2026-01"\nsource = "a list"\n'
+    )
+    with pytest.raises(InputError, match=f"--licence ours: {cause}") as caught:
+        asked("tpce", "currency", "", "ours", (str(sheet),), str(tmp_path))
+    assert "systems file" not in caught.value.hint and "ironbench cost" in caught.value.hint
 
 
 def test_a_hint_names_each_list_and_workload_once(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ NOT_COMPARABLE = (
     "results: they are ranked by themselves."
 )
 
+_SOCKETS = "{}: what it costs depends on how many sockets the work was done on, which is not recorded"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -207,7 +209,11 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     if record.system.layout.devices:
         other["devices"] = "emulated"
     model = str(cpu.get("model", ""))
-    paid = _licences(subject.name, model, sockets or 1, cores, sheet, licence) if cores else None
+    # Of unknown sockets there are at least one, and at most as many as the machine has or as cores: where both cost the
+    # same, the cost is known.
+    counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
+    bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
+    paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
     value = score.centre
     return Place(
         rank=0,
@@ -221,7 +227,7 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
         per_currency=_per_thousand(value, paid),
         other=other,
         estimate=bool(paid and paid.estimate),
-        cautions=paid.cautions if paid else (),
+        cautions=paid.cautions if paid else (_SOCKETS.format(licence),) if any(bills) else (),
     )
 
 

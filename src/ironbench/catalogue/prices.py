@@ -84,13 +84,19 @@ class Sheet:
         return self.prices[name]
 
     def licence(self, name: str) -> Price:
-        """InputError names licences, those most like it first."""
+        """One that a leaderboard counts. InputError names licences, those most like it first; or the price depends on
+        what no result tells: years, or storage."""
         known = [price.name for price in self.prices.values() if price.kind == "licence"]
         if name not in known:
             other = self.prices.get(name)
             cause = f"is a price of kind {other.kind}, not of a licence" if other else "is no licence in a price sheet"
             raise InputError(f"--licence {name}", cause, nearest(name, known, closest_first=True))
-        return self.prices[name]
+        price = self.prices[name]
+        if price.every != "once" or price.per not in ("core", "socket", "server"):
+            paid = f"is paid every {price.every}" if price.every != "once" else f"is per {price.per}"
+            way_out = "name one per core, socket or server that is paid once; `ironbench cost` counts the others"
+            raise InputError(f"--licence {name}", f"{paid}, and no result says how many", way_out)
+        return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
         """As stated, in either direction. InputError where none is: currencies are never mixed without one."""
