@@ -106,6 +106,8 @@ def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: py
         ('[a]\nlike = "ram"\n[a.figures]\nlatency = "1 month"', "is not a figure", "units"),
         ('[a]\nlike = "ram"\n[a.figures]\nrate = 0', "not above zero", ""),
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nwrite_cache = 3', "does not fit", "true or false"),
+        ('[a]\nlike = "hdd-10k"\n[a.figures]\nqueue = 0.5', "0.5 is no whole number", "whole number"),
+        ('[a]\nlike = "ssd-sata"\n[a.figures]\nunits = "12.5"', "'12.5' is no whole number", "whole number"),
         ('[a]\nlike = "ram"\ncolour = "red"', "no field colour", "figures"),
         ('[a]\nlike = "ram"\n[a.figures]\nrate = { is = "1 GB/s" }', "needs `is` and one of", ""),
     ],

@@ -189,7 +189,11 @@ def _value(subject: str, key: str, written: Any) -> float | int | bool:
     RANGES["figure"].require(subject, value)
     if value == 0 and key not in _MAY_BE_ZERO:
         raise InputError(subject, f"{written!r} is not above zero", "write a figure above zero")
-    return int(value) if key in _WHOLE else value
+    if key not in _WHOLE:
+        return value
+    if value != int(value):
+        raise InputError(subject, f"{written!r} is no whole number", "write a whole number: it counts something")
+    return int(value)
 
 
 def _published(name: str, row: _PublishedRow) -> Published:
