@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ironbench.analyse.load_curve import Course, course
+from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.study import studies
 from ironbench.analyse.timelines import Line, Timeline
 from ironbench.errors import InputError
@@ -75,6 +76,29 @@ def test_a_load_has_the_mean_rate_or_the_most_clients_and_lasts_as_long_as_its_c
     assert (load.rate, load.duration_s) == (250.0, 20.0)
     load = resolve.load(LoadSection(clients="ramp:1-8/5s", threads=16), 1)
     assert (load.rate, load.clients, load.threads, load.duration_s) == (None, 8, 8, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("section", "said", "unsaid"),
+    [
+        (LoadSection(rate="ramp:100-300/10s", clients=4), "--clients 4 --rate ramp:100-300/10s", "--duration"),
+        (
+            LoadSection(rate="sine:1-9/5s", duration="20s"),
+            "--rate sine:1-9/5s --arrivals poisson --duration 20s",
+            "mean",
+        ),
+        (LoadSection(clients="steps:1,8/5s"), "--clients steps:1,8/5s", "--rate"),
+        (LoadSection(rate="file:a day.csv"), "--rate 'file:a day.csv' ", "points"),
+    ],
+)
+def test_the_command_that_repeats_a_trial_has_its_curve_and_not_the_mean_of_it(
+    section: LoadSection, said: str, unsaid: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a day.csv").write_text("0s,100\n10s,300\n")
+    load = resolve.load(section, 1)
+    command = run_command([record(clients=load.clients, load=load)])
+    assert said in command and unsaid not in command
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ def run_command(records: Sequence[Record]) -> str:
     choice, load = records[0].choice, records[0].cell.load
     options = _usual_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
-    clients = sorted({record.cell.load.clients for record in records})
+    clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
     threads = max(record.cell.load.threads for record in records)
     words = ["ironbench", "run", choice.workload, *choice.scripts]
     words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
     words += ["--server", system.server] if system.server else []
     words += ["--control", "ssh"] if system.control else []
     words += ["--restart", redacted(system.restart)] if system.restart else []
-    words += ["--clients", ",".join(str(count) for count in clients)]
+    words += ["--clients", _curve(load, "clients") or clients]
     words += ["--threads", str(threads)] if threads > 1 else []
     words += _load_options(load, _usual_tries(choice))
     repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
@@ -78,10 +78,10 @@ def _load_options(load: Load, usual_tries: int) -> list[str]:
     words += ["--cluster", load.cluster] if load.cluster else []
     words += ["--fewer-workers"] if load.fewer_workers else []
     if load.rate is not None:
-        words += ["--rate", _exact(load.rate), "--arrivals", load.arrivals]
+        words += ["--rate", _curve(load, "rate") or _exact(load.rate), "--arrivals", load.arrivals]
     if load.transactions is not None:
         words += ["--transactions", str(load.transactions)]
-    elif load.duration_s is not None:
+    elif load.duration_s is not None and (load.curve is None or load.duration_s > load.curve.length_s):
         words += ["--duration", f"{_exact(load.duration_s)}s"]
     words += ["--warmup", "auto" if load.warmup_auto else f"{_exact(load.warmup_s)}s"]
     words += ["--think-time", f"{_exact(load.think_time_s)}s"] if load.think_time_s else []
@@ -94,6 +94,14 @@ def _load_options(load: Load, usual_tries: int) -> list[str]:
     words += ["--checkpoint", f"{_exact(load.checkpoint_s)}s"] if load.checkpoint_s else []
     words += ["--io", load.io] if load.io != "auto" else []
     return [*words, "--seed", str(load.seed)]
+
+
+def _curve(load: Load, of: str) -> str:
+    """As it was declared, where the load is a curve of that; of a file its name, for a record has only its points."""
+    if load.curve is None or load.curve.of != of:
+        return ""
+    text = load.curve.text
+    return text.rpartition(" (")[0] if text.startswith("file:") else text
 
 
 def _commands(every: Sequence[Commands]) -> list[str]:
