@@ -16,6 +16,7 @@ from ironbench.analyse.cost import Measured, costs
 from ironbench.catalogue import prices
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
+from ironbench.model.curve import Curve
 from ironbench.model.record import Record, Status
 from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Load, System
@@ -174,6 +175,16 @@ def test_a_target_is_met_only_by_the_upper_bound_of_open_loop_trials_at_that_rat
     assert "closed loop only" in targets.attained("a", [driven(0.001, b, None) for b in range(4)], TARGET).why
     slower = [driven(0.001, block, 4000.0) for block in range(4)]
     assert targets.attained("a", slower, TARGET).why == "not measured: the highest rate driven is 4\u202f000/s"
+
+
+def test_a_curve_whose_mean_is_the_rate_of_a_target_was_not_driven_at_it() -> None:
+    ramp = Curve("rate", "ramp:100-9900/30s", ((0.0, 100.0), (30.0, 9900.0)))
+    steady = [driven(0.008 + 0.0001 * block, block) for block in range(4)]
+    load = replace(steady[0].cell.load, curve=ramp)
+    changing = [replace(one, cell=replace(one.cell, load=load)) for one in steady]
+    assert targets.attained("a", steady, TARGET).meets
+    found = targets.attained("a", changing, TARGET)
+    assert not found.meets and found.why == "not measured: no steady rate; drive it with --rate"
 
 
 def test_trials_that_did_not_keep_the_rate_do_not_meet_a_target() -> None:

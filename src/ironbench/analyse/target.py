@@ -87,7 +87,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     A closed loop sends less to a slow system, so its response times do not hold for a rate.
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
-    open_loop = [record for record in usable if record.cell.load.rate is not None]
+    open_loop = [record for record in usable if record.cell.load.rate is not None and record.cell.load.curve is None]
     driven = [record for record in usable if may_count(record, target)]
     enough = [record for record in driven if sampled(record, target.metric)]
     if not enough:
@@ -106,8 +106,9 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
 
 
 def may_count(record: Record, target: Target) -> bool:
-    """Whether it was driven in an open loop at the target's rate or above."""
-    return record.cell.load.rate is not None and record.cell.load.rate >= target.rate
+    """Whether it was driven in an open loop at the target's rate or above, all the time: a curve is below its mean."""
+    load = record.cell.load
+    return load.curve is None and load.rate is not None and load.rate >= target.rate
 
 
 def _missed(best: Measured, target: Target) -> str:
@@ -151,7 +152,8 @@ def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Seq
     if not usable:
         return "no trial of it may be used"
     if not open_loop:
-        return "closed loop only; drive it with --rate"
+        curved = any(record.cell.load.curve for record in usable)
+        return f"{'no steady rate' if curved else 'closed loop only'}; drive it with --rate"
     highest = max(record.cell.load.rate or 0.0 for record in open_loop)
     return f"the highest rate driven is {units.rate(highest)}"
 
