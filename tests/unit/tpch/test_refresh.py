@@ -1,6 +1,12 @@
 """Refresh sets are cut into transactions that keep an order and its lines together."""
 
-from ironbench.workloads.tpch import refresh
+import sqlite3
+from collections.abc import Sequence
+
+import pytest
+
+from ironbench.workloads.tpch import position, refresh
+from ironbench.workloads.tpch.position import Position
 
 
 def rows(keys: list[int], lines: int = 1) -> bytes:
@@ -24,3 +30,42 @@ def test_deleted_keys_are_those_of_the_load_for_the_first_thousand_sets() -> Non
     assert (later.first, later.last) == (1, 32)
     last_group = refresh.pieces(3001, rows([1, 32]), rows([1, 32]), 10)[0]
     assert (last_group.first, last_group.last) == (1, 32)
+
+
+class KilledError(Exception):
+    """In place of a signal."""
+
+
+class Data:
+    """A session on a database in memory, which ends after so many statements."""
+
+    engine = "sqlite"
+
+    def __init__(self) -> None:
+        self.left = 99
+        self._database = sqlite3.connect(":memory:", isolation_level=None)
+
+    def query(self, sql: str) -> list[Sequence[str]]:
+        if not self.left:
+            raise KilledError
+        self.left -= 1
+        return [tuple(str(value) for value in row) for row in self._database.execute(sql)]
+
+
+@pytest.mark.parametrize("statements", [0, 1, 2])
+def test_a_kill_while_the_next_set_is_noted_never_makes_changed_data_fresh(statements: int) -> None:
+    data = Data()
+    assert position.read(data, "today") == Position("today")
+    position.write(data, Position("today", 4, 4))
+    data.left = statements
+    begun = Position("today", 4, 7)
+    if statements < 2:
+        with pytest.raises(KilledError):
+            position.write(data, begun)
+    else:
+        position.write(data, begun)
+    data.left = 99
+    assert position.read(data, "today") == (begun if statements else Position("today", 4, 4))
+    position.write(data, Position("today", 7, 7))
+    assert data.query(f"SELECT * FROM {position.TABLE}") == [("today", "7", "7")]
+    assert position.read(data, "tomorrow").fresh

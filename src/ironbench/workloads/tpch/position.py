@@ -31,10 +31,13 @@ class Position:
 
 
 def read(session: Session, loaded_at: str) -> Position:
-    """The position of the data loaded then. A note about data loaded earlier counts for nothing."""
+    """The position of the data loaded then. A note about data loaded earlier counts for nothing, and of two the later
+    one counts."""
     session.query(_SCHEMA)
     engines.get(session.engine).administration.mark(session, (TABLE,))
-    rows = session.query(f"SELECT next_set, past_set FROM {TABLE} WHERE loaded_at = '{loaded_at}'")
+    rows = session.query(
+        f"SELECT next_set, past_set FROM {TABLE} WHERE loaded_at = '{loaded_at}' ORDER BY past_set DESC, next_set DESC"
+    )
     if not rows:
         return Position(loaded_at)
     following, past = (int(value or 1) for value in rows[0])
@@ -42,9 +45,15 @@ def read(session: Session, loaded_at: str) -> Position:
 
 
 def write(session: Session, position: Position) -> None:
-    """To be written before a set is begun, and again when it has ended."""
-    session.query(f"DELETE FROM {TABLE}")
-    session.query(f"INSERT INTO {TABLE} VALUES ('{position.loaded_at}', {position.next}, {position.past})")
+    """To be written before a set is begun, and again when it has ended: positions only grow.
+
+    The old note goes when the new one is there, for without any the data would pass as fresh.
+    """
+    loaded_at, following, past = position.loaded_at, position.next, position.past
+    session.query(f"INSERT INTO {TABLE} VALUES ('{loaded_at}', {following}, {past})")
+    session.query(
+        f"DELETE FROM {TABLE} WHERE loaded_at <> '{loaded_at}' OR next_set <> {following} OR past_set <> {past}"
+    )
 
 
 def loaded_at(session: Session, data: str) -> str:
