@@ -96,6 +96,14 @@ def test_loads_at_which_the_system_fails_are_like_a_cliff() -> None:
     assert 40 <= answer.point < 50
 
 
+def test_a_system_that_fails_at_the_lowest_load_has_no_best_one() -> None:
+    answer, trials = sought(Search("clients", 1, 128), lambda n: 0.0, 0.02, 1)
+    assert (answer.point, trials) == (None, 2)
+    assert answer.sentence == "no clients in 1 to 128: every trial at 1 failed"
+    once = [Observed(1, 0.0), Observed(1, 100.0)]
+    assert next_step(Search("clients", 1, 128), once) == Probe(2, "ladder, upwards")
+
+
 def test_the_same_trials_give_the_same_next_point() -> None:
     trials = [Observed(n, 100.0 * n) for n in (1, 2, 4)]
     assert next_step(Search("clients", 1, 16), trials) == next_step(Search("clients", 1, 16), list(trials))

@@ -52,7 +52,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a search; `point` is None when not even the lowest keeps the limits."""
+    """The result of a search; `point` is None when not even the lowest keeps the limits, or can be measured."""
 
     search: Search
     point: int | None
@@ -63,7 +63,7 @@ class Answer:
     ended_by: str
     """What lies above: a limit's metric, `range`, or nothing: throughput itself falls or stays."""
     ended_at: int
-    """The lowest point above that breaks the limit; 0 where none does."""
+    """The lowest point above that breaks the limit, or the lowest of all, where that cannot be measured; 0: none."""
     trials: int
     doubt: str = ""
     """Why the limits' values at `point` or `ended_at` may not bound what they are of; they were taken as they were."""
@@ -72,6 +72,8 @@ class Answer:
     def sentence(self) -> str:
         of = self.search.of
         doubt = f"; {self.doubt}" if self.doubt else ""
+        if self.point is None and not self.ended_by:
+            return f"no {of} in {self.search.low} to {self.search.high}: every trial at {self.ended_at} failed"
         if self.point is None:
             return f"no {of} in {self.search.low} to {self.search.high} keeps the limit on {self.ended_by}{doubt}"
         low, high = self.alike
@@ -97,6 +99,12 @@ def expected_trials(search: Search) -> int:
 def next_step(search: Search, trials: Sequence[Observed]) -> Probe | Answer:
     """The same answer for the same trials."""
     seen = _Seen(search, trials)
+    lowest = seen.by.get(search.low, [])
+    if lowest and not any(one.throughput > 0 for one in lowest):
+        # Where nothing can be measured, higher loads are no better.
+        if len(lowest) < search.repeats:
+            return Probe(search.low, "once more")
+        return Answer(search, None, 0.0, (0, 0), "", search.low, seen.total)
     for rule in (_ladder, _repeat, _decide, _refine, _contend):
         if (step := rule(seen)) is not None:
             return step
