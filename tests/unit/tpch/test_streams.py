@@ -5,6 +5,7 @@ import signal
 import statistics
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -176,6 +177,43 @@ def test_without_the_answer_of_its_slowest_query_no_system_has_a_mean_of_all() -
     both[1] = a_stream(2, cancelled)
     found = figures.metrics(several, None, both)
     assert found["query_time_s{query=q22}"] == 60.0 and "query_time_geomean_s" not in found
+
+
+class Told:
+    """A line to a server that tells the plan of every query but one that it refuses."""
+
+    def __init__(self, refused: str) -> None:
+        self.asked: list[str] = []
+        self._refused = refused
+
+    def query(self, sql: str) -> list[tuple[str]]:
+        self.asked.append(sql)
+        if self._refused in sql:
+            error = FailureError("statement", "out of memory")
+            error.sqlstate = "53200"
+            raise error
+        return [('[{"Plan": {"Temp Written Blocks": 1}, "Planning Time": 2.0}]',)]
+
+    def columns(self) -> list[str]:
+        return ["QUERY PLAN"]
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def test_a_query_that_was_cancelled_is_not_run_again_for_its_plan_and_a_refused_plan_ends_no_trial() -> None:
+    asked = course({**OPTIONS, "test": "stream", "queries": "1,4,6"}, 1)
+    told = Told("o_orderpriority")
+    work = SimpleNamespace(
+        choice=SimpleNamespace(options={"plans": "measured"}),
+        session=SimpleNamespace(engine="postgres", line=lambda cpus: told),
+        system=SimpleNamespace(server_cpus=None),
+        stopping=lambda: False,
+    )
+    ran = [done("q01", 0.0, 1.0), done("q06", 1.0, 61.0, streams.OVER_LIMIT), done("q04", 61.0, 62.0)]
+    found = trial._explained(work, asked, trial.Tests(a_stream(0, ran), ()))
+    assert [sql.startswith("EXPLAIN (ANALYZE") for sql in told.asked] == [True, True, False]
+    assert [(one.query, one.planning_s) for one in found] == [(1, 0.002), (6, 0.002)]
 
 
 def test_power_is_that_of_the_times_shown() -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ironbench import engines
-from ironbench.model.session import Line
+from ironbench.model.session import Row
 from ironbench.workloads import base
 from ironbench.workloads.tpch.parameters import Values
 
@@ -59,10 +59,9 @@ class Explained:
         return figures
 
 
-def explained(line: Line, engine: str, query: int, sql: str, depth: str) -> Explained:
-    """`measured` runs the query. FailureError."""
-    dialect = engines.get(engine).traits.dialect
-    plan = dialect.explained(line.query(dialect.explain(measured=depth == "measured") + sql))
+def explained(engine: str, query: int, rows: Sequence[Row]) -> Explained:
+    """`rows`: what the engine told of the query's plan."""
+    plan = engines.get(engine).traits.dialect.explained(rows)
     return Explained(query, plan.text, plan.planning_s, plan.spill_bytes)
 
 

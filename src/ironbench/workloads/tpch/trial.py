@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,15 +19,18 @@ from ironbench.process.line import CANCELLED
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
 from ironbench.workloads.tpch import figures, position, refresh, streams, texts
-from ironbench.workloads.tpch.answers import ROW_COUNTS
+from ironbench.workloads.tpch.answers import ROW_COUNTS, Answer
 from ironbench.workloads.tpch.course import Course, course
 from ironbench.workloads.tpch.position import Position
 from ironbench.workloads.tpch.refresh import Refresh, RefreshSet
 from ironbench.workloads.tpch.streams import OVER_LIMIT, Query, Ran, Step, Stream
 from ironbench.workloads.tpch.texts import Explained
+from ironbench.workloads.tpch.validation import Asking
 from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
+_SLOWER = 3.0
+"""Times its limit that a query may take when each of its steps is timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
     tests, tally, elapsed_s = _measured(work, asked, sets)
     if sets and all(not one.error for stream in tests.all for one in stream.ran) and not work.stopping():
         position.write(work.session, replace(at, next=sets[-1].number + 1, past=sets[-1].number + 1))
-    explained = [] if work.stopping() else _explained(work, asked)
+    explained = [] if work.stopping() else _explained(work, asked, tests)
     if cold:
         validated = validator.validated(changed=bool(sets))
     outcome = tally.outcome(
@@ -166,23 +170,23 @@ def _tests(work: Work, asked: Course, sets: Sequence[RefreshSet], closing: conte
     return Tests(power, tuple(through))
 
 
-def _explained(work: Work, asked: Course) -> list[Explained]:
-    depth = work.choice.options["plans"]
+def _explained(work: Work, asked: Course, tests: Tests) -> list[Explained]:
+    """The plans that the engine told. A query that gave no answer is not run again: it would give none this time,
+    either. A plan that is refused ends no trial, since everything is measured by now."""
+    depth, engine = work.choice.options["plans"], work.session.engine
     if depth == "no":
         return []
     stream = 1 if asked.test == "throughput" else 0
+    dialect, plans = engines.get(engine).traits.dialect, dict[int, Answer]()
+    unanswered = {one.name for one in tests.queries if one.error}
     with contextlib.closing(work.session.line(work.system.server_cpus or ())) as line:
-        return [
-            texts.explained(line, work.session.engine, query, sql, depth)
-            for query, sql in sorted(_until(work, asked.statements(stream, work.session.engine)))
-        ]
-
-
-def _until(work: Work, statements: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    for statement in statements:
-        if work.stopping():
-            return
-        yield statement
+        steps = []
+        for query, sql in sorted(asked.statements(stream, engine)):
+            measured = depth == "measured" and texts.name(query) not in unanswered
+            limit_s = _SLOWER * asked.limit_s if measured else math.inf
+            steps.append(Asking(query, dialect.explain(measured=measured) + sql, line, limit_s, plans))
+        streams.run([Stream(0, steps)], work.stopping, lambda *_: None)
+    return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 
 def _row_counts(asked: Course, tests: Tests) -> tuple[Check, ...]:
