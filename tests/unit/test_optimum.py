@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ironbench.analyse.optimum import Answer, Observed, Probe, next_step, rungs
+from ironbench.analyse.optimum import Answer, Observed, Probe, _Seen, next_step, rungs
 from ironbench.model.search import Limit, Search
 from ironbench.stats.usl import Usl
 
@@ -102,6 +102,16 @@ def test_a_system_that_fails_at_the_lowest_load_has_no_best_one() -> None:
     assert answer.sentence == "no clients in 1 to 128: every trial at 1 failed"
     once = [Observed(1, 0.0), Observed(1, 100.0)]
     assert next_step(Search("clients", 1, 128), once) == Probe(2, "ladder, upwards")
+
+
+def test_failed_trials_do_not_make_the_others_look_alike() -> None:
+    search = Search("clients", 1, 8, (Limit("response_time_p99_s", 0.02),))
+    good = [Observed(n, 100.0 * n * wobble, (0.01 * wobble,)) for n in (1, 2) for wobble in (0.9, 1.1)]
+    failed = [Observed(n, 0.0, (0.02,)) for n in (4, 8) for _ in range(3)]
+    without, beside = (_Seen(search, trials) for trials in (good, [*good, *failed]))
+    assert beside.doubt(1, 2) == pytest.approx(without.doubt(1, 2))
+    assert beside.kept(1) is without.kept(1) is True
+    assert beside.best == 2
 
 
 def test_the_same_trials_give_the_same_next_point() -> None:

@@ -121,9 +121,11 @@ class _Seen:
         for trial in trials:
             self.by.setdefault(trial.point, []).append(trial)
         self.points = sorted(self.by)
-        self._spread = self._pooled([[self._log(t) for t in group] for group in self.by.values()])
+        # Failed trials are all alike, and say nothing of how much others vary.
+        groups = [own for group in self.by.values() if (own := [one for one in group if one.throughput > 0])]
+        self._spread = self._pooled([[math.log(one.throughput) for one in group] for group in groups])
         self._spreads = [
-            self._pooled([[_excess(limit, t.limited[i]) for t in group] for group in self.by.values()])
+            self._pooled([[_excess(limit, one.limited[i]) for one in group] for group in groups])
             for i, limit in enumerate(search.limits)
         ]
 
