@@ -11,6 +11,7 @@ from factories import DISK, MACHINE, MEMORY, record, sweep
 
 from ironbench import catalogue, workloads
 from ironbench.analyse.cost import Costs
+from ironbench.errors import InputError
 from ironbench.model.cost import Range
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
@@ -40,6 +41,15 @@ def billed(directory: Path, records: list[Record], text: str = BOTH, words: tupl
     directory.mkdir(exist_ok=True)
     systems.write_text(text)
     return asked(words, "", str(systems), (), "", str(directory))
+
+
+@pytest.mark.parametrize(("text", "hint"), [("eur", "three letters: EUR"), ("dollars", "three letters, e.g. EUR")])
+def test_what_is_no_currency_is_refused_before_a_rate_to_it_is_asked_for(tmp_path: Path, text: str, hint: str) -> None:
+    with pytest.raises(InputError, match=f"--currency {text}: '{text}' is no currency") as caught:
+        asked((), "p99 < 10ms at 5 tps", "", (), text, str(tmp_path))
+    assert hint in caught.value.hint
+    with pytest.raises(InputError, match=f"currency: '{text}' is no currency"):
+        billed(tmp_path, [], f'currency = "{text}"\n{BOTH}')
 
 
 def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(tmp_path: Path) -> None:

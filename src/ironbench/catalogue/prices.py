@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -12,13 +13,14 @@ import msgspec
 from msgspec import Meta
 
 from ironbench.catalogue.typed import converted, document, quantity, text_of
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, quoted
 
 Kind = Literal["server", "storage", "licence", "power", "instance"]
 Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
 """What a price is for: each physical core (counted by the price's rules), socket of each server, server, TB of storage,
 kWh that the servers draw over the years, hour of the years for each server."""
-Currency = Annotated[str, Meta(pattern=r"^[A-Z]{3}$", description="three letters, e.g. USD")]
+_CODE = re.compile("[A-Z]{3}")
+Currency = Annotated[str, Meta(pattern=rf"^{_CODE.pattern}$", description="three letters, e.g. USD")]
 """ISO 4217."""
 Day = Annotated[
     str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description='a date: "2026-11-21", "2026-11" or "2026"')
@@ -110,6 +112,14 @@ class Sheet:
             "prices are in both, and no rate between them is stated",
             f'state it in a price sheet: [rate.NAME] from = "{currency}", to = "{into}", rate, date, source',
         )
+
+
+def currency(subject: str, text: str) -> str:
+    """As prices name currencies; empty: none is asked for. InputError."""
+    if text and not _CODE.fullmatch(text):
+        way_out = "write its three letters" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
+        raise InputError(subject, f"{quoted(text)} is no currency", way_out)
+    return text
 
 
 def shipped() -> Sheet:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ironbench.catalogue.prices import currency
 from ironbench.catalogue.typed import converted, document, quantity
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Offer, Range
@@ -63,7 +64,7 @@ def read(text: str, name: str) -> Offers:
     offers = tuple(_offer(name, key, row) for key, row in file.system.items())
     _known_shares(name, offers)
     years = None if file.years is None else Decimal(str(file.years))
-    return Offers(file.question, years, file.currency, file.unit, offers)
+    return Offers(file.question, years, currency(f"{name}, currency", file.currency), file.unit, offers)
 
 
 def _offer(file: str, name: str, table: Any) -> Offer:

@@ -30,6 +30,7 @@ def compared(
         raise InputError(
             "cost", "neither a target nor a systems file is named", 'e.g. --target "p99 < 10ms at 5000 tps"'
         )
+    prices.currency(f"--currency {currency}", currency)
     wanted = targets.parse(target) if target else None
     declared = _declared(systems) if systems else None
     sheet = prices.with_sheets([Path(path) for path in sheets])
