@@ -13,8 +13,9 @@ from ironbench import catalogue, workloads
 from ironbench.analyse.cost import Costs
 from ironbench.errors import InputError
 from ironbench.model.cost import Range
+from ironbench.model.curve import Curve
 from ironbench.model.record import Record
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, Load
 from ironbench.record import Evidence, Store
 from ironbench.report import cost as report
 from ironbench.views.cost import compared as asked
@@ -72,6 +73,14 @@ def test_the_score_of_confirmed_records_is_that_of_fresh_trials(tmp_path: Path) 
     fresh = sorted(one.metrics["throughput"] for one in records if one.purpose == "confirmation")
     found = billed(tmp_path, records)
     assert found.rows[0].score == Range(fresh[len(fresh) // 2], fresh[len(fresh) // 2])
+
+
+def test_the_mean_over_a_curve_of_clients_is_no_score_and_that_is_said(tmp_path: Path) -> None:
+    ramp = Curve("clients", "ramp:1-8/30s", ((0.0, 1.0), (30.0, 8.0)))
+    curved = record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp")
+    found = billed(tmp_path, [curved, record(MEMORY, 8, 500.0, id="steady")])
+    assert [row.score for row in found.rows] == [None, Range(500.0, 500.0)]
+    assert found.notes[0].startswith("No score of log on disk: driven along a curve of clients")
 
 
 def test_scores_of_a_systems_file_are_not_mixed_with_those_of_records(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from ironbench.analyse.curve import curve
 from ironbench.analyse.subjects import subjects
 from ironbench.catalogue import prices, published
 from ironbench.errors import InputError
+from ironbench.model.curve import Curve
 from ironbench.model.record import Record, Status
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, Load
 from ironbench.record import Evidence, Store
 from ironbench.record.index import short
 from ironbench.report import leaderboard as report
@@ -145,6 +146,22 @@ def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counte
     expected = pytest.approx(place.score * 1000 / (8 * 6872)) if known else None
     assert place.per_currency == expected
     assert ("depends on how many sockets" in report.text([ranking], None)) is not known
+
+
+def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    ramp = Curve("clients", "ramp:1-8/30s", ((0.0, 1.0), (30.0, 8.0)))
+    store.keep(record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp", machine="m1"), Evidence())
+    with pytest.raises(InputError, match=r"nothing to rank .*along a curve of clients") as caught:
+        asked("igen-oltp", "", "", "", (), str(tmp_path))
+    assert caught.value.hint == "run it with one number of clients"
+    store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"), Evidence())
+    (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
+    assert [place.score for place in ranking.places] == [500.0]
+    assert ranking.left_out[0].startswith(f"{DISK.label}, driven along a curve of clients")
+    store.keep(record(DISK, 8, 700.0, id="again", machine="m1"), Evidence())
+    (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
+    assert [place.score for place in ranking.places] == [700.0, 500.0] and not ranking.left_out
 
 
 def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:

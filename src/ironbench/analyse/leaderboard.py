@@ -128,6 +128,14 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
     return reasons
 
 
+def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
+    """Those driven by one number of clients, and label → why a system without any has no peak."""
+    kept = [record for record in records if record.cell.load.curve is None]
+    ranked = {record.system.label for record in kept}
+    along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
+    return kept, dict.fromkeys(along, "driven along a curve of clients: its throughput is the mean of all of them")
+
+
 def _measured(row: Listed) -> bool:
     return row.throughput is not None and row.purpose not in PRELIMINARY and Status(row.status).comparable
 

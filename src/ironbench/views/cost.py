@@ -36,7 +36,12 @@ def compared(
     sheet = prices.with_sheets([Path(path) for path in sheets])
     store = Store(Path(results))
     rows = _rows(store, selection, declared)
-    trials = _against(store, selection, declared, wanted) if wanted else store.records(leaderboard.peaks(rows))
+    without: dict[str, str] = {}
+    if wanted:
+        trials = _against(store, selection, declared, wanted)
+    else:
+        trials, along_curves = leaderboard.steady(store.records(leaderboard.peaks(rows)))
+        without = {**leaderboard.without_peak(rows), **along_curves}
     records: dict[str, list[Record]] = {}
     for record in trials:
         records.setdefault(record.system.label, []).append(record)
@@ -44,7 +49,6 @@ def compared(
     if declared and selection:
         declared = _in_order(declared, list(records))
     result = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
-    without = {} if wanted else leaderboard.without_peak(rows)
     notes = (f"No score of {label}: {why}." for label, why in without.items())
     used = any(row.source == "records" for row in result.rows)
     derived = tuple(sorted(sentences(trials).values())) if used else ()

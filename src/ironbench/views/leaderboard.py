@@ -39,11 +39,14 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
     ranked = [analysis.published(board, order, sheet, licence) for board in boards]
     ranked += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
     if not ranked:
-        rows = [row for row in Store(Path(results)).listed() if row.workload == name]
-        if why := analysis.without_peak(rows):
+        store = Store(Path(results))
+        rows = [row for row in store.listed() if row.workload == name]
+        along_curves = analysis.steady(store.records(analysis.peaks(rows)))[1]
+        if why := {**analysis.without_peak(rows), **along_curves}:
             cause = "; ".join(f"{label}: {text}" for label, text in why.items())
             open_loop = any(row.rate is not None for row in rows)
             hint = "run it in a closed loop, without --rate" if open_loop else "remove the cause, and run it again"
+            hint = "run it with one number of clients" if along_curves else hint
             raise InputError(f"leaderboard {name}", f"nothing to rank ({cause})", hint)
         raise InputError(
             f"leaderboard {name}", f"there are no records of it in {results}", "make some with `ironbench run`"
@@ -58,9 +61,9 @@ def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: 
     records = store.records(analysis.peaks(rows))
     own_rankings: list[Ranking] = []
     for workload in names:
-        did = [record for record in records if record.choice.workload == workload]
+        did, along_curves = analysis.steady([record for record in records if record.choice.workload == workload])
         left_out = analysis.without_peak([row for row in rows if row.workload == workload])
-        reasons = tuple(f"{label}, {why}" for label, why in left_out.items())
+        reasons = tuple(f"{label}, {why}" for label, why in {**left_out, **along_curves}.items())
         ranked = analysis.own(did, store, order, sheet, licence)
         own_rankings += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
     return own_rankings
