@@ -106,6 +106,8 @@ class Watch:
             self._running.result(_LAST_S + 1.0)
         except TimeoutError:
             self._running.cancel()
+            # It waits for an answer, or to be let in again: nothing has come since the last frame.
+            self._lost.append((self._frames[-1].came_s if self._frames else self._began_s, time.monotonic()))
         except (IronbenchError, OSError) as error:
             self._notes.append(str(error))
         return self._watched(window_start_s, link.cpu_s() - self._cpu_s)

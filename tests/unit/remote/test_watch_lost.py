@@ -1,0 +1,37 @@
+"""What a trial is told of a machine that fell silent while it was watched."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import cast
+
+import pytest
+
+from ironbench.model.observation import Source
+from ironbench.remote import watch
+from ironbench.remote.frames import Frame
+from ironbench.remote.link import Link
+from ironbench.remote.watch import Watch
+
+
+class Silent:
+    """A machine behind a cable that was pulled: it neither lets in nor refuses."""
+
+    async def process(self, command: str) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_machine_that_is_silent_at_the_end_of_a_trial_was_lost_since_its_last_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "_LAST_S", -0.8)
+    seen_from_here = Watch(cast(Link, Silent()), (Source("cpu.stat", "file", "/proc/stat"),), 10.0)
+    seen_from_here.begin()
+    start_s = time.monotonic() - 10.0
+    for at_s in (start_s, start_s + 1.0):
+        seen_from_here._frames.append(Frame(at_s, at_s, 500.0 + at_s, 500.0 + at_s, 0, b"/proc/stat:cpu 1 2\n"))
+    seen = seen_from_here.end(start_s)
+    assert len(seen.samples["cpu.stat"]) == 2
+    (doubt,) = watch.doubts(seen, 10.0)
+    assert "was lost 1 time for 9 s" in doubt
