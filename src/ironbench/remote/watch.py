@@ -32,6 +32,7 @@ LONGEST_S = 2.0
 LOST_S = 2.5
 """A frame that takes longer was not slow: the link was lost."""
 _AGAIN_S = 0.5
+_PIECE_BYTES = 1 << 20
 _LAST_S = 3.0
 """How long the last frame may take, after the trial."""
 
@@ -192,7 +193,7 @@ class Watch:
             sent_s = time.monotonic()
             process.stdin.write(b"%d\n" % group)
             limit_s = _LAST_S if self._over else None
-            text = await asyncio.wait_for(process.stdout.readuntil(frames.END), limit_s)
+            text = await asyncio.wait_for(_frame(process), limit_s)
             came_s = time.monotonic()
             if (answer := frames.frame(sent_s, came_s, group, text)) is not None:
                 self._frames.append(answer)
@@ -228,6 +229,18 @@ class Watch:
         for number, (period_s, _) in enumerate(self._groups[: last + 1]):
             if self._due[number] <= now:
                 self._due[number] = _next(origin_s, period_s, now)
+
+
+async def _frame(process: SSHClientProcess[bytes]) -> bytes:
+    """The answer to a tick, behind which nothing comes before the next one. In pieces: asyncssh's `readuntil` gives up
+    what is longer than a window of ssh, 2 MiB, and thousands of processes are more."""
+    text = bytearray()
+    while not text.endswith(frames.END):
+        piece = await process.stdout.read(_PIECE_BYTES)
+        if not piece:
+            raise asyncio.IncompleteReadError(bytes(text), None)
+        text += piece
+    return bytes(text)
 
 
 def _next(origin_s: float, period_s: float, now: float) -> float:
