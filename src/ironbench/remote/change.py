@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 import re
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from ironbench.errors import FailureError, InputError, shortened, written
+from ironbench.errors import FailureError, InputError, IronbenchError, shortened, written
 from ironbench.remote import link
 from ironbench.remote.link import Link, quoted
 
@@ -25,6 +26,8 @@ SILENT_S = 30
 _BEAT_S = 5.0
 _MADE_S = 30.0
 """How long a change, or its end, may take: each thread of the server needs a process there."""
+_LEFT_S = SILENT_S + 10.0
+"""After so long a machine has undone what a lost link has left."""
 RESTART_S = 600.0
 """A server that replays its log can take this long."""
 _OUTPUT_LINES = 20
@@ -130,10 +133,18 @@ class Pin:
     _running: _Running | None = None
 
     def begin(self) -> None:
-        """FailureError."""
-        running = link.waited(_begun(self.link, _pinning(self.rights.sudo, self.server, self.cpus)))
+        """FailureError. What a lost link has left is undone before: the server's usual CPUs would be taken to be those
+        that it is held to still, and it would be left to them."""
+        sleep(max(0.0, _left.get(self.link, 0.0) - monotonic()))
+        try:
+            running = link.waited(_begun(self.link, _pinning(self.rights.sudo, self.server, self.cpus)))
+        except IronbenchError:
+            _leave(self.link)
+            raise
         if running.first[:1] != ["done"]:
             link.waited(running.end())
+            if not running.first:
+                _leave(self.link)
             why = " ".join(running.first[1:]) or "no answer"
             raise FailureError(self.link.address.text(), f"the server was not held to CPUs {self.cpus}: {why}")
         self._running, self.before = running, " ".join(running.first[1:])
@@ -143,10 +154,19 @@ class Pin:
         running, self._running = self._running, None
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
+            _leave(self.link)
             return f"the link was lost; that machine undid it by itself, within {SILENT_S} s"
         if not (cpus := " ".join(words[1:])):
             return "the server has ended since, or was restarted by somebody"
         return "" if _numbers(cpus) == _numbers(self.cpus) else f"somebody held the server to CPUs {cpus}"
+
+
+_left: dict[Link, float] = {}
+"""Where a link was lost during a change: when that machine has undone it at the latest, as `time.monotonic`."""
+
+
+def _leave(there: Link) -> None:
+    _left[there] = monotonic() + _LEFT_S
 
 
 def _require_programs(there: Link, names: tuple[str, ...]) -> None:

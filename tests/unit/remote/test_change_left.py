@@ -1,0 +1,68 @@
+"""A change on another machine after the link was lost during the one before."""
+
+from __future__ import annotations
+
+import pytest
+
+from ironbench.errors import FailureError
+from ironbench.remote import change
+from ironbench.remote.address import Address
+from ironbench.remote.change import Pin, Rights
+from ironbench.remote.link import Link
+
+
+class _Held:
+    """A shell there that has made the change."""
+
+    def __init__(self, last: list[str]) -> None:
+        self._last = last
+        self.first = ["done", "0-7"]
+
+    async def end(self) -> list[str]:
+        return self._last
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waits: list[float] = []
+    monkeypatch.setattr(change, "sleep", waits.append)
+    return waits
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *last: str) -> None:
+    async def begun(there: Link, script: str) -> _Held:
+        return _Held(list(last))
+
+    monkeypatch.setattr(change, "_begun", begun)
+
+
+def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_link_left(
+    monkeypatch: pytest.MonkeyPatch, slept: list[float]
+) -> None:
+    there = Link(Address("db.example"))
+    answering(monkeypatch)
+    lost = Pin(there, Rights(), 77, "0")
+    lost.begin()
+    assert slept == [0.0]
+    assert "the link was lost" in lost.end()
+    answering(monkeypatch, "undone", "0")
+    following = Pin(there, Rights(), 77, "0")
+    following.begin()
+    assert slept[-1] > change.SILENT_S
+    assert following.end() == ""
+    elsewhere = Pin(Link(Address("other.example")), Rights(), 77, "0")
+    elsewhere.begin()
+    assert slept[-1] == 0.0
+
+
+def test_a_change_whose_answer_was_lost_may_have_been_made(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
+    async def silent(there: Link, script: str) -> _Held:
+        raise FailureError("db.example", "a change could not be made there: no answer")
+
+    there = Link(Address("db.example"))
+    monkeypatch.setattr(change, "_begun", silent)
+    with pytest.raises(FailureError):
+        Pin(there, Rights(), 77, "0").begin()
+    answering(monkeypatch, "undone", "0")
+    Pin(there, Rights(), 77, "0").begin()
+    assert slept[-1] > change.SILENT_S
