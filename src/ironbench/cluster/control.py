@@ -205,7 +205,9 @@ class _Control:
         """Results of all that have one; of a trial that lost a worker, what the others have done by now."""
         if lost:
             self._end_rest()
+        missing = set(range(len(self._hired.workers)))
         for number, (found, data) in self._results(lost):
+            missing.discard(number)
             known = offsets[number] if offsets else Offset(0, 0)
             # A kernel has one clock; a time that differs by more than asking explains was set for a process.
             same = (
@@ -213,6 +215,9 @@ class _Control:
             )
             clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
             answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
+        if missing and not lost:
+            lost = f"{self._hired.name(min(missing))} did not hand over what it had done"
+            answer(self._parent, {"lost": lost})
         answer(self._parent, {"over": True, "lost": lost})
 
     def _end_rest(self) -> None:

@@ -1,0 +1,44 @@
+"""What the process that speaks with Ray tells of a trial. Without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ironbench.cluster.control import _Control
+from ironbench.cluster.worker import BOOT
+from ironbench.process.child import Channel
+
+Result = tuple[int, tuple[dict[str, Any], bytes]]
+
+
+class _Parent:
+    """Hears what is answered."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+
+    def send(self, message: dict[str, Any], data: bytes = b"") -> None:
+        self.heard.append(message)
+
+
+@pytest.mark.parametrize("handed_over", [2, 1])
+def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyPatch, handed_over: int) -> None:
+    """It had ended its trial, and then its process; the throughput of the others is no result of all."""
+
+    def results(control: _Control, lost: str) -> Iterator[Result]:
+        yield from ((number, ({}, b"result")) for number in range(handed_over))
+
+    monkeypatch.setattr(_Control, "_results", results)
+    parent = _Parent()
+    control = _Control(cast(Channel, parent))
+    control._hired.workers = [object(), object()]
+    boot = Path(BOOT).read_text().strip()
+    control._hired.hosts = [{"host": f"client{number}", "pid": 70 + number, "boot": boot} for number in range(2)]
+    control._hand_over([], "")
+    lost = [frame["lost"] for frame in parent.heard if "lost" in frame and "over" not in frame]
+    assert lost == ([] if handed_over == 2 else ["worker 2 on client1 (process 71) did not hand over what it had done"])
+    assert parent.heard[-1]["over"]
