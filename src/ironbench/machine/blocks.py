@@ -33,3 +33,19 @@ def read_block(name: str, tree: Tree) -> Block:
         write_cache=tree.read(f"{base}/queue/write_cache"),
         parts=tuple(tree.names(f"{base}/slaves")),
     )
+
+
+def down_to_drives(name: str, tree: Tree) -> list[str]:
+    """A device and all that it is made of, by their names in /sys/block: of a logical volume on a partition the drive,
+    too."""
+    whole = _whole(name, tree)
+    parts = tree.names(f"/sys/block/{whole}/slaves")
+    return [whole, *(below for part in parts for below in down_to_drives(part, tree))]
+
+
+def _whole(part: str, tree: Tree) -> str:
+    """The disk of a partition; any other device itself."""
+    disks = tree.names("/sys/block")
+    if part in disks:
+        return part
+    return next((disk for disk in disks if part.startswith(disk) and part in tree.names(f"/sys/block/{disk}")), part)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ironbench.machine.blocks import read_block
+from ironbench.machine.blocks import down_to_drives, read_block
 from ironbench.machine.fingerprint import container, virtualisation
 from ironbench.machine.mounts import all_mounts, block_name, device_number, mount_of
 from ironbench.machine.tree import Tree
@@ -87,11 +87,11 @@ class HostView:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Each device under the places once, with the devices it is made of."""
+        """Each device under the places once, with the devices it is made of, down to the drives."""
         by_name: dict[str, Block] = {}
         for place in self.places:
             if place.block is not None:
-                for name in (place.block.name, *place.block.parts):
+                for name in down_to_drives(place.block.name, self.tree):
                     by_name.setdefault(name, read_block(name, self.tree))
         return tuple(by_name.values())
 

@@ -141,6 +141,23 @@ def test_an_emulated_device_that_has_nothing_to_flush_is_not_reproached_with_tha
     assert [one.severity for one in about("mount options", host(changes=changes))] == ["note"]
 
 
+def test_a_logical_volume_is_looked_through_down_to_the_drive_under_its_partition(host: MakePatient) -> None:
+    volume = {
+        "proc/self/mountinfo": "31 27 253:1 / /fast rw,noatime - ext4 /dev/mapper/vg-db rw\n",
+        "sys/block/dm-1/dev": "253:1\n",
+        "sys/block/dm-1/dm/name": "vg-db\n",
+        "sys/block/dm-1/slaves/dm-0/dev": "253:0\n",
+        "sys/block/dm-0/dev": "253:0\n",
+        "sys/block/dm-0/dm/uuid": "CRYPT-LUKS2-1\n",
+        "sys/block/dm-0/slaves/sda1/dev": "8:1\n",
+        "sys/block/sda/queue/scheduler": "none mq-deadline [bfq]\n",
+    }
+    found = host(changes=volume)
+    assert [block.name for block in found.blocks] == ["dm-1", "dm-0", "sda"]
+    assert [one.seen for one in about("I/O scheduler", found)] == ["sda: bfq"]
+    assert [one.severity for one in about("encryption", found)] == ["note"]
+
+
 def test_a_well_kept_server_has_no_warnings_but_its_container_limit(host: MakePatient) -> None:
     spoiling = [one for one in examine(host()) if one.severity.rank >= Severity.WARNING.rank]
     assert [one.name for one in spoiling] == ["container limits"]
