@@ -78,18 +78,22 @@ def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth 
     `own`: processes of ironbench, whose children are its own, too.
     """
     readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | own))
-    reached, before, monotone = 0.0, 0.0, []
+    return growth(_rising(readings, "programs"), window_s)
+
+
+def _rising(readings: list[Point], key: str) -> list[Point]:
+    """A sum over processes without its falls: the time of one whose parent does not wait for it is lost with it."""
+    reached, before, rising = 0.0, 0.0, []
     for point in readings:
-        # The time of a process whose parent does not wait for it is lost with it: the sum falls.
-        reached += max(0.0, point.values["programs"] - before)
-        before = point.values["programs"]
-        monotone.append(Point(point.t_s, {"programs": reached}))
-    return growth(monotone, window_s)
+        reached += max(0.0, point.values[key] - before)
+        before = point.values[key]
+        rising.append(Point(point.t_s, {key: reached}))
+    return rising
 
 
 def own_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
-    """CPU seconds of processes and their descendants, as `own`."""
-    return growth(points(samples.get(_ALL), partial(_own_cpu, own=own)), window_s)
+    """CPU seconds of processes and their descendants, as `own`. Some may take the place of others meanwhile."""
+    return growth(_rising(points(samples.get(_ALL), partial(_own_cpu, own=own)), "own"), window_s)
 
 
 def children_growth(samples: Samples, window_s: float, parent: int) -> Growth | None:

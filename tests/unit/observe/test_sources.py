@@ -134,6 +134,14 @@ def test_time_that_a_process_takes_with_it_is_no_reset() -> None:
     assert grown is not None and grown.by["programs"] == pytest.approx(0.20)
 
 
+def test_what_watching_costs_is_known_also_after_a_link_was_made_anew() -> None:
+    """The session of the first link, 70, is gone, and that of the second has used less."""
+    readings = [a_reading((90, 1, 100, 0), (pid, 1, own, 0)) for pid, own in ((70, 50), (70, 60), (71, 2), (71, 12))]
+    samples = {"processes.all": [Sample(float(t), raw) for t, raw in enumerate(readings)]}
+    grown = processes.own_growth(samples, 3.0, {70, 71})
+    assert grown is not None and grown.by["own"] == pytest.approx(0.20)
+
+
 def test_other_programs_are_not_counted_where_some_are_out_of_sight() -> None:
     taken = [Sample(float(t), a_reading((90, 1, 100 * t, 0), seen=False)) for t in range(2)]
     assert processes.programs_growth({"processes.all": taken}, 1.0, {7}) is None
