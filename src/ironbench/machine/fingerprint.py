@@ -61,7 +61,7 @@ def _cpu(tree: Tree) -> Cpu:
     threads = len(online) or info.count("processor")
     governors = {tree.read(name) for name in tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")} - {None}
     return Cpu(
-        model=info.first("model name") or info.first("Processor") or info.first("cpu") or platform.machine(),
+        model=info.first("model name") or info.first("Processor") or info.first("cpu") or _architecture(info, tree),
         sockets=len({package for package, _ in places}) or 1,
         cores=len(places) or threads,
         threads=threads,
@@ -95,6 +95,16 @@ def _cpuinfo(tree: Tree) -> _Fields:
         if separator:
             fields.setdefault(name.strip(), []).append(value.strip())
     return fields
+
+
+def _architecture(info: _Fields, tree: Tree) -> str:
+    """Of a processor whose /proc/cpuinfo has no name (Linux: arch/arm64/kernel/cpuinfo.c). The kernel says it in a file
+    since Linux 6.1."""
+    if tree.real:
+        return platform.machine()
+    part, maker = info.first("CPU part"), info.first("CPU implementer")
+    numbered = f"ARM (implementer {maker}, part {part})" if part and maker else "unknown"
+    return tree.read("/proc/sys/kernel/arch") or numbered
 
 
 def _khz(tree: Tree, name: str) -> int | None:

@@ -16,6 +16,7 @@ _READ = (
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/vmstat", "/proc/uptime", "/proc/loadavg"),
     *("/proc/schedstat", "/proc/pressure/*", "/proc/diskstats", "/proc/sys/vm/[a-z]*"),
     *("/proc/sys/kernel/osrelease", "/proc/sys/kernel/numa_balancing", "/proc/sys/kernel/random/boot_id"),
+    "/proc/sys/kernel/arch",
     *("/proc/self/mountinfo", "/proc/self/cgroup", "/proc/self/status", "/proc/self/limits"),
     *(f"{_CPU}/online", f"{_CPU}/cpu[0-9]*/online", f"{_CPU}/cpu[0-9]*/topology/*_id"),
     *(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor", f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"),

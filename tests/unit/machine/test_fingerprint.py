@@ -31,6 +31,18 @@ def test_processor_memory_and_nodes_are_read(server: MakeTree) -> None:
     assert (machine.clock_source, machine.transparent_huge_pages) == ("tsc", "madvise")
 
 
+@pytest.mark.parametrize(
+    ("arch", "model"), [("aarch64\n", "aarch64"), (None, "ARM (implementer 0x41, part 0xd0c)"), ("", "unknown")]
+)
+def test_a_processor_without_a_name_is_never_called_after_ours(
+    arch: str | None, model: str, server: MakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    nameless = "processor\t: 0\n" + ("" if arch == "" else "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n")
+    machine = fingerprint(server({"proc/cpuinfo": nameless, "proc/sys/kernel/arch": arch or None}).root)
+    assert machine.cpu.model == model
+
+
 def test_devices_are_those_that_last(server: MakeTree) -> None:
     machine = fingerprint(server().root)
     assert [block.name for block in machine.blocks] == ["nvme0n1", "sda"]
