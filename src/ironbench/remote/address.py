@@ -17,6 +17,7 @@ class Address:
     """What is left out comes from `~/.ssh/config`."""
 
     host: str
+    """As it was written: a Host of `~/.ssh/config` tells capitals from small letters."""
     user: str = ""
     port: int | None = None
 
@@ -44,4 +45,10 @@ def parse(text: str) -> Address:
         raise InputError(subject, "names more than a machine", _FORM)
     if host.startswith("-") or (user or "").startswith("-"):
         raise InputError(subject, "a name begins with a dash", _FORM)
-    return Address(host, unquote(user or ""), port)
+    return Address(_as_written(parts.netloc), unquote(user or ""), port)
+
+
+def _as_written(place: str) -> str:
+    """The host of `user@host:port`, which urllib would put into small letters."""
+    host = place.rpartition("@")[2]
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]

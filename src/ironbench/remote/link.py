@@ -148,20 +148,30 @@ async def _connected(address: Address) -> SSHClientConnection:
         where["port"] = address.port
     if address.user:
         where["username"] = address.user
-    try:
-        return await asyncssh.connect(
-            address.host,
-            **where,
-            password=None,
-            kbdint_auth=False,
-            password_auth=False,
-            connect_timeout=CONNECT_S,
-            login_timeout=CONNECT_S,
-            keepalive_interval=_ALIVE_S,
-            keepalive_count_max=_ALIVE_MISSED,
-        )
-    except (TimeoutError, asyncssh.Error, OSError, ValueError) as error:
-        raise await _refusal(address, error) from None
+    ways = [where]
+    # ssh(1) has names in small letters in known_hosts; a Host of ~/.ssh/config may have capitals.
+    if (small := address.host.lower()) != address.host:
+        ways.append({**where, "host_key_alias": small})
+    refused: Exception | None = None
+    for way in ways:
+        try:
+            return await asyncssh.connect(
+                address.host,
+                **way,
+                password=None,
+                kbdint_auth=False,
+                password_auth=False,
+                connect_timeout=CONNECT_S,
+                login_timeout=CONNECT_S,
+                keepalive_interval=_ALIVE_S,
+                keepalive_count_max=_ALIVE_MISSED,
+            )
+        except asyncssh.HostKeyNotVerifiable as error:
+            refused = error
+        except (TimeoutError, asyncssh.Error, OSError, ValueError) as error:
+            raise await _refusal(address, refused or error) from None
+    assert refused is not None
+    raise await _refusal(address, refused)
 
 
 async def _refusal(address: Address, error: Exception) -> IronbenchError:
@@ -197,7 +207,8 @@ def _unknown_host(address: Address, subject: str) -> InputError:
     hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
     if _has_known_key(address):
         cause = "its host key is not the one among the known hosts: another machine, or somebody between"
-        name = f"[{address.host}]:{address.port}" if address.port not in (None, 22) else address.host
+        name = address.host.lower()
+        name = f"[{name}]:{address.port}" if address.port not in (None, 22) else name
         hint = f"ask whoever runs it; when the new key is right: ssh-keygen -R '{name}', then {_command(address)}"
     return InputError(subject, cause, hint)
 
@@ -210,7 +221,7 @@ def _has_known_key(address: Address) -> bool:
     for file in (Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")):
         try:
             known = asyncssh.read_known_hosts(str(file))
-            keys = asyncssh.match_known_hosts(known, address.host, "", address.port)
+            keys = asyncssh.match_known_hosts(known, address.host.lower(), "", address.port)
         except (OSError, ValueError, asyncssh.Error):
             continue
         if any(keys[:2]):
