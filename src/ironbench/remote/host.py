@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from ironbench.errors import InputError
 from ironbench.machine.host_view import HostView, Ourselves, watch_host
 from ironbench.remote import address, link, tree
 from ironbench.remote.link import Link, quoted
@@ -18,6 +19,10 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
     """`directories`: there; none: its root. InputError, FailureError."""
     there = link.to(address.parse(server))
     machine = tree.fetched(there)
+    for one in directories:
+        if there.run(f"[ -d {quoted(str(one))} ]").status != 0:
+            cause = f"{there.address.text()} has no such directory, or shows that user none"
+            raise InputError(f"--data {one}", cause, "give an existing one, or log in as a user who may enter it")
     machine.refresh(tree.MOVING)
 
     def watch(seconds: float) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ironbench import units
 from ironbench.machine.doctor import probe
 from ironbench.machine.host_view import HostView
@@ -136,7 +138,7 @@ def shared_memory(host: HostView) -> Reading | None:
     mount = mount_of("/dev/shm", all_mounts(host.tree))
     if mount is None or mount.path != "/dev/shm":
         return None
-    free = host.attempts.free_bytes(host.tree.path("/dev/shm"))
+    free = host.attempts.free_bytes(Path("/dev/shm"))
     if free is None:
         return None
     seen = f"{units.memory(free[0])} free in /dev/shm"
