@@ -8,7 +8,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,23 @@ _STOP_S = 2.0
 _SILENT_S = 7.0
 """The control process says at least this often how a trial stands: else it, or Ray, hangs."""
 HINT = "pip install 'ray>=2.60,<3'"
+
+
+def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] | None) -> Sampler:
+    """With its connections. A Ctrl-C is heard meanwhile, and leaves behind a thread that waits for a server which does
+    not answer."""
+    from ironbench import _core
+
+    made: Future[Sampler] = Future()
+
+    def connect() -> None:
+        try:
+            made.set_result(_core.Sampler(msgspec.json.encode(observers), msgspec.json.encode(connection)))
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    return made.result()
 
 
 class Window:

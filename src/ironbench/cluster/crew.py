@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.cluster import merge, parts
-from ironbench.cluster.controller import HINT, Control, Window
+from ironbench.cluster.controller import HINT, Control, Window, sampler
 from ironbench.errors import InputError, written
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load
@@ -63,14 +63,10 @@ class Crew:
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
         """One trial by all workers; observers sample here. What a worker refuses is raised."""
-        from ironbench import _core
-
         control = self._ready(load)
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self._require_reached(control, load, parts.server(whole["engine"]))
-        connection = whole["engine"].get("connection")
-        sampler = _core.Sampler(msgspec.json.encode(whole["observers"]), msgspec.json.encode(connection))
-        window = Window(sampler, load)
+        window = Window(sampler(whole["observers"], whole["engine"].get("connection")), load)
         hired = len(control.workers)
         if hired < load.workers:
             self.printer.say(f"  {hired} of {counted(load.workers, 'worker')}: the cluster has no more machines")
