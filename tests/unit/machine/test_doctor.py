@@ -158,6 +158,17 @@ def test_a_logical_volume_is_looked_through_down_to_the_drive_under_its_partitio
     assert [one.severity for one in about("encryption", found)] == ["note"]
 
 
+def test_control_groups_are_tried_where_those_of_engines_are_made(host: MakePatient) -> None:
+    """In our own group: `systemd-run --user --scope -p Delegate=yes` gives that to an ordinary user, not the root's."""
+    given = host(changes={"sys/fs/cgroup/db.slice/bench/cgroup.controllers": "cpu memory\n"})
+    assert [one.seen for one in about("control groups", given)] == [
+        "v2, cpu memory: groups can be made in /sys/fs/cgroup/db.slice/bench"
+    ]
+    outside = host(changes={"proc/self/cgroup": "0::/docker/77\n"})
+    (found,) = about("control groups", outside)
+    assert found.seen.endswith("groups can be made in /sys/fs/cgroup")
+
+
 def test_a_well_kept_server_has_no_warnings_but_its_container_limit(host: MakePatient) -> None:
     spoiling = [one for one in examine(host()) if one.severity.rank >= Severity.WARNING.rank]
     assert [one.name for one in spoiling] == ["container limits"]
