@@ -86,9 +86,12 @@ class RemoteTree(Tree):
         return answer.output.decode("utf-8", "replace").strip() or path
 
     def refresh(self, patterns: tuple[str, ...]) -> None:
-        """Fetches files anew. FailureError."""
+        """Fetches files anew; those that are gone are left out. FailureError."""
         assert self.link is not None
-        self.files.update(_fetched(self.link, patterns, ()))
+        found, wanted = _fetched(self.link, patterns, ()), [matcher(one) for one in patterns]
+        for name in [name for name in self.files if any(one.fullmatch(name) for one in wanted)]:
+            del self.files[name]
+        self.files.update(found)
 
 
 def fetched(link: Link) -> RemoteTree:

@@ -1,0 +1,28 @@
+"""Files of another machine that are asked for again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from ironbench.remote.link import Answer, Link
+from ironbench.remote.tree import RemoteTree
+
+
+class _Machine:
+    """Shows these files, whatever it is asked for."""
+
+    shown = b""
+
+    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> Answer:
+        return Answer(0, self.shown, "")
+
+
+def test_a_process_that_has_ended_is_not_seen_any_more() -> None:
+    """A server that was restarted is one process, and not the old one beside it."""
+    machine = _Machine()
+    tree = RemoteTree(Path("/dev/null"), cast(Link, machine))
+    machine.shown = b"/proc/10/comm:mariadbd\n/proc/20/comm:sh\n"
+    assert tree.glob("/proc/[0-9]*/comm") == ["/proc/10/comm", "/proc/20/comm"]
+    machine.shown = b"/proc/20/comm:sh\n/proc/30/comm:mariadbd\n"
+    assert tree.glob("/proc/[0-9]*/comm") == ["/proc/20/comm", "/proc/30/comm"]
