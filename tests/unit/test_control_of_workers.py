@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from ironbench.cluster import hiring
 from ironbench.cluster.control import _Control
 from ironbench.cluster.worker import BOOT
+from ironbench.errors import InputError
 from ironbench.process.child import Channel
 
 Result = tuple[int, tuple[dict[str, Any], bytes]]
@@ -42,3 +44,10 @@ def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyP
     lost = [frame["lost"] for frame in parent.heard if "lost" in frame and "over" not in frame]
     assert lost == ([] if handed_over == 2 else ["worker 2 on client1 (process 71) did not hand over what it had done"])
     assert parent.heard[-1]["over"]
+
+
+@pytest.mark.parametrize("address", ["10.77.0.1", "10.77.0.1:", ":6379", "10.77.0.1:99999", "ray://10.77.0.1", "db:٣"])
+def test_an_address_of_a_cluster_that_cannot_be_meant_is_refused_as_such(address: str) -> None:
+    with pytest.raises(InputError, match="is no address of a Ray cluster") as caught:
+        hiring._require_answer(address, f"--cluster {address}")
+    assert "HOST:PORT" in caught.value.hint

@@ -177,8 +177,12 @@ def _require_answer(address: str, subject: str) -> None:
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise InputError(
+            subject, "is no address of a Ray cluster", "write HOST:PORT, as `ray start --head` says it, or auto"
+        )
     try:
-        socket.create_connection((host, int(port)), _PATIENCE_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
     except (OSError, ValueError) as error:
         cause = f"nothing answers there: {getattr(error, 'strerror', None) or error}"
         raise InputError(subject, cause, _JOINED) from None
