@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from ironbench.cluster import hiring
+from ironbench.cluster import controller, hiring
 from ironbench.cluster.control import _Control
 from ironbench.cluster.worker import BOOT
 from ironbench.errors import InputError
@@ -44,6 +46,54 @@ def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyP
     lost = [frame["lost"] for frame in parent.heard if "lost" in frame and "over" not in frame]
     assert lost == ([] if handed_over == 2 else ["worker 2 on client1 (process 71) did not hand over what it had done"])
     assert parent.heard[-1]["over"]
+
+
+class _SilentError(Exception):
+    """No answer in time."""
+
+
+class _Ray:
+    """Answers of workers are their results, or None where none comes; waiting costs no time but is counted."""
+
+    exceptions = SimpleNamespace(RayError=_SilentError)
+
+    def __init__(self) -> None:
+        self.waited_s = 0.0
+
+    def wait(self, asked: list[Any], num_returns: int, timeout: float) -> tuple[list[Any], list[Any]]:
+        done = [one for one in asked if one.result is not None]
+        self.waited_s += 0.0 if len(done) >= num_returns else timeout
+        return done, [one for one in asked if one not in done]
+
+    def get(self, one: Any, timeout: float) -> Any:
+        if one.result is None:
+            self.waited_s += timeout
+            raise _SilentError
+        return one.result
+
+
+class _Worker:
+    def __init__(self, result: tuple[dict[str, Any], bytes] | None) -> None:
+        self.result = self
+        self._answer = SimpleNamespace(result=result)
+
+    def remote(self) -> Any:
+        return self._answer
+
+
+@pytest.mark.parametrize("lost", ["", "worker 2 on client1 (process 71) was lost"])
+def test_many_workers_that_are_lost_at_once_do_not_keep_the_others_results_from_us(
+    monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """Who hears nothing for `_SILENT_S` takes the control process to be hung, and fails the trial."""
+    ray = _Ray()
+    monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
+    control = _Control(cast(Channel, _Parent()))
+    results: list[tuple[dict[str, Any], bytes] | None] = [None] * 9
+    results[4] = ({}, b"result")
+    control._hired.workers = [_Worker(one) for one in results]
+    assert list(control._results(lost)) == [(4, ({}, b"result"))]
+    assert ray.waited_s < controller._SILENT_S
 
 
 @pytest.mark.parametrize("address", ["10.77.0.1", "10.77.0.1:", ":6379", "10.77.0.1:99999", "ray://10.77.0.1", "db:٣"])

@@ -237,9 +237,12 @@ class _Control:
         import ray
 
         asked = [worker.result.remote() for worker in self._hired.workers]
+        # All are waited for together: the parent does not wait for each of many that are lost.
+        done, _ = ray.wait(asked, num_returns=len(asked), timeout=1.0 if lost else LOST_S)
         for number, one in enumerate(asked):
-            with contextlib.suppress(ray.exceptions.RayError):
-                yield number, ray.get(one, timeout=1.0 if lost else LOST_S)
+            if one in done:
+                with contextlib.suppress(ray.exceptions.RayError):
+                    yield number, ray.get(one, timeout=1.0)
 
 
 def _over(state: Any) -> bool:
