@@ -143,18 +143,28 @@ def _os(tree: Tree) -> str:
     return "unknown"
 
 
+_VIRTUAL = (
+    *("QEMU", "KVM", "KubeVirt", "VMware", "VirtualBox", "Xen", "Virtual Machine", "Bochs", "Parallels", "BHYVE"),
+    *("Google Compute", "OpenStack", "Amazon EC2", "Alibaba Cloud ECS", "vServer", "Apple Virtualization"),
+)
+"""Words of the firmware of virtual machines (systemd: src/basic/virt.c). Only x86 tells by a flag of the processor."""
+_METAL = ".metal"
+"""In the names of whole machines at Amazon, e.g. `m7g.metal`."""
+
+
 def virtualisation(tree: Tree) -> str:
     """`none`, or the virtual machine's maker and product as its firmware names them."""
     flags = (_cpuinfo(tree).first("flags") or "").split()
     product = " ".join(
         filter(None, (tree.read(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")))
     )
-    known = ("QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Virtual Machine", "Bochs", "Google Compute", "OpenStack")
     if tree.read("/sys/hypervisor/type"):
         return product or str(tree.read("/sys/hypervisor/type"))
     if "hypervisor" in flags:
         return product or "unnamed hypervisor"
-    return product if any(word in product for word in known) else "none"
+    if _METAL in product:
+        return "none"
+    return product if any(word in product for word in _VIRTUAL) else "none"
 
 
 def container(tree: Tree) -> str:

@@ -115,11 +115,19 @@ def test_what_is_left_of_a_groups_memory_is_read_from_version_1(server: MakeTree
     assert memory_left(tree) == 300_000_000
 
 
+def _named(vendor: str, product: str) -> dict[str, str | None]:
+    """A machine by its firmware; its processor, as one of ARM, has no flag of a hypervisor."""
+    return {"sys/class/dmi/id/sys_vendor": f"{vendor}\n", "sys/class/dmi/id/product_name": f"{product}\n"}
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({}, "none"),
         ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "QEMU Server 3000"),
+        (_named("Amazon EC2", "m7g.large"), "Amazon EC2 m7g.large"),
+        (_named("Amazon EC2", "m7i.metal-24xl"), "none"),
+        (_named("Hetzner", "vServer"), "Hetzner vServer"),
         (
             {
                 "proc/cpuinfo": "processor: 0\nflags: fpu hypervisor\n",
