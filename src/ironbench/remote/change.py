@@ -263,7 +263,7 @@ async def _begun(there: Link, script: str) -> _Running:
     process = None
     try:
         process = await there.process(f"exec sh -c {quoted(script)}")
-        line = await asyncio.wait_for(process.stdout.readline(), _MADE_S)
+        line = await asyncio.wait_for(link.line_of(process, b"done", b"failed"), _MADE_S)
     except (TimeoutError, asyncssh.Error, OSError) as error:
         if process is not None:
             process.close()

@@ -28,6 +28,10 @@ _ALIVE_S = 3.0
 _ALIVE_MISSED = 4
 """A machine that answers nothing for 12 s is given up: TCP alone would wait for a quarter of an hour (tcp(7))."""
 
+_BEGUN = b"ironbench-begins\n"
+_BEGIN = f"echo {_BEGUN.decode().strip()}; "
+"""Before a command: what stands before it in the output was written by the user's own start-up files, as ~/.bashrc."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -87,7 +91,7 @@ class Link:
         connection = await self.connection()
         try:
             done = await asyncio.wait_for(
-                connection.run(f"exec sh -c {quoted(command)}", input=stdin, encoding=None), limit_s
+                connection.run(f"exec sh -c {quoted(_BEGIN + command)}", input=stdin, encoding=None), limit_s
             )
         except TimeoutError:
             raise FailureError(subject, f"`{shortened(command, 60)}` did not end within {limit_s:g} s") from None
@@ -95,7 +99,17 @@ class Link:
             connection.abort()
             raise FailureError(subject, f"the connection was lost: {_words(error)}") from None
         complaint = _bytes(done.stderr).decode("utf-8", "replace").strip()
-        return Answer(done.exit_status, _bytes(done.stdout), shortened(complaint, 300))
+        before, begun, output = _bytes(done.stdout).partition(_BEGUN)
+        return Answer(done.exit_status, output if begun else before, shortened(complaint, 300))
+
+
+async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
+    """The first line that begins with one of the words; empty: it ended before. The user's own start-up files may write
+    others."""
+    while line := await process.stdout.readline():
+        if line.split()[:1] in [[word] for word in words]:
+            break
+    return line
 
 
 @cache

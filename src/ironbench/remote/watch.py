@@ -184,8 +184,8 @@ class Watch:
             await self._wake.wait()
 
     async def _ticking(self, process: SSHClientProcess[bytes], down_s: float | None) -> None:
-        words = (await process.stdout.readline()).split()
-        if words[:1] != [b"watching"]:
+        words = (await link.line_of(process, b"watching")).split()
+        if not words:
             raise asyncio.IncompleteReadError(b"", None)
         self._own.add(int(words[1]))
         while True:
