@@ -102,6 +102,8 @@ class ServerWatch:
         summary: Mapping[str, Any] = driven.summary
         if "observer_cpu_s" in summary:
             summary = {**summary, "observer_cpu_s": (summary["observer_cpu_s"] or 0.0) + seen.cpu_s}
+        if seen.dropped:
+            summary = {**summary, "samples_dropped": (summary.get("samples_dropped") or 0) + seen.dropped}
         return self._noted(
             replace(
                 driven,

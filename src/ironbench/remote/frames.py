@@ -9,6 +9,7 @@ minute count, too, widened by how fast clocks drift apart.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -60,6 +61,20 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
         at_s = (first + last) / 2 if first <= last else (frame.sent_s + frame.came_s) / 2
         placed.append(Placed(at_s, max(0.0, last - first) / 2))
     return placed
+
+
+def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> list[Frame]:
+    """Without every second one of each group. The last one stays, and those within `near_s` of the `ends` by our clock:
+    growth over a window is read off there."""
+    kept: list[Frame] = []
+    passed: Counter[int] = Counter()
+    for one in frames[:-1]:
+        if not any(abs(one.sent_s - at_s) <= near_s for at_s in ends):
+            passed[one.group] += 1
+            if passed[one.group] % 2 == 0:
+                continue
+        kept.append(one)
+    return [*kept, *frames[-1:]]
 
 
 def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> list[tuple[float, tuple[Source, ...]]]:

@@ -31,6 +31,8 @@ LONGEST_S = 2.0
 """A busy machine may answer late at the end of the window: what was read long before would leave its load unknown."""
 LOST_S = 2.5
 """A frame that takes longer was not slow: the link was lost."""
+_KEEP_BYTES = 128 << 20
+"""Beyond it frames are thinned and their periods double, as the core's sampler does: trials may last for days."""
 _AGAIN_S = 0.5
 _PIECE_BYTES = 1 << 20
 _LAST_S = 3.0
@@ -53,6 +55,8 @@ class Watched:
     """When nothing came, from the start of the window."""
     cpu_s: float = 0.0
     """That the link took here, from the start to the end of watching."""
+    dropped: int = 0
+    """Samples thinned out to stay within memory."""
     notes: tuple[str, ...] = ()
 
 
@@ -72,6 +76,9 @@ class Watch:
     _began_s: float = 0.0
     _origin_s: float | None = None
     _marks: list[float] = field(default_factory=list)
+    _passed_marks: list[float] = field(default_factory=list)
+    _bytes: int = 0
+    _dropped: int = 0
     _due: list[float] = field(default_factory=list)
     _ended: bool = False
     _over: bool = False
@@ -123,8 +130,7 @@ class Watch:
         samples: dict[str, list[tuple[float, bytes]]] = {source.name: [] for source in self.sources}
         places = frames.placed(self._frames)
         for one, place in zip(self._frames, places, strict=True):
-            due = [source for _, sources in self._groups[: one.group + 1] for source in sources]
-            for name, raw in frames.contents(one.text, due).items():
+            for name, raw in frames.contents(one.text, self._sources(one.group)).items():
                 samples[name].append((place.at_s - start_s, raw))
         took = sorted(one.came_s - one.sent_s for one in self._frames)
         return Watched(
@@ -134,8 +140,13 @@ class Watch:
             took[len(took) // 2] if took else 0.0,
             tuple((low - start_s, high - start_s) for low, high in self._lost),
             cpu_s,
+            self._dropped,
             tuple(self._notes),
         )
+
+    def _sources(self, group: int) -> list[Source]:
+        """That a frame of the group has."""
+        return [source for _, sources in self._groups[: group + 1] for source in sources]
 
     # In the thread of links.
 
@@ -196,7 +207,7 @@ class Watch:
             text = await asyncio.wait_for(_frame(process), limit_s)
             came_s = time.monotonic()
             if (answer := frames.frame(sent_s, came_s, group, text)) is not None:
-                self._frames.append(answer)
+                self._keep(answer)
             if down_s is not None:
                 self._lost.append((down_s, came_s))
                 down_s = None
@@ -206,11 +217,26 @@ class Watch:
                 process.stdin.write_eof()
                 return
 
+    def _keep(self, frame: Frame) -> None:
+        """Within memory."""
+        self._frames.append(frame)
+        self._bytes += len(frame.text)
+        if self._bytes <= _KEEP_BYTES:
+            return
+        ends = [*self._passed_marks, *([] if self._origin_s is None else [self._origin_s])]
+        kept = frames.thinned(self._frames, ends, LONGEST_S)
+        if len(kept) < len(self._frames):
+            every, left = (sum(len(self._sources(one.group)) for one in all_of) for all_of in (self._frames, kept))
+            self._dropped += every - left
+            self._frames, self._bytes = kept, sum(len(one.text) for one in kept)
+            self._groups = [(2 * period_s, sources) for period_s, sources in self._groups]
+
     async def _next_due(self) -> int:
         """Waits for the next tick; the largest group that is due then. At a mark, and at the end, all are."""
         while not self._over:
             now = time.monotonic()
             if any(at_s <= now for at_s in self._marks):
+                self._passed_marks.append(now)
                 self._marks = [at_s for at_s in self._marks if at_s > now]
                 self._passed(now, len(self._groups) - 1)
                 return len(self._groups) - 1
