@@ -220,7 +220,7 @@ def job_variables(kind: str) -> list[str]:
     """Variables that scripts of a source of jobs may use without defining them; `kind` as in the plan's `jobs`."""
 
 def drive_called(
-    plan: bytes, connect: Callable[[int, list[tuple[str, bool, bool]]], Any], progress: Progress | None = None
+    plan: bytes, connect: Callable[[int, list[tuple[str, str, bool]]], Any], progress: Progress | None = None
 ) -> DriveResult:
     """As `drive`, over connections that `connect` makes: see crates/ironbench-python/src/called.rs."""
 

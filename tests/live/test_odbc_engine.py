@@ -197,13 +197,15 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
     connection = driver.connect(address.whole(secrets), 15)
     connection.cursor().execute("create table combined (n integer, t varchar(9))")
     commands = [
-        ("begin; insert into combined values (?, '?;')", False, True),
-        ("insert into nowhere values (2, '')", False, False),
-        ("insert into combined values (?, ?); select count(*) as c from combined where n > ?", True, True),
-        ("insert into combined values (5, ''); commit", False, True),
+        ("begin; insert into combined values (?, '?;')", "", True),
+        ("insert into nowhere values (2, '')", "", False),
+        ("insert into combined values (?, ?); select count(*) as c from combined where n > ?", "gset", True),
+        ("insert into combined values (5, ''); commit", "", True),
+        ("select 5 as a; select 6 as b", "gset", True),
+        ("select 5 as a; select 6 as b", "aset", True),
     ]
     client = trial.Client(connection, commands, kinds.of(driver.identification(connection)["product"]))
-    begin, fail, count, end = client.steps
+    begin, fail, count, end, last, each = client.steps
     for _ in range(2):
         assert begin((1,)) is True
         with pytest.raises(driver.package().Error, match="nowhere"):
@@ -212,6 +214,7 @@ def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -
     assert connection.cursor().execute("select count(*) from combined").fetchval() == 0
     assert (begin((1,)), count((7, "x", 6)), end(())) == (True, (True, 1, [("c", "1")]), False)
     assert connection.cursor().execute("select count(*) from combined").fetchval() == 3
+    assert (last(()), each(())) == ((False, 1, [("b", "6")]), (False, 1, [("a", "5"), ("b", "6")]))
     connection.cursor().execute("drop table combined")
     connection.close()
 
@@ -226,7 +229,7 @@ def test_a_transaction_of_combined_commands_is_one_of_odbcs_calls_where_there_is
     connection = driver.connect(parse(file)[0].whole(Secrets()), 15)
     connection.cursor().execute("create table called (n integer)")
     kind = replace(kinds.of("SQLite"), calls=True, splits=False)
-    client = trial.Client(connection, [("begin; insert into called values (?)", False, True)], kind)
+    client = trial.Client(connection, [("begin; insert into called values (?)", "", True)], kind)
     assert client.steps[0]((1,)) is True and not connection.autocommit
     client.rollback()
     assert connection.autocommit and connection.cursor().execute("select count(*) from called").fetchval() == 0
@@ -303,7 +306,7 @@ def test_transactions_by_calls_keep_what_was_committed_alone(file: str) -> None:
     connection = pyodbc.connect(file.removeprefix("odbc:"), autocommit=True)
     connection.execute("create table t (n integer)")
     texts = ("begin", "insert into t values (?)", "commit", "rollback", "end transaction;")
-    client = Client(connection, [(text, False, False) for text in texts], replace(kind, calls=True))
+    client = Client(connection, [(text, "", False) for text in texts], replace(kind, calls=True))
     begin, insert, commit, roll_back, end = range(len(texts))
     assert [client.steps[begin](()), client.steps[insert]((1,)), client.steps[commit](())] == [True, True, False]
     assert [client.steps[begin](()), client.steps[insert]((2,)), client.steps[roll_back](())] == [True, True, False]

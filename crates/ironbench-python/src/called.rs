@@ -19,10 +19,12 @@ use crate::door;
 use crate::drive::{DriveResult, Progress, plan_of, roles_of};
 
 /// Runs one trial as `drive` does. `connect` gets the number of a client and its SQL commands, each a text with `?` for
-/// parameters, whether its rows are wanted (`\gset`), and whether it is several statements (`\;`). What it returns has:
+/// parameters, whose rows are wanted (`gset`: those of its last statement, `aset`: of each, empty: none), and whether it is
+/// several statements (`\;`). What it returns has:
 ///
 /// - `steps`, a function for each command, which runs it with its values to its last row: whether a transaction is open
-///   then; or, where rows are wanted, that, the number of rows, and names and texts of the last row's columns
+///   then; or, where rows are wanted, that, the number of rows of its last statement, and names and texts of the columns
+///   of the last rows wanted
 /// - `inside`: whether the engine does its work in the thread that calls
 /// - `rollback()`
 /// - `trouble(error)`: of what one of these raised, an object with `sqlstate`, `cause`, `retryable` and `lasting`
@@ -64,8 +66,12 @@ pub fn drive_called(
     .map(DriveResult::from)
 }
 
-fn commands(program: &Program) -> Vec<(String, bool, bool)> {
-    let wanted = |gather: &Gather| !matches!(gather, Gather::Discard);
+fn commands(program: &Program) -> Vec<(String, &'static str, bool)> {
+    let wanted = |gather: &Gather| match gather {
+        Gather::Discard => "",
+        Gather::Gset { .. } => "gset",
+        Gather::Aset { .. } => "aset",
+    };
     program.sqls().map(|(_, sql)| (sql.with_question_marks(), wanted(&sql.gather), sql.combined)).collect()
 }
 

@@ -9,8 +9,9 @@ from typing import Any
 from ironbench.engines.duckdb.process import ROWS_AT_ONCE, text_of
 from ironbench.errors import FailureError
 
-Command = tuple[str, bool, bool]
-"""Its text, whether its rows are wanted, whether it is several statements."""
+Command = tuple[str, str, bool]
+"""Its text, whose rows are wanted (`gset`: of its last statement, `aset`: of each, empty: none), whether it is several
+statements."""
 Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 
@@ -56,7 +57,7 @@ class Client:
             self._open = False
             self._cursor.execute("rollback")
 
-    def _step(self, text: str, wanted: bool) -> Step:
+    def _step(self, text: str, wanted: str) -> Step:
         cursor = self._cursor
         parts = [(sql, len(sql.named_parameters), opens) for sql, opens in _parts(text)]
 
@@ -70,6 +71,8 @@ class Client:
                     self._open = opens
                     continue
                 rows, last = 0, None
+                if wanted == "gset":
+                    gathered.clear()
                 while some := cursor.fetchmany(ROWS_AT_ONCE):
                     rows += len(some)
                     last = some[-1]

@@ -30,8 +30,9 @@ _END = re.compile(r"\s*(end|commit)(\s+(transaction|tran|work))?\s*;?\s*$", re.I
 _ROLLBACK = re.compile(r"\s*rollback(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
 _BRACKETS = (_BEGIN, _END, _ROLLBACK)
 
-Command = tuple[str, bool, bool]
-"""Its text, whether its rows are wanted, whether it is several statements."""
+Command = tuple[str, str, bool]
+"""Its text, whose rows are wanted (`gset`: of its last statement, `aset`: of each, empty: none), whether it is several
+statements."""
 Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 
@@ -102,7 +103,7 @@ class Client:
         self._cursors.append(self._connection.cursor())
         return self._cursors[-1]
 
-    def _step(self, text: str, wanted: bool, several: bool) -> Step:
+    def _step(self, text: str, wanted: str, several: bool) -> Step:
         begins, ends, rolls_back = (bool(one.match(text)) for one in (_BEGIN, _END, _ROLLBACK))
         if self._kind.calls and (begins or ends or rolls_back):
             return self._called(begins, self._connection.rollback if rolls_back else self._connection.commit)
@@ -150,7 +151,7 @@ class Client:
 
         return step
 
-    def _one_by_one(self, texts: Sequence[str], wanted: bool) -> Step:
+    def _one_by_one(self, texts: Sequence[str], wanted: str) -> Step:
         is_open, escapes = self._open, self._kind.backslashes
         parts = [(self._step(text, wanted, False), parameters(text, backslashes=escapes)) for text in texts]
 
@@ -162,12 +163,12 @@ class Client:
                 at += count
                 if isinstance(answer, tuple):
                     rows = answer[1]
-                    gathered += answer[2]
+                    gathered = gathered + answer[2] if wanted == "aset" else answer[2]
             return (is_open[0], rows, gathered) if wanted else is_open[0]
 
         return step
 
-    def _gathered(self, text: str, wanted: bool, several: bool) -> Step:
+    def _gathered(self, text: str, wanted: str, several: bool) -> Step:
         cursor, is_open = self._cursor(), self._open
         texts = statements(text, backslashes=self._kind.backslashes)
         brackets = [one for one in texts if any(bracket.match(one) for bracket in _BRACKETS)]
@@ -180,6 +181,8 @@ class Client:
             while True:
                 names = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchall() if names else []
+                if wanted == "gset":
+                    gathered.clear()
                 if rows:
                     gathered += zip(names, map(driver.text, rows[-1]), strict=True)
                 if not (several and cursor.nextset()):

@@ -1,0 +1,24 @@
+"""Whose rows a command of joined statements gives where an engine brings the connections."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from ironbench.engines.duckdb.trial import Client
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer"),
+    [
+        ("gset", (False, 1, [("b", "6")])),
+        ("aset", (False, 1, [("a", "5"), ("b", "6")])),
+        ("", False),
+    ],
+)
+def test_of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all(wanted: str, answer: object) -> None:
+    database = duckdb.connect(":memory:")
+    (step,) = Client(database.cursor(), [("select 5 as a; select 6 as b", wanted, True)]).steps
+    assert step(()) == answer
+    assert step(()) == answer, "nothing is left of the time before"
+    database.close()
