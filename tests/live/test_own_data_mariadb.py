@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,6 +165,41 @@ def test_a_copy_has_everything_that_the_first_has(user: User, server: RawMysql) 
         copies.drop("d")
         assert "d" in databases(server)
     finally:
+        for name in made(server):
+            copies.drop(name)
+        copies.close()
+
+
+def test_ctrl_c_ends_a_copy_whose_tables_are_being_filled(user: User, server: RawMysql) -> None:
+    engine = engines.get("mariadb")
+    system, secrets = engine.validated(System("mariadb", "t", dsn=dsn(server).replace("maker", f"maker:{PASSWORD}")), 1)
+    filling = "select 1 from information_schema.processlist where info like 'insert into `item`%'"
+
+    def interrupt() -> None:
+        if eventually(lambda: bool(server.query(filling)), 30.0):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    server.query("set global innodb_lock_wait_timeout = 60")
+    copies = MariadbCopies(system, secrets)
+    holder = server.connect()
+    try:
+        first = copies.new("key")
+        with engines.running(copies.within(system, first.name), secrets, 1) as session:
+            engine.data_import.restored(session, user.home / "shop.sql", 1, lambda *_: None)
+        copies.complete(first, "key")
+        holder.query("begin")
+        holder.query(f"select id from `{first.name}`.item for update")
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            copies.new("key", first.name)
+        assert time.monotonic() - began < 40, "it waited for the tables that were under way"
+        thread.join()
+        assert made(server) == {first.name}
+    finally:
+        holder.close()
+        server.query("set global innodb_lock_wait_timeout = 1")
         for name in made(server):
             copies.drop(name)
         copies.close()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import DENIED
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 NOTE = "ironbench_note"
 """A table of the database that trials get copies of: the key of its data, once they are complete."""
 _MOST_CONNECTIONS = 4
+_AGAIN_S = 0.1
 _MODES = "set session sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, unique_checks = 0"
 DEFINER = re.compile(
     r"(/\*!\d+\s+)?\bDEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\w+)(?:@(?:`[^`]*`|'[^']*'|[\w.%]+))?\s*(?(1)\*/)", re.I
@@ -155,8 +157,7 @@ class MariadbCopies(DatabaseCopies):
             line.query(f"use `{name}`")
             for text in texts:
                 line.query(text)
-        with ThreadPoolExecutor(min(_MOST_CONNECTIONS, len(tables)) or 1) as pool:
-            list(pool.map(lambda table: self._filled(source, name, table), [table for table, _ in tables]))
+        self._fill(source, name, [table for table, _ in tables])
         with closing(self._line(source)) as line:
             programs = [*_triggers(line, source), *_routines(line, source)]
             views = [str(line.query(f"show create view {quoted(view)}")[0][1]) for view, _ in kinds.get("VIEW", [])]
@@ -168,14 +169,30 @@ class MariadbCopies(DatabaseCopies):
             _make_views(line, [DEFINER.sub("", text, count=1).replace(f"`{source}`.", "") for text in views])
         return sum(size for _, size in tables)
 
-    def _filled(self, source: str, name: str, table: str) -> None:
-        with closing(self._line(name)) as line:
-            columns = line.query(_COLUMNS.format(name=source, table=table.replace("'", "''")))[0][0]
-            it = quoted(table)
-            if columns:
-                line.query(f"insert into {it} ({columns}) select {columns} from `{source}`.{it}")
-            # Else the server computes statistics when it gets round to it: in the middle of some trials.
-            line.query(f"analyze table {it}")
+    def _fill(self, source: str, name: str, tables: Sequence[str]) -> None:
+        """Several at a time. The first failure ends what the others are at, and so does an interrupt, which no thread
+        but the main one hears of."""
+        with ExitStack() as held:
+            lines = [held.enter_context(closing(self._line(name))) for _ in tables[:_MOST_CONNECTIONS]]
+            free: SimpleQueue[MysqlConnection] = SimpleQueue()
+            for line in lines:
+                free.put(line)
+
+            def filled(table: str) -> None:
+                line = free.get()
+                try:
+                    _filled(line, source, table)
+                finally:
+                    free.put(line)
+
+            pool = held.enter_context(ThreadPoolExecutor(max(1, len(lines))))
+            filling = [pool.submit(filled, table) for table in tables]
+            try:
+                for one in wait(filling, return_when=FIRST_EXCEPTION).done:
+                    one.result()
+            except BaseException:
+                _end(filling, lines)
+                raise
 
     def _line(self, database: str) -> MysqlConnection:
         line = self._session.as_client()
@@ -183,6 +200,25 @@ class MariadbCopies(DatabaseCopies):
         line.query("set session group_concat_max_len = 1000000")
         line.query(f"use `{database}`")
         return line
+
+
+def _filled(line: MysqlConnection, source: str, table: str) -> None:
+    columns = line.query(_COLUMNS.format(name=source, table=table.replace("'", "''")))[0][0]
+    it = quoted(table)
+    if columns:
+        line.query(f"insert into {it} ({columns}) select {columns} from `{source}`.{it}")
+    # Else the server computes statistics when it gets round to it: in the middle of some trials.
+    line.query(f"analyze table {it}")
+
+
+def _end(filling: Sequence[Future[None]], lines: Sequence[MysqlConnection]) -> None:
+    """Returns when none of them is at work: again and again, for between two statements nothing is cancelled."""
+    for one in filling:
+        one.cancel()
+    while wait(filling, _AGAIN_S).not_done:
+        for line in lines:
+            with suppress(IronbenchError):
+                line.cancel()
 
 
 def _copy_sequence(line: MysqlConnection, source: str, name: str, sequence: str) -> None:
