@@ -32,12 +32,15 @@ CREATE TABLE `item` (`id` int NOT NULL AUTO_INCREMENT, `name` varchar(100) COLLA
 CREATE TABLE `sale` (`id` bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, `item` int NOT NULL,
   CONSTRAINT `of` FOREIGN KEY (`item`) REFERENCES `item` (`id`));
 CREATE TABLE `a``b` (`x y` int) PARTITION BY HASH (`x y`) PARTITIONS 3;
+CREATE TABLE `price` (`item` int NOT NULL PRIMARY KEY, `euro` int) WITH SYSTEM VERSIONING;
 CREATE SEQUENCE `numbers` START WITH 100;
 SELECT nextval(`numbers`);
 INSERT INTO `item` (`id`, `name`) SELECT seq, concat('it''s "', seq, '"') FROM seq_1_to_1000;
 INSERT INTO `item` (`id`, `name`) VALUES (0, 'DEFINER=`x`@`y`');
 INSERT INTO `sale` (`item`) SELECT 1 + seq % 1000 FROM seq_1_to_5000;
 INSERT INTO `a``b` VALUES (1), (2), (3);
+INSERT INTO `price` VALUES (1, 10), (2, 20);
+UPDATE `price` SET `euro` = 11 WHERE `item` = 1;
 DELIMITER ;;
 /*!50003 CREATE*/ /*!50017 DEFINER=`shopkeeper`@`%`*/ /*!50003 TRIGGER first BEFORE INSERT ON sale FOR EACH ROW
  BEGIN SET @a = 1; SET @b = ';'; END */;;
@@ -47,6 +50,7 @@ CREATE DEFINER=`shopkeeper`@`%` VIEW `a dear` AS SELECT `item`.* FROM `item` WHE
 CREATE VIEW `0 first` AS SELECT count(*) n FROM `a dear`;
 """
 SUMS = {"item": "id, name, loud", "sale": "id, item", "`a``b`": "`x y`", "`a dear`": "id, name", "`0 first`": "n"}
+SUMS |= {"price": "item, euro"}
 SCRIPT = "\\set i random(1, 1000)\nselect name from item where id = :i;\ninsert into sale (item) values (:i);\n"
 LAB = """question = "More clients?"
 system.dsn = "{dsn}"

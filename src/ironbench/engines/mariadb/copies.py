@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 NOTE = "ironbench_note"
 """A table of the database that trials get copies of: the key of its data, once they are complete."""
+HOLDING_ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
+"""Kinds of tables in information_schema. Of the latter a copy gets the rows of now, as a dump does."""
 _MOST_CONNECTIONS = 4
 _AGAIN_S = 0.1
 _MODES = "set session sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0, unique_checks = 0"
@@ -149,7 +151,7 @@ class MariadbCopies(DatabaseCopies):
         )
         for kind, table, size in rows:
             kinds.setdefault(kind or "", []).append((table or "", int(size or 0)))
-        tables = kinds.get("BASE TABLE", [])
+        tables = [table for kind in HOLDING_ROWS for table in kinds.get(kind, [])]
         with closing(self._line(source)) as line:
             for sequence, _ in kinds.get("SEQUENCE", []):
                 _copy_sequence(line, source, name, sequence)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Show
-from ironbench.engines.mariadb.copies import DEFINER, MariadbCopies, quoted
+from ironbench.engines.dialect import listed
+from ironbench.engines.mariadb.copies import DEFINER, HOLDING_ROWS, MariadbCopies, quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError, shortened
@@ -130,7 +131,7 @@ class MariadbDataImport(DataImport):
     def settled(self, session: Session) -> int:
         tables = session.query(
             "select table_name from information_schema.tables where table_schema = database() "
-            "and table_type = 'BASE TABLE'"
+            f"and table_type in ({listed(HOLDING_ROWS)})"
         )
         for (table,) in tables:
             session.query(f"analyze table {quoted(table or '')}")
