@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.errors import EngineDiedError, FailureError
-from ironbench.process import programs
+from ironbench.process import processes, programs
 from ironbench.process.child import ORPHANED, Child
 from ironbench.process.programs import Program
 
@@ -122,3 +124,28 @@ def test_a_program_that_is_cancelled_ends_with_its_children_and_raises_nothing(t
     pid = int((tmp_path / "pid").read_text())
     while Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
         time.sleep(0.01)
+
+
+OWNER = """
+import sys
+from ironbench.process.programs import Program
+
+Program(["sh", "-c", f"echo $$ > {sys.argv[1]}; exec sleep 600"]).run()
+"""
+
+
+def test_a_program_ends_with_an_ironbench_that_is_killed(tmp_path: Path) -> None:
+    if not programs.tied():
+        pytest.skip("setpriv(1) of this machine ties no program to another")
+    note = tmp_path / "pid"
+    with subprocess.Popen([sys.executable, "-c", OWNER, str(note)]) as owner:
+        while not note.exists() or not note.read_text().strip():
+            assert owner.poll() is None
+            time.sleep(0.01)
+        owner.kill()
+    pid, deadline = int(note.read_text()), time.monotonic() + 10
+    while (left := processes.state(pid) not in ("", "Z")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left

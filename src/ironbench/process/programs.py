@@ -41,7 +41,7 @@ class Program:
                 return
             try:
                 self._process = subprocess.Popen(
-                    self._words,
+                    [*tied(), *self._words],
                     env=self._environment,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
