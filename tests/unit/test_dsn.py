@@ -160,3 +160,25 @@ def test_an_address_of_mysql_is_a_uri_with_a_database() -> None:
 def test_a_wrong_address_of_mysql_is_refused(text: str, cause: str) -> None:
     with pytest.raises(InputError, match=cause):
         mysql.parse(text, HOME)
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        ("sslmode=verify-full&sslrootcert=system", {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": "system"}),
+        ("sslmode=verify-full", {"PGSSLMODE": "verify-full", "PGSSLROOTCERT": "system"}),
+        ("sslmode=require", {"PGSSLMODE": "require"}),
+        ("", {"PGSSLMODE": "prefer"}),
+    ],
+)
+def test_programs_of_postgresql_trust_the_certificates_that_our_connections_do(words: str, variables: dict) -> None:
+    """Where no file is named, they would look for one in the user's home and fail."""
+    address, secrets = dsn.parse(f"postgresql://ann@db.example/shop?{words}", HOME)
+    assert dsn.for_programs(address.connection(secrets)) == variables
+
+
+def test_programs_of_postgresql_take_the_certificate_that_is_named(tmp_path) -> None:
+    (tmp_path / "ca.pem").touch()
+    text = f"postgresql://ann@db.example/shop?sslmode=verify-full&sslrootcert={tmp_path}/ca.pem"
+    address, secrets = dsn.parse(text, HOME)
+    assert dsn.for_programs(address.connection(secrets))["PGSSLROOTCERT"] == f"{tmp_path}/ca.pem"

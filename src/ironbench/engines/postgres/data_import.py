@@ -261,10 +261,9 @@ def _environment(connection: dict[str, Any]) -> dict[str, str]:
         "PGPORT": str(connection["port"]),
         "PGUSER": connection["user"],
         "PGPASSWORD": connection["password"] or "",
-        "PGSSLMODE": connection["sslmode"],
-        "PGSSLROOTCERT": connection["sslrootcert"] or "",
         "PGOPTIONS": dict(connection["options"]).get("options", ""),
         "PGAPPNAME": "ironbench load",
         "PGCLIENTENCODING": "UTF8",
     }
+    given |= addresses.for_programs(connection)
     return environment() | {name: value for name, value in given.items() if value}

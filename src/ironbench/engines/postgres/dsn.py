@@ -216,6 +216,17 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
     return str(usual) if given.get("sslmode", "").startswith("verify") and usual.is_file() else None
 
 
+def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
+    """Variables of PostgreSQL's own programs, by which they trust what our connections do.
+
+    Without a file named they look for one in the user's home alone; `system` (since version 16) is what the machine
+    trusts (libpq: sslrootcert).
+    """
+    usual = "system" if connection["sslmode"] == "verify-full" else ""
+    root = connection["sslrootcert"] or usual
+    return {"PGSSLMODE": connection["sslmode"]} | ({"PGSSLROOTCERT": root} if root else {})
+
+
 def _stored_password(address: Address, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
     place = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
     host = "localhost" if address.host in _SOCKET_DIRECTORIES else address.host

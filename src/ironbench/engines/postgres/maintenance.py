@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench.engines.maintenance import Backup, IndexState, TableState
-from ironbench.engines.postgres import facts, installation
+from ironbench.engines.postgres import dsn, facts, installation
 from ironbench.errors import InputError
 from ironbench.model.record import Check
 from ironbench.model.session import Session
@@ -51,9 +51,7 @@ class PostgresMaintaining:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         if connection.get("password"):
             environment["PGPASSWORD"] = connection["password"]
-        if connection.get("sslrootcert"):
-            environment["PGSSLROOTCERT"] = connection["sslrootcert"]
-        environment["PGSSLMODE"] = connection.get("sslmode", "prefer")
+        environment |= dsn.for_programs(connection)
         where = ("-h", connection["host"], "-p", str(connection["port"]), "-U", connection["user"])
         discarded = backup.format == "discard"
         words = [*_FORMAT[backup.format], "-c", backup.checkpoint, "--no-sync" if discarded else "--progress"]
