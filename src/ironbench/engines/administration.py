@@ -151,6 +151,10 @@ class Administration:
         """Drops what is marked, all of it or nothing. FailureError: in use, or something of others depends on it."""
         return Made()
 
+    def remove_entries(self, session: Session, top: str) -> int:
+        """Of a directory: deletes the entry of that DN with all below it; how many they were. FailureError."""
+        raise NotImplementedError
+
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
         """`needs`: option or workload, and the right that it needs. InputError: the session's role lacks one."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ironbench import units
+from ironbench import engines, units
 from ironbench.engines.administration import ENTRY_MARK
 from ironbench.errors import FailureError, InputError, written
 from ironbench.load.loaded import Loaded
@@ -68,15 +68,14 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
 
 
 def drop(session: Session, dataset: Dataset) -> None:
-    """Removes the entries that ironbench loaded, from the leaves up. FailureError."""
+    """Removes the entries that ironbench loaded. FailureError."""
     mark = _mark(session, dataset)
     if mark is None:
         return
     if not mark:
         raise FailureError(f"entry {_top(dataset)}", "was not loaded by ironbench, and stays")
-    found = [dn or "" for dn, *_ in session.query(f"search {_top(dataset)}?1.1?sub")]
-    for dn in sorted(found, key=lambda dn: dn.count(","), reverse=True):
-        session.query(f"delete {_escaped(dn)}")
+    [(dn, *_)] = session.query(f"search {_top(dataset)}?1.1?base")
+    engines.get(session.engine).administration.remove_entries(session, str(dn))
 
 
 def _top(dataset: Dataset) -> str:

@@ -24,7 +24,18 @@ class SlapdAdministration(Administration):
     def remove_made(self, session: Session) -> Made:
         """From the leaves up: a directory has no transactions, so the marked entry goes last, and who is interrupted
         may begin again."""
-        return Made(entries={top: _remove(session, top) for top in _marked(session)})
+        return Made(entries={top: self.remove_entries(session, top) for top in _marked(session)})
+
+    def remove_entries(self, session: Session, top: str) -> int:
+        """Piece by piece: to many users a server shows no more."""
+        removed = 0
+        while True:
+            found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
+            gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True) if dn != top)
+            removed += gone
+            if not gone:
+                session.query(f"delete {_escaped(top)}")
+                return removed + 1
 
 
 def _marked(session: Session) -> list[str]:
@@ -38,18 +49,6 @@ def _count(session: Directory, top: str) -> int:
         return session.count(f"search {_escaped(top)}?1.1?sub")
     except FailureError:
         return 0
-
-
-def _remove(session: Session, top: str) -> int:
-    """With all below it; how many they were. FailureError."""
-    removed = 0
-    while True:
-        found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
-        gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True) if dn != top)
-        removed += gone
-        if not gone:
-            session.query(f"delete {_escaped(top)}")
-            return removed + 1
 
 
 def _deleted(session: Session, dn: str) -> bool:
