@@ -69,7 +69,7 @@ def run(
         with contextlib.suppress(OSError):  # a child that is gone says so by what it did not answer
             child.send({"call": call.name, "cpus": list(where.cpus)}, call.plan)
         answers.start()
-        interrupted = _wait(child, answers, stopping)
+        interrupted, given_up = _wait(child, answers, stopping)
     except BaseException:
         child.process.kill()
         raise
@@ -79,6 +79,8 @@ def run(
     if interrupted and not keep:
         raise KeyboardInterrupt
     raise_refusal(answers.last)
+    if answers.result is None and given_up:
+        raise call.death(call.subject, f"it did not stop within {STOP_S:g} s of being told to, and was killed")
     if answers.result is None:
         raise child.died("before its work was over", call.death)
     return answers.result
@@ -108,13 +110,13 @@ class _Answers(threading.Thread):
             self.ended.set()
 
 
-def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> bool:
-    """Until the child hung up. Whether Ctrl-C came.
+def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tuple[bool, bool]:
+    """Until the child hung up. Whether Ctrl-C came, and whether the child was killed.
 
     Passes on the wish to stop, and ends a child that does not heed it.
     """
     asked_at: float | None = None
-    interrupted = False
+    interrupted = given_up = False
     while not answers.ended.is_set():
         try:
             if asked_at is None and (interrupted or stopping()):
@@ -128,7 +130,8 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> bool
             interrupted = True
         if asked_at is not None and time.monotonic() - asked_at > STOP_S:
             child.process.kill()
-    return interrupted
+            given_up = True
+    return interrupted, given_up
 
 
 def _brought(by: dict[str, str]) -> Any:
