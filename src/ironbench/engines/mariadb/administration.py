@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from graphlib import TopologicalSorter
 
 from ironbench.engines.administration import DATABASES, REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
@@ -39,6 +40,12 @@ _OTHERS = """
     select id from information_schema.processlist
      where db = database() and id <> connection_id() and user = substring_index(current_user(), '@', 1)
 """
+_REFERENCES = """
+    select constraint_schema = database(), table_name, referenced_table_name
+      from information_schema.referential_constraints
+     where unique_constraint_schema = database() and referenced_table_name in ({names})
+     order by constraint_schema, table_name
+"""
 _LEAVING_S = 3.0
 _INDEXES = """
     select table_name, index_name from information_schema.statistics
@@ -57,6 +64,31 @@ def _using(session: Session, made: Made) -> list[tuple[str, str]]:
         )
         users += [(str(name), str(number)) for name, number in rows]
     return users
+
+
+def _drop(session: Session, tables: Collection[str]) -> None:
+    """FailureError, and all of them stay: a table of others refers to one."""
+    inside: list[tuple[str, str]] = []
+    for here, child, parent in session.query(_REFERENCES.format(names=listed(list(tables)))):
+        if here != "1" or child not in tables:
+            cause = f"table {child}, which ironbench did not make, refers to it by a foreign key"
+            raise FailureError(f"table {parent}", cause, "drop that key first")
+        inside.append((child or "", parent or ""))
+    session.query(f"drop table {', '.join(in_order(tables, inside))}")
+
+
+def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> list[str]:
+    """Each before the tables that it refers to: the server drops one after the other, and none that is referred to.
+
+    `references`: a table, and one that it refers to.
+    """
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for name in tables:
+        order.add(name)
+    for child, parent in references:
+        if child != parent:
+            order.add(parent, child)
+    return list(order.static_order())
 
 
 class MariadbAdministration(Administration):
@@ -105,7 +137,7 @@ class MariadbAdministration(Administration):
             cause = f"another connection is open (number {number}): another ironbench may be using it"
             raise FailureError(f"database {name}", cause, "wait until it has ended")
         if made.tables:
-            session.query(f"drop table {', '.join(made.tables)}")
+            _drop(session, made.tables)
         for routine in made.routines:
             session.query(f"drop {routine}")
         for name in made.databases:
