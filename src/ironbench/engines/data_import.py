@@ -94,7 +94,8 @@ class DatabaseCopies:
         """Ends the connection."""
 
     def reconnect(self) -> None:
-        """Connects anew where the server has been restarted since. FailureError: nobody answers."""
+        """Connects anew where the server has ended the connection: by a restart, or for it did nothing. FailureError:
+        nobody answers."""
 
     def kept(self, key: str) -> Copy | None:
         """The complete database of these data that an earlier run has left."""

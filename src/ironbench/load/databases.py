@@ -45,9 +45,11 @@ def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Sn
             with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
                 loaded = own.fill(session, data, printer)
+            copies.reconnect()  # it has had nothing to do for as long as the load took
             made = copies.complete(made, key)
         except BaseException:
             with suppress(IronbenchError):
+                copies.reconnect()
                 copies.drop(made.name)
             raise
         return Snapshot("database", data.key, None, made.bytes, loaded, secrets, made.name)
