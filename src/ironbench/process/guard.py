@@ -22,6 +22,7 @@ from ironbench.process.child import Channel, Child
 
 STOP_PATIENCE_S = 300.0
 """How long a server that we stop ourselves may take: its last checkpoint goes to a slow device."""
+_MESSAGES_BYTES = 4 << 20
 NO_ROOM = os.strerror(errno.ENOSPC).encode()
 RECOVERING = b"all server processes terminated; reinitializing"
 READY = b"database system is ready to accept connections"
@@ -175,10 +176,21 @@ def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes:
             server.wait(min(1.0, left))
             return True
         except subprocess.TimeoutExpired:
-            words = log.read_bytes() if log.exists() else b""
-            if NO_ROOM in words[log_bytes:] or words.rfind(RECOVERING) > words.rfind(READY):
+            words, start = _end_of(log)
+            if NO_ROOM in words[max(0, log_bytes - start) :] or words.rfind(RECOVERING) > words.rfind(READY):
                 return False
     return False
+
+
+def _end_of(log: Path) -> tuple[bytes, int]:
+    """The last messages and where they begin: a server that logs every statement writes gigabytes."""
+    try:
+        with log.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - _MESSAGES_BYTES)
+            file.seek(start)
+            return file.read(), start
+    except OSError:
+        return b"", 0
 
 
 def _report(parent: Channel, message: dict[str, Any]) -> None:
