@@ -227,6 +227,14 @@ def test_a_setting_that_the_server_does_not_take_is_refused(place: Path, setting
         ENGINE.validated(system(place, settings={name: value}), 4)
 
 
+@pytest.mark.parametrize("name", ["innodb_buffer_pool_size", "innodb-buffer-pool-size", "INNODB_Buffer_Pool_Size"])
+def test_an_ideal_cache_is_that_of_no_setting_however_it_is_written(place: Path, name: str) -> None:
+    require_installed("mariadb")
+    wanted = {name: "64M", "innodb-doublewrite": "OFF"}
+    checked, _ = ENGINE.validated(system(place, settings=wanted, ideal=("data",)), 4)
+    assert checked.settings == {"innodb_doublewrite": "OFF"}
+
+
 @pytest.mark.parametrize(("told", "hint"), [({}, "apt install"), ({"settings": {"bin": "/nowhere"}}, "mariadbd")])
 def test_where_it_is_not_installed_the_refusal_says_how_to_get_it(place, monkeypatch, told, hint: str) -> None:
     monkeypatch.setenv("PATH", str(place))

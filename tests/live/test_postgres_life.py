@@ -11,7 +11,9 @@ from pathlib import Path
 import own_server as pg
 import pytest
 
+from ironbench import engines
 from ironbench.engines.postgres import facts, installation
+from ironbench.errors import InputError
 from ironbench.model.system import Layout
 from ironbench.process import processes, register
 
@@ -66,6 +68,16 @@ def test_settings_arrive_in_the_server(place: Path) -> None:
         assert value(session, "track_io_timing") == "on"
     finally:
         session.stop()
+
+
+def test_a_setting_is_the_same_in_any_case(place: Path) -> None:
+    engine = engines.get("postgres")
+    checked, _ = engine.validated(pg.system(place / "d", settings={"Work_Mem": "8MB"}), 4)
+    assert checked.settings == {"work_mem": "8MB"}
+    with pytest.raises(InputError, match="a private socket only"):
+        engine.validated(pg.system(place / "d", settings={"Listen_Addresses": "*"}), 4)
+    with pytest.raises(InputError, match="says the same thing another way"):
+        engine.validated(pg.system(place / "d", memory_bytes=64 << 20, settings={"SHARED_BUFFERS": "1GB"}), 4)
 
 
 def test_settings_of_one_run_do_not_reach_into_the_next(place: Path) -> None:

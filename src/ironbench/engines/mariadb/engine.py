@@ -87,6 +87,7 @@ class MariadbEngine(Engine):
         if system.dsn is not None:
             return given.validated(system)
         programs = installation.find(system.settings.get("bin"))
+        system = replace(system, settings=settings.named(system.settings))
         memory.refuse(system, _NEVER_IDEAL)
         place_of_data = str(homes.of(system.layout, programs).place)
         system = memory.arranged(system, place_of_data, self.ideal_bytes(system), CACHE)

@@ -71,6 +71,11 @@ def own(settings: Mapping[str, str]) -> dict[str, str]:
     return {normal(name): value for name, value in settings.items() if name != "bin"}
 
 
+def named(settings: Mapping[str, str]) -> dict[str, str]:
+    """By the names of the server's own variables; `bin` is not one of them."""
+    return {name if name == "bin" else normal(name): value for name, value in settings.items()}
+
+
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
     """Those of the settings that shape what a load writes."""
     return {name: value for name, value in own(settings).items() if name in SHAPING}

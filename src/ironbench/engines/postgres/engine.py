@@ -104,6 +104,7 @@ class PostgresEngine(Engine):
         if system.dsn is not None:
             return given.validated(system)
         programs = installation.find(system.settings.get("bin"))
+        system = replace(system, settings=settings.named(system.settings, programs))
         if system.ideal:
             data = str(clusters.of(system.layout, programs).place)
             system = memory.arranged(system, data, resources.memory_bytes(system), resources.CACHE)

@@ -47,6 +47,14 @@ def own(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name != "bin"}
 
 
+def named(settings: Mapping[str, str], installation: Installation) -> dict[str, str]:
+    """By the names of the server's own list: it takes them in any case (PostgreSQL 18 documentation, 19.1.1)."""
+    if all(name == name.lower() for name in settings):
+        return dict(settings)
+    names = {name.lower(): name for name in (*known(installation), *OURS)}
+    return {names.get(name.lower(), name): value for name, value in settings.items()}
+
+
 SHAPING = ("default_toast_compression", "default_table_access_method")
 """Settings that shape what a load writes, so that data loaded under others are other data."""
 
