@@ -171,6 +171,20 @@ def test_settings_are_checked_before_anything_is_made(place: Path) -> None:
     assert not (place / "d").exists()
 
 
+def test_a_setting_is_the_same_in_any_case(place: Path) -> None:
+    engine = engines.get("duckdb")
+
+    def validated(**told: object) -> System:
+        return engine.validated(System("duckdb", "t", layout=Layout(str(place / "d")), **told), 4)[0]  # type: ignore[arg-type]
+
+    shaped = validated(settings={"Force_Compression": "uncompressed"})
+    assert engine.plain(shaped, place / "snapshot").settings == {"force_compression": "uncompressed"}
+    with pytest.raises(InputError, match="the layout says where spills go"):
+        validated(settings={"TEMP_DIRECTORY": "/tmp"})
+    with pytest.raises(InputError, match="says the same thing another way"):
+        validated(settings={"Threads": "1"}, parallelism=2)
+
+
 def test_a_restart_empties_its_memory_and_keeps_its_data(session: DuckdbSession) -> None:
     session.query("create table t as select 1 as n")
     first = session.processes()

@@ -105,6 +105,8 @@ class DuckdbEngine(LibraryEngine):
         """The system with its directories. InputError."""
         self.refuse(system, clients)
         package_folder()
+        # DuckDB takes names in any case.
+        system = replace(system, settings={name.lower(): value for name, value in system.settings.items()})
         settings.validate(system)
         temp = None if system.layout.temp is None else place.check(system.layout.temp, "temp")
         data = place.check(str(self.folder(system)), "data")
