@@ -1,9 +1,13 @@
 """What settings of servers of ours may be, before any server is asked."""
 
+from pathlib import Path
+
 import pytest
 
+from ironbench import engines
 from ironbench.engines import server_settings
 from ironbench.errors import InputError
+from ironbench.model.system import System
 
 
 def test_a_cache_that_is_set_twice_too_small_or_beyond_the_machine_is_refused() -> None:
@@ -40,3 +44,21 @@ def test_a_setting_of_ironbench_s_own_is_refused_with_its_cause() -> None:
     server_settings.refuse_ours("work_mem", "4MB", None)
     with pytest.raises(InputError, match="a value is one line"):
         server_settings.require_one_line("--set a=b", "b\nc")
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        ("postgres", "default_statistics_target"),
+        ("mariadb", "innodb_stats_persistent_sample_pages"),
+        ("mariadb", "innodb_fill_factor"),
+        ("sqlite", "analysis_limit"),
+    ],
+)
+def test_data_of_a_lab_are_loaded_under_the_settings_that_their_statistics_and_pages_come_from(
+    engine: str, name: str
+) -> None:
+    """Else a lab that varies one of them would compare the same data twice."""
+    system = System(engine, "t", {name: "50", "not_of_the_files": "1"})
+    plain = engines.get(engine).plain(system, Path("/nowhere"))
+    assert plain.settings[name] == "50" and "not_of_the_files" not in plain.settings

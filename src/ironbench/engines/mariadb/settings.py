@@ -51,8 +51,11 @@ SHAPING = (
     *("innodb_page_size", "innodb_checksum_algorithm", "innodb_compression_algorithm", "innodb_compression_default"),
     *("innodb_default_row_format", "innodb_file_per_table", "innodb_undo_tablespaces", "character_set_server"),
     *("collation_server", "default_storage_engine", "innodb_encrypt_tables", "innodb_compression_level"),
+    *("innodb_fill_factor", "innodb_stats_persistent", "innodb_stats_persistent_sample_pages", "innodb_stats_method"),
+    *("use_stat_tables", "analyze_sample_percentage", "histogram_size", "histogram_type"),
 )
-"""Settings that shape what a load writes, so that data loaded under others are other data."""
+"""Settings that shape what a load writes, the planner's statistics among it, so that data loaded under others are other
+data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
 """Those that the first start of a data directory decides for good."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}

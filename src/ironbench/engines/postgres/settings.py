@@ -55,8 +55,9 @@ def named(settings: Mapping[str, str], installation: Installation) -> dict[str, 
     return {names.get(name.lower(), name): value for name, value in settings.items()}
 
 
-SHAPING = ("default_toast_compression", "default_table_access_method")
-"""Settings that shape what a load writes, so that data loaded under others are other data."""
+SHAPING = ("default_toast_compression", "default_table_access_method", "default_statistics_target")
+"""Settings that shape what a load writes, the planner's statistics among it, so that data loaded under others are other
+data."""
 
 
 LOADING = {

@@ -59,6 +59,8 @@ DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
 """Readers and one writer at the same time, and every commit on the device before it is answered."""
 _OF_THE_FILE = ("page_size", "auto_vacuum")
 """They count only before the first table is made, so they come first."""
+_SHAPING = (*_OF_THE_FILE, "analysis_limit")
+"""Also how much ANALYZE reads: its statistics are in the file."""
 
 
 def validated_pragmas(settings: dict[str, str]) -> dict[str, str]:
@@ -67,8 +69,8 @@ def validated_pragmas(settings: dict[str, str]) -> dict[str, str]:
 
 
 def shaping(settings: dict[str, str]) -> dict[str, str]:
-    """Those of the settings that shape the file for good."""
-    return {name: settings[name] for name in _OF_THE_FILE if name in settings}
+    """Those of the settings that shape what a load writes."""
+    return {name: settings[name] for name in _SHAPING if name in settings}
 
 
 def statements(settings: dict[str, str]) -> list[str]:
