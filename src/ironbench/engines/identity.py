@@ -36,8 +36,9 @@ class Identity:
         gid = os.getegid() if self.gid is None else self.gid
         if os.geteuid() != 0 or root.stat().st_uid == uid:
             return
-        for folder, _, files in os.walk(root):
-            for path in (folder, *(f"{folder}/{name}" for name in files)):
+        # The root last: by its owner it is known that all below it were given.
+        for folder, _, files in os.walk(root, topdown=False):
+            for path in (*(f"{folder}/{name}" for name in files), folder):
                 os.chown(path, uid, gid, follow_symlinks=False)
 
 
