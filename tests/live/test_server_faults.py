@@ -241,6 +241,28 @@ def test_root_finds_another_identity_when_user_namespaces_are_forbidden(
 
 
 @NEEDS_ROOT
+@pytest.mark.long
+def test_a_server_without_any_rights_of_root_runs_on_a_restored_snapshot(
+    start, place: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (place.parent, place):
+        folder.chmod(0o755)
+    chosen = identity.choose(*program(engine), frozenset({identity.NAMESPACE, identity.UNPRIVILEGED_READER}))
+    monkeypatch.setattr(identity, "choose", lambda *_: chosen)
+    session = start(place / "d", engine)
+    session.query(KEPT)
+    session.stop()
+    one = engines.get(engine)
+    checked, _ = one.validated(own_server.system(place / "d", engine), 4)
+    one.snapshot(checked, place / "snapshot")
+    for _ in range(2):
+        one.restore(checked, place / "snapshot")
+        session = start(place / "d", engine)
+        assert session.query("SELECT n FROM kept") == [("7",)]
+        session.stop()
+
+
+@NEEDS_ROOT
 def test_root_without_any_identity_is_told_what_to_do(engine: str) -> None:
     every = frozenset({identity.NAMESPACE, identity.UNPRIVILEGED, identity.UNPRIVILEGED_READER})
     with pytest.raises(FailureError) as caught:

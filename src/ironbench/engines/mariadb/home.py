@@ -97,9 +97,9 @@ def prepare(home: Home, installation: Installation, identity: Identity, shape: M
     _place_log(home)
     for folder in (home.log, home.temp):
         folder.mkdir(mode=0o700, exist_ok=True)
-        identity.give(folder)
     for tree in (home.files, home.log, home.temp):
         identity.give_tree(tree)
+    identity.give(home.log / LOG_FILE)  # a copy of ours in a directory that was given before
 
 
 def log_file(files: Path) -> Path:
