@@ -227,6 +227,17 @@ def test_a_setting_that_the_server_does_not_take_is_refused(place: Path, setting
         ENGINE.validated(system(place, settings={name: value}), 4)
 
 
+def test_no_checkpoint_is_asked_of_a_server_of_others(joined: MariadbSession) -> None:
+    """It does nothing there, and MySQL cannot read the statement."""
+
+    def asked() -> int:
+        return int(joined.query("show session status like 'Questions'")[0][1] or 0)
+
+    before = asked()
+    joined.query(ENGINE.traits.dialect.checkpoint())
+    assert asked() == before + 1
+
+
 @pytest.mark.parametrize("name", ["innodb_buffer_pool_size", "innodb-buffer-pool-size", "INNODB_Buffer_Pool_Size"])
 def test_an_ideal_cache_is_that_of_no_setting_however_it_is_written(place: Path, name: str) -> None:
     require_installed("mariadb")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines.administration import DENIED
 from ironbench.engines.mariadb import facts, given, settings
+from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import Address
 from ironbench.engines.server_session import Place, ServerSession
 from ironbench.errors import FailureError
@@ -38,6 +39,11 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
         from ironbench import _core
 
         return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode())
+
+    def query(self, sql: str) -> list[Row]:
+        if sql == CHECKPOINT and self._own is None:
+            return []  # it would do nothing on a server of others, and MySQL cannot even read it
+        return super().query(sql)
 
     def line(self, cpus: Sequence[int] = ()) -> MariadbLine:
         return MariadbLine(self.connect())
