@@ -238,9 +238,11 @@ fn memory_of_text_is_used_again() {
 
 #[test]
 fn a_parameter_that_is_no_number_is_refused_and_not_drawn_with_for_ever() {
-    for (function, rule) in
-        [("gaussian", "must be at least 2.0"), ("exponential", "must be greater than zero"), ("zipfian", "must be in range")]
-    {
+    for (function, rule) in [
+        ("gaussian", "must be at least 2.0"),
+        ("exponential", "must be greater than zero"),
+        ("zipfian", "must be in range"),
+    ] {
         let program = program(&format!("\\set x random_{function}(1, 10, sqrt(-1))"));
         let refused = program.rehearse(0, &mut client(&program), &mut Random::new(1), |_, _| {});
         let words = refused.err().map(|error| error.to_string()).unwrap_or_default();

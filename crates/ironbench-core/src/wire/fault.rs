@@ -115,8 +115,9 @@ pub(super) fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted
     {
         let verifies = Mode::of(wanted).is_ok_and(Mode::verifies);
         let way_out = if verifies { format!("{mode}=require without {roots}") } else { format!("{mode}=disable") };
-        return Error::input(server, "its certificate is of version 1, which cannot be verified")
-            .hint(format!("make one of version 3 (openssl x509 -req -extfile, with subjectAltName), or use {way_out}"));
+        return Error::input(server, "its certificate is of version 1, which cannot be verified").hint(format!(
+            "make one of version 3 (openssl x509 -req -extfile, with subjectAltName), or use {way_out}"
+        ));
     }
     let hint = match reason {
         rustls::CertificateError::UnknownIssuer => match wanted.roots {

@@ -55,10 +55,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             if !self.is_reconnecting(id) {
                 continue; // it has ended meanwhile
             }
-            let replaced = made.connection.map_err(|error| error.cause).and_then(|Carried { stream, unread, cancel }| {
-                self.transport.replace(id, stream, &unread).map_err(|error| error.to_string())?;
-                Ok(cancel)
-            });
+            let replaced =
+                made.connection.map_err(|error| error.cause).and_then(|Carried { stream, unread, cancel }| {
+                    self.transport.replace(id, stream, &unread).map_err(|error| error.to_string())?;
+                    Ok(cancel)
+                });
             let cancel = match replaced {
                 Ok(cancel) => cancel,
                 Err(cause) => {

@@ -107,16 +107,8 @@ fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
         session.variables.set_text(program.symbols.get("a").unwrap(), b"before");
         let sql = session.sql();
         session.reply.expect(sql, false);
-        let answers: [&[u8]; 8] = [
-            &[1],
-            &column("a", 3),
-            b"\x015",
-            &end(IDLE | MORE),
-            &[1],
-            &column("b", 3),
-            b"\x016",
-            &end(IDLE),
-        ];
+        let answers: [&[u8]; 8] =
+            [&[1], &column("a", 3), b"\x015", &end(IDLE | MORE), &[1], &column("b", 3), b"\x016", &end(IDLE)];
         assert_eq!(session.receive(&answers), Ok(Progress::Answered));
         assert_eq!((session.variable("a"), session.variable("b")), (a.to_owned(), "6".to_owned()), "{command}");
         assert_eq!(session.reply.gather_fault(), None);
