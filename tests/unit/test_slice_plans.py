@@ -104,14 +104,14 @@ def test_a_plan_that_needs_more_space_than_is_free_says_so(
 
 @pytest.mark.parametrize(
     ("fast_free", "slow_free", "short"),
-    [(10, 10, ""), (5, 5, ""), (3, 10, "/fast"), (10, 3, "/slow")],
+    [(10, 10, ""), (5, 5, ""), (3.4, 10, "/fast"), (10, 3.4, "/slow")],
 )
 def test_the_space_of_each_file_system_is_compared_with_what_lies_on_it_alone(
     said: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    fast_free: int,
-    slow_free: int,
+    fast_free: float,
+    slow_free: float,
     short: str,
 ) -> None:
     free = {"fast": fast_free * 10**9, "slow": slow_free * 10**9}
@@ -130,7 +130,7 @@ def test_the_space_of_each_file_system_is_compared_with_what_lies_on_it_alone(
     assert ("method: slices" in told) == (not short)
     if short:
         assert "side by side, 1 of 2 systems would take about" in told
-        assert f"of space in {tmp_path}{short}/pg, there are 3.0" in told
+        assert f"of space in {tmp_path}{short}/pg, there are 3.4" in told
 
 
 def test_what_slices_resolve_is_said_to_be_that_of_trials_where_no_noise_of_slices_is_known(

@@ -252,8 +252,8 @@ def test_a_sustained_write_promises_no_figure_of_several_passes_or_of_one_direct
     asked = options(tests="real-world+sustained", passes="2", beside="/b")
     promised = STORAGE.measures(asked)
     short = ("rnd4k-q1t1-read", "seq1m-q1t1-read", "rnd4k-q1t1-write", "seq1m-q1t1-write")
-    passes = [one_pass(name) for name in short for _ in range(2)]
-    passes += [replace(one_pass(name), alone=number) for name in short for number in (0, 1)]
+    passes = [one_pass(name, ios=20_000) for name in short for _ in range(2)]
+    passes += [replace(one_pass(name, ios=20_000), alone=number) for name in short for number in (0, 1)]
     found = figures.metrics([*passes, one_pass("sustained-write", ios=20_000)])
     assert {f"{name}{{{part}}}" for name, parts in promised.items() for part in parts} == set(found)
 

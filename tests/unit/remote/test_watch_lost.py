@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import cast
 
@@ -18,7 +19,11 @@ from ironbench.remote.watch import Watch
 class Silent:
     """A machine behind a cable that was pulled: it neither lets in nor refuses."""
 
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
     async def process(self, command: str) -> None:
+        self.asked.set()
         await asyncio.Event().wait()
 
 
@@ -26,8 +31,10 @@ def test_a_machine_that_is_silent_at_the_end_of_a_trial_was_lost_since_its_last_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch, "_LAST_S", -0.8)
-    seen_from_here = Watch(cast(Link, Silent()), (Source("cpu.stat", "file", "/proc/stat"),), 10.0)
+    machine = Silent()
+    seen_from_here = Watch(cast(Link, machine), (Source("cpu.stat", "file", "/proc/stat"),), 10.0)
     seen_from_here.begin()
+    assert machine.asked.wait(10)
     start_s = time.monotonic() - 10.0
     for at_s in (start_s, start_s + 1.0):
         seen_from_here._frames.append(Frame(at_s, at_s, 500.0 + at_s, 500.0 + at_s, 0, b"/proc/stat:cpu 1 2\n"))
