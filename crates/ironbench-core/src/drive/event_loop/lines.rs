@@ -68,6 +68,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         line.waiting.push_back(client);
         line.ask_at = line.ask_at.min(ask_at);
         self.clients[client].state = State::Waiting;
+        self.transport.watch_for_loss(client);
     }
 
     /// The client begins what is due in its line, or waits there; or it has ended.

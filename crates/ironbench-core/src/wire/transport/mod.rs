@@ -115,6 +115,9 @@ pub trait Transport {
     /// Expects more of the reply.
     fn receive(&mut self, client: usize);
 
+    /// From now on a lost connection is told of, though nothing has been sent on it yet.
+    fn watch_for_loss(&mut self, _client: usize) {}
+
     /// Returns when something has arrived, at `until` at the latest (not before `until` when nothing has). `now` is a
     /// recent reading of the clock.
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()>;

@@ -216,6 +216,12 @@ impl Transport for Uring {
         // The receive stays armed.
     }
 
+    fn watch_for_loss(&mut self, id: usize) {
+        if !self.clients[id].armed {
+            self.arm(id);
+        }
+    }
+
     fn farewell(&mut self, client: usize) {
         let outbox = &self.clients[client].mailbox.outbox;
         // Whether it arrives makes no difference to anybody.
