@@ -27,7 +27,7 @@ BY_SLICES = (
 
 def main() -> None:
     labs = asked("IRONBENCH_BENCH_PAIRS", 20)
-    series = Declaration("gate-aa", BY_SLICES, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
+    series = Declaration("gate-aa-slices", BY_SLICES, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
     kept = found(series, labs)
     effects = [Effect(one, Contrast(one.cell, one.baseline)) for one in kept]
     for margin in (MARGIN, 2 * MARGIN):

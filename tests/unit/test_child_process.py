@@ -149,3 +149,9 @@ def test_a_program_ends_with_an_ironbench_that_is_killed(tmp_path: Path) -> None
     if left:
         os.kill(pid, signal.SIGKILL)
     assert not left
+
+
+def test_a_program_that_is_not_there_is_named_with_the_way_out() -> None:
+    with pytest.raises(FailureError, match="cannot be run") as refused:
+        Program(["no-such-program-of-ours"]).run()
+    assert refused.value.hint == "is no-such-program-of-ours installed?"

@@ -17,10 +17,10 @@ from ironbench.analyse.gate import Gate, Outcome, slowdown
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli import verdict
-from ironbench.cli.gate import CLOSED, gate
+from ironbench.cli.gate import CLOSED, gate, require_comparisons
 from ironbench.cli.lab import Policy, _adds_blocks, _gated, _policy, measured
 from ironbench.errors import InputError
-from ironbench.experiment import schedule
+from ironbench.experiment import declare, schedule
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.printer import Printer
@@ -327,18 +327,21 @@ def test_a_gated_lab_prints_one_document_its_own_where_the_gate_does_not_decide(
     assert ("checks" in found, "lab" in found) == (code == 0, code != 0)
 
 
-def test_a_gate_on_a_lab_that_compares_nothing_is_refused_before_it_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gate_on_a_lab_that_compares_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
     file = tmp_path / "screen.toml"
     file.write_text(
         'question = "What matters?"\ndesign = "screen"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n'
         '[vary]\nclients = "2..4"\nthreads = [1, 2]\nmax_tries = [1, 3]\nprotocol = ["prepared", "simple"]\n'
     )
+    screen, _ = declare.lab(file)
     with pytest.raises(InputError, match="compares nothing") as refused:
+        require_comparisons("screen", screen)
+    assert "has confirmed no effect" in refused.value.hint
+    # What a screen compares is known when its trials have been measured; of another lab it is known before.
+    monkeypatch.setattr(declare, "lab", lambda *_: (replace(screen, design="one-at-a-time"), {}))
+    with pytest.raises(InputError, match="--gate"):
         measured(file, "", str(tmp_path / "lab"), "", False, policy=Policy("fail"))
-    assert "a screen chooses itself" in refused.value.hint
     assert not (tmp_path / "lab").exists()
 
 

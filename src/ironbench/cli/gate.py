@@ -92,7 +92,7 @@ def require_comparisons(name: str, lab: Lab) -> None:
         return
     cause, hint = "compares nothing", "a gate needs a lab that varies something"
     if lab.design == SCREEN:
-        hint = "a screen chooses itself what it compares: a gate needs a lab of another design"
+        hint = "its screen has confirmed no effect; a gate needs a lab of another design"
     elif skipped := [setup.cell.name for setup in lab.setups if setup.skipped]:
         cause += f" without the cells that are skipped: {some(skipped)}"
         hint = "`ironbench lab plan` says why they are"

@@ -108,11 +108,12 @@ def measured(
     """`design`: as in `labfile.read`; `policy`: of a gate, None where there is none; `tag`: KEY=VALUE texts."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.experiment import declare, freeze, loop, upkeep
+    from ironbench.model.lab import SCREEN
     from ironbench.record import labs
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
-    if policy:
+    if policy and lab.design != SCREEN:  # what a screen compares, its own trials decide
         require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
     traces = freeze.traced(lab, trace)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ironbench import engines, units
 from ironbench.engines.data_import import Show
+from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
 from ironbench.load import rows
 from ironbench.load.loaded import Loaded
@@ -20,6 +21,7 @@ from ironbench.model.own_data import OwnData
 from ironbench.model.session import Session
 from ironbench.model.system import System
 from ironbench.printer import Printer
+from ironbench.process.line import CANCELLED
 from ironbench.words import counted, listed
 from ironbench.workloads import Workload
 
@@ -121,9 +123,10 @@ def require_check(session: Session, check: str) -> None:
     try:
         session.query(check)
     except FailureError as error:
-        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). What is no server has no such
-        # codes: what it refuses now, it would refuse after every trial.
-        library = not engine.traits.schemes and not isinstance(error, EngineDiedError)
+        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Libraries have no such codes:
+        # what they refuse now, they would refuse after every trial.
+        ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
+        library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:
             usual = "write a query that answers true or false, for example select count(*) > 0 from orders"
             hint = engine.data_import.way_out(session, error) or usual

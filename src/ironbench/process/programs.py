@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -22,6 +23,12 @@ from ironbench.errors import FailureError
 
 _PATIENCE_S = 5.0
 """How long a program may take to end once it was told to."""
+
+
+def _require(program: str, environment: Mapping[str, str] | None) -> None:
+    """FailureError: it is not there. What ties it to us would say so in words of its own."""
+    if shutil.which(program, path=(os.environ if environment is None else environment).get("PATH")) is None:
+        raise FailureError(program, "cannot be run: No such file or directory", f"is {program} installed?")
 
 
 class Program:
@@ -39,6 +46,7 @@ class Program:
         with self._lock:
             if self._cancelled:
                 return
+            _require(self._words[0], self._environment)
             try:
                 self._process = subprocess.Popen(
                     [*tied(), *self._words],
@@ -92,6 +100,7 @@ def streamed(
     FailureError: it cannot be run.
     """
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    _require(words[0], environment)
     try:
         process = subprocess.Popen(
             [*tied(), *words],
@@ -135,6 +144,7 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
 
     Whatever making the next piece raises ends the program.
     """
+    _require(words[0], environment)
     with tempfile.TemporaryFile() as messages:
         try:
             process = subprocess.Popen(

@@ -13,6 +13,11 @@ from ironbench.remote.link import Link, quoted
 AREAS = ("load", "cpu", "memory", "time", "storage", "power")
 """Without what only concerns the machine on which ironbench itself runs."""
 WATCH_S = 1.0
+_MAY_BE = (
+    'd={path}; while [ ! -e "$d" ]; do d=$(dirname -- "$d"); done; [ -d {path} ] || '
+    '{{ [ "$d" != {path} ] && [ ! -x "$d" ]; }}'
+)
+"""Whether there is such a directory, or could be one where the user may not look: its mount and its drive are known."""
 
 
 def seen(server: str, directories: tuple[Path, ...]) -> HostView:
@@ -20,9 +25,9 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
     there = link.to(address.parse(server))
     machine = tree.fetched(there)
     for one in directories:
-        if there.run(f"[ -d {quoted(str(one))} ]").status != 0:
-            cause = f"{there.address.text()} has no such directory, or shows that user none"
-            raise InputError(f"--data {one}", cause, "give an existing one, or log in as a user who may enter it")
+        if there.run(_MAY_BE.format(path=quoted(str(one)))).status != 0:
+            cause = f"{there.address.text()} has no such directory"
+            raise InputError(f"--data {one}", cause, "give an existing one")
     machine.refresh(tree.MOVING)
 
     def watch(seconds: float) -> None:

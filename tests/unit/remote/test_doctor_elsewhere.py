@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from ironbench.errors import InputError
 from ironbench.machine.doctor import examine
 from ironbench.remote import host, link
 from ironbench.remote.address import Address
-from ironbench.remote.link import Answer
+from ironbench.remote.link import Answer, quoted
 
 FILES = b"""/proc/stat:cpu 100 0 100 10000 0 0 0 0 0 0
 /proc/self/mountinfo:27 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw
@@ -28,7 +29,7 @@ class _Machine:
     def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> Answer:
         if "grep" in command:
             return Answer(0, FILES, "")
-        if command.startswith("[ -d "):
+        if command.startswith("d="):
             return Answer(0 if "'/srv/db'" in command else 1, b"", "")
         if command.startswith("df "):
             known = next((line for name, line in FREE.items() if command.endswith(name)), b"")
@@ -47,6 +48,22 @@ def test_a_directory_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match="has no such directory") as caught:
         host.seen("ssh://bench@db.example", (Path("/srv/db"), Path("/srv/dbb")))
     assert caught.value.subject == "--data /srv/dbb"
+
+
+@pytest.mark.parametrize(
+    ("place", "may_be"), [("there", True), ("closed/in", True), ("absent/in", False), ("file", False)]
+)
+def test_a_directory_may_be_where_the_user_may_not_look(tmp_path: Path, place: str, may_be: bool) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "file").touch()
+    # Root may look everywhere: what is closed to it says so itself.
+    command = host._MAY_BE.format(path=quoted(str(tmp_path / place)))
+    closed = (
+        f'[() {{ case "$1 $2" in "! -x") case "$3" in */closed) return 0;; esac;; esac; command [ "$@"; }}; {command}'
+    )
+    done = subprocess.run(["bash", "-c", closed], check=False)
+    assert (done.returncode == 0) == may_be
 
 
 def test_room_in_shared_memory_is_asked_for_on_that_machine() -> None:

@@ -130,6 +130,9 @@ pub(super) fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted
         rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
             format!("connect by a name that is in the certificate, or use {mode}=verify-ca")
         }
+        _ if Mode::of(wanted).is_ok_and(|mode| !mode.verifies()) => {
+            format!("let the server have another certificate, or use {mode}=disable")
+        }
         _ => String::new(),
     };
     Error::input(server, format!("its certificate is not trusted: {reason}")).hint(hint)

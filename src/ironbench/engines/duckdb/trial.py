@@ -69,10 +69,11 @@ class Client:
                 at += count
                 if opens is not None:
                     self._open = opens
-                    continue
                 rows, last = 0, None
                 if wanted == "gset":
                     gathered.clear()
+                if opens is not None:
+                    continue
                 while some := cursor.fetchmany(ROWS_AT_ONCE):
                     rows += len(some)
                     last = some[-1]

@@ -24,7 +24,7 @@ from ironbench.report.numbers import measured, quantity, span, unit_of
 from ironbench.report.plain import bullets, section
 from ironbench.words import counted
 
-_OF_A_RATE = ("throughput", "response_time_p50_s", "response_time_p99_s")
+_OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
 
 
 def render(studies: Sequence[Study]) -> bytes:
@@ -82,7 +82,11 @@ def _statuses(study: Study) -> str:
 
 def search_summary(search: Search, records: Sequence[Record], archive: Archive) -> str:
     """What a search for a rate tried, a row per rate, and the warnings of its trials."""
-    names = dict.fromkeys([*_OF_A_RATE, *(limit.metric for limit in search.limits)])
+    # Of a workload with clients that no schedule moves, the rate is that of the others.
+    finished = "scheduled_throughput"
+    if not all(finished in record.metrics for record in records if record.status.comparable):
+        finished = "throughput"
+    names = dict.fromkeys([finished, *_OF_A_RATE, *(limit.metric for limit in search.limits)])
     rates = sorted({record.cell.load.rate or 0.0 for record in records})
     rows = []
     for rate in rates:

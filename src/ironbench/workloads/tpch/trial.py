@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ironbench import engines
+from ironbench.errors import EngineDiedError, FailureError
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Line
 from ironbench.model.work import Outcome, Window, Work
@@ -185,7 +186,12 @@ def _explained(work: Work, asked: Course, tests: Tests) -> list[Explained]:
             measured = depth == "measured" and texts.name(query) not in unanswered
             limit_s = _SLOWER * asked.limit_s if measured else math.inf
             steps.append(Asking(query, dialect.explain(measured=measured) + sql, line, limit_s, plans))
-        streams.run([Stream(0, steps)], work.stopping, lambda *_: None)
+        try:
+            streams.run([Stream(0, steps)], work.stopping, lambda *_: None)
+        except EngineDiedError:
+            raise
+        except FailureError:
+            pass  # who gives no SQLSTATE ends the stream by a refusal; what was told before is kept
     return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 

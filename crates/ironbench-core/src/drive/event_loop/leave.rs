@@ -46,7 +46,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
         }
     }
 
-    /// Waits until the server has said how the statements ended, or has closed their connections.
+    /// Waits until something has come of each, which is the end of a statement without rows, or its connection is closed.
     fn await_ends(&mut self, until: u64) {
         let mut awaited = vec![false; self.clients.len()];
         for &id in &self.given_up.clients {
