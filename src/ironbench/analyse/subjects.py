@@ -92,14 +92,12 @@ def _values(choice: Choice) -> dict[str, str]:
 
 
 def _of_work(choice: Choice) -> dict[str, str]:
-    """The options that shape what is measured; all of them where this version knows neither workload nor values."""
+    """The options that shape what is measured; all of those where this version does not know their values."""
+    known, options = workloads.find(choice.workload), workloads.compared(choice).options
     try:
-        known = workloads.get(choice.workload)
-        telling = known.telling(choice.options)
+        return dict(known.telling(options)) if known else options
     except InputError:
-        return choice.options
-    incidental = {option.name for option in known.options if option.incidental}
-    return {name: value for name, value in telling.items() if name not in incidental}
+        return options
 
 
 def leading(choice: Choice) -> tuple[str, ...]:

@@ -21,9 +21,10 @@ from ironbench.model.record import Record
 from ironbench.model.sample import listed
 from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
+from ironbench.workloads import compared
 
 NAME = "index.json"
-VERSION = 10
+VERSION = 11
 Stamp = tuple[int, int, int]
 _REPEATED = ("series", "label", "workload", "cell", "purpose", "status", "alike", "engine", "machine")
 """Fields that many rows share."""
@@ -89,7 +90,7 @@ def short(record: Record) -> Listed:
 
 def alike(system: System, choice: Choice, load: Load, machine: str) -> str:
     """See `Listed.alike`. `machine`: content key of its fingerprint."""
-    data = msgspec.json.encode((choice, system, load.shape, machine), order="sorted")
+    data = msgspec.json.encode((compared(choice), system, load.shape, machine), order="sorted")
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 

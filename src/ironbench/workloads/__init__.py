@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from ironbench.errors import InputError, nearest
+from ironbench.model.system import Choice
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 
-__all__ = ["Dataset", "Option", "ScriptSource", "Workload", "find", "get", "names"]
+__all__ = ["Dataset", "Option", "ScriptSource", "Workload", "compared", "find", "get", "names"]
 
 
 @cache
@@ -42,3 +45,16 @@ def get(name: str) -> Workload:
     if workload is None:
         raise InputError(f"workload {name}", "there is no such workload", nearest(name, names()))
     return workload
+
+
+def compared(choice: Choice) -> Choice:
+    """The choice as it is held against others: options that leave the work as it is are left out, and files go by their
+    names, since the same lab lies elsewhere in another checkout. As it is where this version does not know the work."""
+    workload = find(choice.workload)
+    if workload is None:
+        return choice
+    incidental = {option.name for option in workload.options if option.incidental}
+    files = {option.name for option in workload.options if option.path == "file"}
+    kept = {name: text for name, text in choice.options.items() if name not in incidental}
+    options = {name: (Path(text).name or text) if name in files else text for name, text in kept.items()}
+    return replace(choice, options=options)

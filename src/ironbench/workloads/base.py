@@ -7,7 +7,7 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
@@ -46,8 +46,8 @@ class Option:
     """A number without fraction; only with bounds."""
     incidental: bool = False
     """Whether it leaves the measured work as it is: trials that differ in it alone did the same work."""
-    path: bool = False
-    """Of a file or directory: a relative one in a lab file starts at the lab file's directory."""
+    path: Literal["", "file", "directory"] = ""
+    """A relative one in a lab file starts at the lab file's directory. Where a directory lies is part of the work."""
 
     def validated(self, text: str) -> str:
         """The value in its normal form. InputError names option, value and what is possible."""

@@ -48,7 +48,7 @@ class AccessLog(Workload):
     caution = "log-left-out"
     usual_warmup_s = 0.0
     options = (
-        Option("log", "", "the file: of OpenLDAP at log level stats, or of 389 Directory Server", path=True),
+        Option("log", "", "the file: of OpenLDAP at log level stats, or of 389 Directory Server", path="file"),
         Option("digest", "", "of what the log holds: ironbench fills it in"),
         Option("speed", "1", "how many times as fast as the log", lowest=0.001, highest=1000, whole=False),
         Option(
@@ -57,8 +57,8 @@ class AccessLog(Workload):
         Option("binds", "skip", "skip, or with the password of LDAP_ENTRY_PASSWORD", choices=("skip", "password")),
         Option("changes", "skip", "skip, or made up: a log has no values", choices=("skip", "made-up")),
         Option("entries", "100000", "people in a directory that ironbench fills", lowest=1, highest=100_000_000),
-        Option("template", "", "a file that says what they look like; empty: people", path=True),
-        Option("ldif", "", "a file with entries of your own below the base DN, in place of people", path=True),
+        Option("template", "", "a file that says what they look like; empty: people", path="file"),
+        Option("ldif", "", "a file with entries of your own below the base DN, in place of people", path="file"),
         Option("loaded", "yes", "no: use the directory of --dsn as it is", choices=("yes", "no")),
     )
 

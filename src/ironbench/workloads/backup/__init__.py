@@ -17,7 +17,7 @@ from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Done, Maintenance, Ready
 
-TO = Option("to", "", "directory for the backup; empty: beside the data", path=True)
+TO = Option("to", "", "directory for the backup; empty: beside the data", path="directory")
 _FORMATS = ("plain", "tar", "discard")
 
 

@@ -59,7 +59,7 @@ class Directory(Workload):
             "filters",
             "",
             "a file of filters, FILTER or FILTER@WEIGHT on a line, for search and multi-search",
-            path=True,
+            path="file",
         ),
         Option("attributes", "", "that a search asks for, joined by commas; empty: all; 1.1: none"),
         Option("limit", "0", "most entries that a search wants; 0: all", lowest=0, highest=1_000_000),
@@ -70,8 +70,8 @@ class Directory(Workload):
         Option(
             "reconnect", "0", "requests after which a client opens a new connection; 0: never", lowest=0, highest=10**9
         ),
-        Option("template", "", "a file that says what entries look like; empty: people", path=True),
-        Option("ldif", "", "a file with entries of your own below the base DN, in place of people", path=True),
+        Option("template", "", "a file that says what entries look like; empty: people", path="file"),
+        Option("ldif", "", "a file with entries of your own below the base DN, in place of people", path="file"),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:

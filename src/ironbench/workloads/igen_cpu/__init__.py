@@ -34,7 +34,7 @@ class IgenCpu(Workload):
         Option("height", "320", "rows", lowest=8, highest=20000),
         Option("limit", "256", "most steps of a point", lowest=8, highest=1_000_000),
         kernels.PIN,
-        Option("png", "", "a file to write the picture to, e.g. png=set.png", incidental=True, path=True),
+        Option("png", "", "a file to write the picture to, e.g. png=set.png", incidental=True, path="file"),
     )
 
     def writes(self, options: Mapping[str, str]) -> bool:

@@ -79,13 +79,15 @@ class Tpch(Workload):
             ("once", "always", "drawn", "no"),
             incidental=True,
         ),
-        Option("answers", "", "directory to write the 22 answers to, q01.csv … q22.csv", incidental=True, path=True),
+        Option(
+            "answers", "", "directory to write the 22 answers to, q01.csv … q22.csv", incidental=True, path="directory"
+        ),
         Option(
             "expected",
             "",
             "directory of answers to compare with instead, written by another engine",
             incidental=True,
-            path=True,
+            path="directory",
         ),
     )
 

@@ -1,0 +1,55 @@
+"""Work is the same wherever its files lie: two checkouts of a lab, and records of every version, compare."""
+
+from __future__ import annotations
+
+import pytest
+from factories import record
+
+from ironbench import workloads
+from ironbench.analyse.comparability import other_work
+from ironbench.analyse.subjects import by_work, work_name
+from ironbench.model.record import Record
+from ironbench.model.system import Choice
+from ironbench.record.index import short
+
+
+def of(workload: str, **given: str) -> Record:
+    usual = {option.name: option.default for option in workloads.get(workload).options}
+    return record(choice=Choice(workload, usual | given))
+
+
+def same(a: Record, b: Record) -> bool:
+    """By every way of telling; they must agree."""
+    ways = {
+        work_name(a.choice) == work_name(b.choice),
+        len(by_work([a, b])) == 1,
+        other_work([a], [b]) == (),
+        short(a).alike == short(b).alike,
+    }
+    assert len(ways) == 1, "one says so, another does not"
+    return ways.pop()
+
+
+@pytest.mark.parametrize(
+    ("workload", "option"),
+    [("access-log", "log"), ("directory", "filters"), ("directory", "ldif"), ("igen-cpu", "png")],
+)
+@pytest.mark.parametrize("other", ["/one/in/of.txt", "/two/of.txt", "of.txt"])
+def test_a_file_of_one_name_is_the_same_work_wherever_it_lies(workload: str, option: str, other: str) -> None:
+    assert same(of(workload, **{option: "in/of.txt"}), of(workload, **{option: other}))
+
+
+def test_a_file_of_another_name_or_with_other_contents_is_other_work() -> None:
+    here = of("access-log", log="/one/access.log", digest="a")
+    assert not same(here, of("access-log", log="/one/other.log", digest="a"))
+    assert not same(here, of("access-log", log="/two/access.log", digest="b"))
+    assert not same(here, of("access-log", log="", digest="a"))
+
+
+def test_a_backup_to_another_directory_is_other_work() -> None:
+    """It may lie on another device."""
+    assert not same(of("backup", to="/fast/backups"), of("backup", to="/slow/backups"))
+
+
+def test_what_leaves_the_work_as_it_is_makes_nothing_else_of_it() -> None:
+    assert same(of("tpch", answers="/one/answers"), of("tpch"))
