@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 from factories import evidence
 from labfactory import trials
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, Route, expect, sync_playwright
 from served import LAB as STOCKED
 from served import begun
 
@@ -173,7 +174,7 @@ def test_a_page_says_that_it_is_not_connected_and_is_live_again_by_itself(page: 
             expect(page.locator("#lost")).to_be_hidden(timeout=PATIENCE_MS)
 
 
-def test_a_page_says_that_a_server_is_silent_and_that_nothing_was_sent_to_it(page: Page, tmp_path: Path) -> None:
+def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(page: Page, tmp_path: Path) -> None:
     """A server that is stopped, or a machine that is off, closes no connection."""
     with measured(tmp_path), server(tmp_path, "--listen", "127.0.0.1:0") as (address, process):
         watched(page, address)
@@ -192,9 +193,39 @@ def test_a_page_says_that_a_server_is_silent_and_that_nothing_was_sent_to_it(pag
         expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
         process.send_signal(signal.SIGSTOP)
         page.get_by_role("button", name="Put it in the queue").click()
-        expect(lost).to_contain_text("Nothing was sent", timeout=30_000)
+        expect(lost).to_contain_text("It is sent all the same", timeout=30_000)
         expect(draft).to_have_value(LAB)
         process.send_signal(signal.SIGCONT)
+
+
+def test_what_is_asked_of_a_busy_server_is_not_given_up(page: Page, served: tuple[str, Path]) -> None:
+    """Pages are made one after another: a long one holds up all others."""
+    address, results = served
+    directory = begun(results)
+    page.add_init_script(
+        "{ const real = AbortSignal.timeout; AbortSignal.timeout = () => real.call(AbortSignal, 200); }"
+    )
+
+    def late(route: Route) -> None:
+        time.sleep(1)
+        route.continue_()
+
+    page.route("**/queue/plan", late)
+    page.goto(address)
+    page.get_by_role("link", name="Queue").click()
+    page.get_by_role("link", name="Put in a lab file").click()
+    page.get_by_role("textbox", name="Lab file", exact=True).fill(LAB)
+    expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
+    page.goto(re.sub(r"/\?.*", f"/lab/{STOCKED}", address))
+    page.route("**/queue/state", lambda route: route.abort("connectionrefused"))
+    page.get_by_label("note").fill("seen")
+    page.get_by_role("button", name="Keep the note").click()
+    expect(page.locator("#lost")).to_contain_text("Nothing was sent")
+    page.unroute("**/queue/state")
+    page.route("**/queue/state", lambda _: None)  # no answer
+    page.get_by_role("button", name="Keep the note").click()
+    expect(page.get_by_label("note")).to_have_value("seen\n", timeout=PATIENCE_MS)
+    assert (directory.path / "notes" / "lab.md").read_text() == "seen\n"
 
 
 def watched(page: Page, address: str) -> None:

@@ -1,7 +1,7 @@
 "use strict";
 const SILENT = "The server does not answer.", AGAIN = "The page tries again by itself.";
 const REOPEN = "Reload the page, or open the address that the server printed."; // after a restart it has another token
-const PATIENCE_MS = 20_000; // pages are made one after another; an open page hears something every 15 s
+const PATIENCE_MS = 20_000; // an open page hears something every 15 s
 const lost = Object.assign(document.createElement("p"), { className: "problem", id: "lost", hidden: true });
 lost.setAttribute("role", "alert");
 document.getElementById("content").prepend(lost);
@@ -27,7 +27,13 @@ for (const form of document.querySelectorAll('form[method="post"]:not([data-uplo
     try {
       if ((await asked("/queue/state")).status === 401) say(`The server was begun anew: nothing was sent. ${REOPEN}`);
       else { met(); form.submit(); }
-    } catch { say(`${SILENT} Nothing was sent: try again when it runs.`); }
+    } catch (error) {
+      if (error.name !== "TimeoutError") say(`${SILENT} Nothing was sent: try again when it runs.`);
+      else { // pages are made one after another: a server that makes a long one is only busy
+        say(`${SILENT} It is sent all the same: it is done when the server goes on.`);
+        form.submit();
+      }
+    }
     acting = false;
   });
 }
@@ -68,7 +74,7 @@ if (draft) {
   const plan = async () => {
     const mine = ++number;
     const body = new URLSearchParams({ name: draft.form.elements.name.value, text: draft.value });
-    const shown = await asked(draft.dataset.plan, { method: "POST", body }).then((answer) => answer.text())
+    const shown = await fetch(draft.dataset.plan, { method: "POST", body }).then((answer) => answer.text())
       .catch(() => `<p class="problem">${SILENT}</p>`);
     if (mine === number) document.getElementById("plan").innerHTML = shown;
   };
