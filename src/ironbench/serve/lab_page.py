@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from anyio import CancelScope
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import IronbenchError
 from ironbench.process.processes import ProcessId
+from ironbench.record.labs import LabDirectory
 from ironbench.serve import measured, notes, running
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import address, button, head, link, page
@@ -31,6 +33,8 @@ _QUIET_S = 0.6
 """and how long it is not, once it has: it is written about once a second (`ironbench.drive.live`)."""
 _HEARTBEAT_S = 15
 """An answer that says nothing for longer may be ended by what lies between."""
+
+_Made = tuple[tuple[int, int], SoFar]
 
 
 def lab(shelf: Shelf, name: str, known: Known, whole: bool, failure: str) -> HTMLResponse:
@@ -96,27 +100,41 @@ class Events:
         """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
         seen: tuple[int, int] | None = None
         last_sent, last_told = 0.0, b""
-        while True:
-            told = self._told(name)
-            if told is None:
-                yield _event("over", {})
-                return
-            directory = self._shelf.lab(name)
+        making: asyncio.Task[_Made | None] | None = None
+        wanted = CancelScope()
+        try:
+            while True:
+                told = self._told(name)
+                if told is None:
+                    yield _event("over", {})
+                    return
+                directory = self._shelf.lab(name)
+                known = self._known.at_hand(directory) if making is None else None
+                if known is None:  # a page that hears no state meanwhile would take the server for gone (`serve.js`)
+                    if making is None:
+                        wanted = CancelScope()
+                        making = asyncio.create_task(self._made(directory, wanted))
+                    if (await asyncio.wait({making}, timeout=_GLANCE_S))[0]:
+                        known, making = making.result(), None
+                if known is not None and known[0] != seen:
+                    seen, so_far = known
+                    yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})
+                now_s = time.monotonic()
+                if told != last_told or now_s - last_sent > _HEARTBEAT_S:
+                    last_told, last_sent = told, now_s
+                    yield told
+                await self._news(name)
+        finally:
+            wanted.cancel()
+
+    async def _made(self, directory: LabDirectory, wanted: CancelScope) -> _Made | None:
+        """None: the page was left before it began. What has begun ends: threads cannot be called back."""
+        with wanted:
             try:
-                known = self._known.at_hand(directory)
-                if known is None:
-                    known = await run_in_threadpool(self._known.of, directory, False)
-                changed, so_far = known
+                return await run_in_threadpool(self._known.of, directory, False)
             except IronbenchError as error:
-                changed, so_far = (0, 0), SoFar({"answer": f"<p>{escape(error_text(error, self._shelf.results))}</p>"})
-            if changed != seen:
-                seen = changed
-                yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})
-            now_s = time.monotonic()
-            if told != last_told or now_s - last_sent > _HEARTBEAT_S:
-                last_told, last_sent = told, now_s
-                yield told
-            await self._news(name)
+                return (0, 0), SoFar({"answer": f"<p>{escape(error_text(error, self._shelf.results))}</p>"})
+        return None
 
     async def _news(self, name: str) -> None:
         """Until there may be some. All pages look at the same moments: waking a processor costs more than to look."""

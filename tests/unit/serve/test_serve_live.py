@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -13,17 +14,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from anyio.to_thread import current_default_thread_limiter
 from served import LAB, begun, browser
 
 from ironbench.drive.live import IN_TURN, PREPARING, Live, place, read
 from ironbench.machine.tree import Tree
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import durable
-from ironbench.serve import machine_now, running
+from ironbench.record.labs import LabDirectory
+from ironbench.serve import lab_page, machine_now, running
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.shelf import Shelf
-from ironbench.serve.so_far import Known
+from ironbench.serve.so_far import Known, SoFar
 
 TRIAL = Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1)
 
@@ -184,8 +187,9 @@ def test_the_overview_changes_when_a_lab_begins_in_a_terminal_and_when_it_ends(
 
 
 def test_pages_are_told_of_the_trial_the_answer_and_the_end(tmp_path: Path, measured: subprocess.Popen[str]) -> None:
-    shelf = Shelf(tmp_path)
-    events = Events(shelf, Known(), Gauge())
+    shelf, known = Shelf(tmp_path), Known()
+    known.of(shelf.lab(LAB))  # by the page
+    events = Events(shelf, known, Gauge())
 
     async def told() -> list[bytes]:
         stream: AsyncIterator[bytes] = events.of(LAB)
@@ -201,6 +205,55 @@ def test_pages_are_told_of_the_trial_the_answer_and_the_end(tmp_path: Path, meas
     assert "log=memory" in parts["parts"]["answer"] and CHART.replace("-narrowing", "") in next(iter(parts["charts"]))
     assert parts["parts"]["strip"].count("data-say") == 10
     assert msgspec.json.decode(found[1].partition(b"data: ")[2])["trial"]["title"] == "trial 2 of 20"
+
+
+def test_pages_are_told_of_the_trial_while_the_answer_is_made(
+    tmp_path: Path, measured: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may = threading.Event()
+
+    class Slow(Known):
+        def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
+            may.wait(60)
+            return super().of(directory, at_once)
+
+    monkeypatch.setattr(lab_page, "_HEARTBEAT_S", 0)
+    events = Events(Shelf(tmp_path), Slow(), Gauge())
+
+    async def told() -> list[str]:
+        stream: AsyncIterator[bytes] = events.of(LAB)
+        names = []
+        while "parts" not in names and len(names) < 100:
+            event = await anext(stream)
+            names.append(event.partition(b"\n")[0].removeprefix(b"event: ").decode())
+            if len(names) == 2:
+                may.set()
+        return names
+
+    found = asyncio.run(told())
+    assert found[:2] == ["state", "state"] and found[-1] == "parts"
+
+
+def test_what_a_page_that_was_left_still_waits_for_is_not_made(tmp_path: Path, measured: subprocess.Popen[str]) -> None:
+    made: list[LabDirectory] = []
+
+    class Counting(Known):
+        def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], SoFar]:
+            made.append(directory)
+            return super().of(directory, at_once)
+
+    async def left() -> None:
+        limiter = current_default_thread_limiter()
+        limiter.total_tokens = 1
+        async with limiter:  # another page is made
+            stream = Events(Shelf(tmp_path), Counting(), Gauge()).of(LAB)
+            await asyncio.wait_for(anext(stream), 30)
+            await stream.aclose()  # type: ignore[attr-defined]
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)
+
+    asyncio.run(left())
+    assert made == []
 
 
 def test_the_interval_is_drawn_after_each_block_from_the_third(tmp_path: Path) -> None:
