@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from factories import record
+from factories import evidence, record
 
 from ironbench import workloads
 from ironbench.analyse.comparability import other_work
 from ironbench.analyse.subjects import by_work, work_name
+from ironbench.errors import InputError
+from ironbench.experiment import command
+from ironbench.experiment.command import RunOptions
+from ironbench.model.plan import Plan
 from ironbench.model.record import Record
+from ironbench.model.secrets import Secrets
 from ironbench.model.system import Choice
+from ironbench.plan import sweep
+from ironbench.printer import Printer
+from ironbench.record import Store
 from ironbench.record.index import short
 
 
@@ -53,3 +63,21 @@ def test_a_backup_to_another_directory_is_other_work() -> None:
 
 def test_what_leaves_the_work_as_it_is_makes_nothing_else_of_it() -> None:
     assert same(of("tpch", answers="/one/answers"), of("tpch"))
+
+
+def test_a_run_is_resumed_by_its_own_command_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of one name may hold different things, and a picture may be wanted elsewhere."""
+    before, store = of("igen-cpu", png="one/set.png"), Store(tmp_path, Printer.silent())
+    store.keep(before, evidence())
+    asked = before
+
+    def planned(_: RunOptions) -> tuple[Plan, Secrets]:
+        return sweep.plan(asked.system, asked.choice, [asked.cell]), Secrets()
+
+    monkeypatch.setattr(command, "planned", planned)
+    monkeypatch.setattr(command, "fingerprint", dict)
+    monkeypatch.setattr(command, "content_key", lambda _: before.machine)
+    assert command.resumed(RunOptions("igen-cpu"), store)[0].series == before.series
+    asked = of("igen-cpu", png="two/set.png")
+    with pytest.raises(InputError, match="no run of this command"):
+        command.resumed(RunOptions("igen-cpu"), store)

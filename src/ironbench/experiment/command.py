@@ -132,6 +132,8 @@ def resumed(options: RunOptions, store: Store) -> tuple[Plan, Secrets]:
         if like.isdisjoint(row.alike for row in of_it) or not (plan.search or swept <= cells):
             continue
         before = store.records([row.id for row in of_it])
+        if before and before[0].choice.options != plan.choice.options:  # the same work by another command
+            continue
         # The seed decides the order of trials, and is the only thing that nobody need have written.
         if before and options.seed in (None, before[0].cell.load.seed):
             plan, secrets = planned(replace(options, seed=before[0].cell.load.seed))
