@@ -67,7 +67,8 @@ def test_every_row_arrives_on_a_server(place: Path, tmp_path: Path, engine: str,
     assert {check["name"]: check["passed"] for check in found["checks"]} == {
         "rows in the table": True,
         "checksum of their content": True,
-        "checksum of their keys": True,
+        # What an engine counts may have gaps.
+        **({"checksum of their keys": True} if keys == "random" else {}),
     }
     metrics = found["metrics"]
     assert metrics["transactions"] == 13
@@ -89,7 +90,7 @@ def test_every_row_arrives_in_an_sqlite_file_whoever_writes_at_the_time(
     statuses = [record["status"] for record in records(tmp_path)]
     assert len(statuses) == 2 and set(statuses) <= {"ok", "suspect"}
     assert found["metrics"]["transactions"] == 30
-    assert len(found["checks"]) == 3
+    assert len(found["checks"]) == 2
 
 
 @pytest.mark.parametrize("method", ["rows", "copy"])

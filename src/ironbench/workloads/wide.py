@@ -100,8 +100,9 @@ class Wide:
             session,
             f"select count(*), sum((amount + {letter}) * (1 + number % 127)), sum(id & 65535) from {TABLE}",
         )
-        return (
+        found = (
             checked("rows in the table", rows, sums[0]),
             checked("checksum of their content", content, sums[1]),
-            checked("checksum of their keys", keys, sums[2]),
         )
+        # An engine that counts leaves gaps: by what it reserves for a bulk load, and by what was rolled back.
+        return found if self.keys == "identity" else (*found, checked("checksum of their keys", keys, sums[2]))
