@@ -10,6 +10,8 @@ import msgspec
 import typer
 
 from ironbench import catalogue
+from ironbench import engines as every_engine
+from ironbench import workloads as every_workload
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError, IronbenchError, nearest
 from ironbench.model.record import Status
@@ -53,9 +55,7 @@ RANKS = {
 
 
 def workloads() -> Rows:
-    from ironbench import workloads
-
-    known = [workloads.get(name) for name in workloads.names()]
+    known = [every_workload.get(name) for name in every_workload.names()]
     return [
         {
             "name": one.name,
@@ -68,9 +68,7 @@ def workloads() -> Rows:
 
 
 def engines() -> Rows:
-    from ironbench import engines
-
-    return [{"name": one.name, "what": one.traits.doc} for one in engines.with_variants()]
+    return [{"name": one.name, "what": one.traits.doc} for one in every_engine.with_variants()]
 
 
 def devices() -> Rows:
