@@ -17,11 +17,13 @@ def test_a_child_that_does_not_stop_is_killed_and_the_kernel_is_not_blamed(monke
     monkeypatch.setattr(job, "STOP_S", 0.2)
 
     def stopping() -> bool:
+        stopped = False  # before it has become our program, it bears another command line
         for pid in processes.children(os.getpid()):
             with contextlib.suppress(FileNotFoundError):
                 if "ironbench.process.job" in Path(f"/proc/{pid}/cmdline").read_text():
                     os.kill(pid, signal.SIGSTOP)
-        return True
+                    stopped = True
+        return stopped
 
     with pytest.raises(EngineDiedError) as died:
         job.run(job.Call("write", b"[]", "the work"), stopping=stopping, keep=True)
