@@ -347,7 +347,7 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
 def _steadiness(load: Load, driven: Driven) -> list[Warning]:
     """Throughput must not change during the trial, unless it is given from outside: by a rate, or a curve."""
     column = driven.timeline.get("transactions", b"")
-    if load.rate is not None or load.curve is not None or not steady.told(column):
+    if load.rate is not None or load.curve is not None or not steady.is_long_enough(column):
         return []
     # Clients that are done first leave the last ones alone.
     share = 1.0 if load.transactions is None else 0.9

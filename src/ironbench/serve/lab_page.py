@@ -89,7 +89,7 @@ def _now() -> str:
 
 
 class Events:
-    """What open pages are told. However many there are, files are read when a state has changed, or once a second; and
+    """What open pages hear. However many there are, files are read when a state has changed, or once a second; and
     only while there are any."""
 
     def __init__(self, shelf: Shelf, known: Known, gauge: Gauge) -> None:
@@ -99,13 +99,13 @@ class Events:
     async def of(self, name: str) -> AsyncIterator[bytes]:
         """Server-sent events (HTML standard, section 9.2) until the lab is over: `state`, `parts`, `over`."""
         seen: tuple[int, int] | None = None
-        last_sent, last_told = 0.0, b""
+        last_sent, last_state = 0.0, b""
         making: asyncio.Task[_Made | None] | None = None
         wanted = CancelScope()
         try:
             while True:
-                told = self._told(name)
-                if told is None:
+                state = self._state(name)
+                if state is None:
                     yield _event("over", {})
                     return
                 directory = self._shelf.lab(name)
@@ -120,9 +120,9 @@ class Events:
                     seen, so_far = known
                     yield _event("parts", {"parts": so_far.parts, "charts": so_far.charts})
                 now_s = time.monotonic()
-                if told != last_told or now_s - last_sent > _HEARTBEAT_S:
-                    last_told, last_sent = told, now_s
-                    yield told
+                if state != last_state or now_s - last_sent > _HEARTBEAT_S:
+                    last_state, last_sent = state, now_s
+                    yield state
                 await self._news(name)
         finally:
             wanted.cancel()
@@ -143,7 +143,7 @@ class Events:
         while time.monotonic() < until_s and seen.written_ns == running.written(seen.file):
             await _sleep(_GLANCE_S)
 
-    def _told(self, name: str) -> bytes | None:
+    def _state(self, name: str) -> bytes | None:
         """The event of its state; None: the lab is not measured any more."""
         now_s = time.monotonic()
         seen = self._states.get(name)
@@ -153,12 +153,12 @@ class Events:
             if known is not None and not known.alive():
                 known = None
             one = running.experiment(self._shelf, name, process=known)
-            told = None if one is None else _event("state", {"trial": shown(one), "machine": self._gauge.now()})
+            state = None if one is None else _event("state", {"trial": shown(one), "machine": self._gauge.now()})
             file, process = (one.file, one.process) if one else (None, None)
             same = seen is not None and file == seen.file
             asked_s = seen.asked_s if seen is not None and known is not None else now_s
-            seen = self._states[name] = _Seen(now_s, file, written_ns if same else 0, told, process, asked_s)
-        return seen.told
+            seen = self._states[name] = _Seen(now_s, file, written_ns if same else 0, state, process, asked_s)
+        return seen.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class _Seen:
     file: Path | None
     """Of its trial's state; None: there is none yet."""
     written_ns: int
-    told: bytes | None
+    state: bytes | None
     """The event; None: the lab is over."""
     process: ProcessId | None
     asked_s: float

@@ -14,8 +14,8 @@ LEAST_S = 0.1 * _LEAST_BUCKETS
 """A column of a trial's timeline has a value for each 100 ms."""
 
 
-def told(column: bytes) -> bool:
-    """Whether the trial was long enough to tell."""
+def is_long_enough(column: bytes) -> bool:
+    """Whether a change within the trial could be noticed."""
     return len(column) >= _LEAST_BUCKETS * 8
 
 

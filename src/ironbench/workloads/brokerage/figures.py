@@ -128,7 +128,7 @@ def _unsteady(driven: Driven, seen: Sequence[Warning]) -> list[Warning]:
     """Of all transactions, and of the market's alone: under any load, for the score is of the market."""
     texts = [warning.text for warning in seen if warning.code == "not-steady"]
     column = driven.timeline.get(MARKETS, b"")
-    if not texts and not steady.told(column):
+    if not texts and not steady.is_long_enough(column):
         text = f"too short to tell whether there was a steady state: {units.span(steady.LEAST_S)} at least"
         return [Warning(NO_STEADY_STATE, text)]
     # The last tenth tells nothing where customers end one after another, each with its own last transaction.
