@@ -24,7 +24,7 @@ RESULTS = ROOT / "ironbench-results" / "labs" / "full"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 CHARTS = ("findings", "queries", "devices", "time", "cpu")
 """Sections whose first chart is in the picture, those that there are."""
-TABLES = ("findings", "queries", "devices", "time", "cpu", "others")
+TABLES = ("findings", "brokerage", "queries", "devices", "time", "cpu", "others")
 
 
 def main() -> int:
