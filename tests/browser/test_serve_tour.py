@@ -194,7 +194,7 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
         process.send_signal(signal.SIGSTOP)
         # A locator waits for the answer to what was sent: what the page says until then has to come by itself.
         words_shown: list[str] = []
-        page.expose_function("shown", words_shown.append)
+        page.expose_function("shown", lambda words: words_shown.append(words))
         page.evaluate("""{
             const lost = document.getElementById("lost");
             new MutationObserver(() => shown(lost.textContent)).observe(lost, { childList: true });
