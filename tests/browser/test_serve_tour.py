@@ -193,20 +193,21 @@ def test_a_page_says_that_a_server_is_silent_and_what_becomes_of_what_was_asked(
         expect(page.locator("#plan")).to_contain_text("6 blocks", timeout=PATIENCE_MS)
         process.send_signal(signal.SIGSTOP)
         # A locator waits for the answer to what was sent: what the page says until then has to come by itself.
-        words_shown: list[str] = []
-        page.expose_function("shown", lambda words: words_shown.append(words))
+        words_shown: list[tuple[str, str]] = []
+        page.expose_function("shown", lambda both: words_shown.append(tuple(both)))
         page.evaluate("""{
             const lost = document.getElementById("lost");
-            new MutationObserver(() => shown(lost.textContent)).observe(lost, { childList: true });
+            const draft = document.querySelector("textarea[data-plan]");
+            new MutationObserver(() => shown([lost.textContent, draft.value])).observe(lost, { childList: true });
         }""")
         page.get_by_role("button", name="Put it in the queue").click()
         latest = time.monotonic() + 30
         while not words_shown and time.monotonic() < latest:
             page.wait_for_timeout(200)
         process.send_signal(signal.SIGCONT)
-        assert ["It is sent all the same" in words for words in words_shown] == [True]
+        assert [("It is sent all the same" in words, typed) for words, typed in words_shown] == [(True, LAB)]
         expect(page.get_by_role("heading", name="Queue", exact=True)).to_be_visible(timeout=PATIENCE_MS)
-        expect(page.locator("main")).to_contain_text("lab")
+        expect(page.get_by_role("link", name="lab", exact=True)).to_be_visible()
 
 
 def test_what_is_asked_of_a_busy_server_is_not_given_up(page: Page, served: tuple[str, Path]) -> None:
