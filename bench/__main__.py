@@ -34,6 +34,7 @@ LONG = {
     "resume",
     "serve",
     "serve_cost",
+    "slowdown",
     "tune_live",
 }
 """Take long or a quiet machine: run when they are named."""

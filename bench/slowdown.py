@@ -1,0 +1,69 @@
+"""A real slowdown of 10 %, by slices: is it called, and never the other way? (asked: ≥ 36 of 40 labs of 3 minutes)
+
+Every transaction counts to `base` + `burn` on the server: the more, the longer each takes, by a fixed time. First a lab
+shows what `burn` makes transactions 10 % slower; then 40 labs of ten blocks are run with it, about two hours. They go
+on where they were stopped. `IRONBENCH_BENCH_RUNS=8` runs eight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from bench.figures import at_least, equal, said
+from bench.series import HOME, Declaration, asked, finding, found
+from ironbench.model.finding import Conclusion
+
+BLOCKS, SLOWER = 10, 0.10
+BASE = 3000
+SCRIPT = """\\set steps :base + :burn
+SELECT count(*) FROM generate_series(1, :steps::int);
+"""
+LAB = """
+question = "Is more work per statement seen?"
+[system]
+engine = "postgres"
+memory = "64MB"
+[layout]
+data = "@DATA@/slowdown"
+[workload]
+name = "script"
+files = ["count.sql"]
+[workload.define]
+base = @BASE@
+burn = 0
+[load]
+clients = 2
+duration = "5s"
+warmup = "0.3s"
+[vary]
+"workload.define.burn" = [0, @BURN@]
+[measure]
+repeats = @BLOCKS@
+seed = @SEED@
+quiet = "0s"
+rates = "none"
+method = "slices"
+slice = "0.5s"
+"""
+
+
+def main() -> None:
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "count.sql").write_text(SCRIPT)
+    # Twice the slowdown is known twice as well; the time of a transaction grows with its steps in proportion.
+    twice = finding(_declaration("slowdown-twice", round(2 * SLOWER * BASE)), 0)
+    burn = round(SLOWER / (1 / twice.ratio - 1) * 2 * SLOWER * BASE)
+    runs = asked("IRONBENCH_BENCH_RUNS", 40)
+    kept = found(_declaration(f"slowdown-{burn}", burn), runs)
+    ended = Counter(one.conclusion for one in kept)
+    ratio = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))
+    what = f"{SLOWER:.0%} more time per transaction (really {1 / ratio - 1:.1%}), {runs} labs: called slower"
+    said(what, ended[Conclusion.SLOWER], at_least(0.9 * runs, f"≥ 36 of 40, so {0.9 * runs:g}"))
+    said("  called faster", ended[Conclusion.FASTER], equal(0))
+    said("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+
+
+def _declaration(name: str, burn: int) -> Declaration:
+    text = LAB.replace("@BASE@", str(BASE)).replace("@BURN@", str(burn)).replace("@BLOCKS@", str(BLOCKS))
+    return Declaration(name, text)
