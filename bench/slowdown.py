@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from bench import power
 from bench.figures import at_least, equal, said
 from bench.series import HOME, Declaration, asked, finding, found
 from ironbench.model.finding import Conclusion
@@ -19,39 +20,19 @@ BASE = 3000
 SCRIPT = """\\set steps :base + :burn
 SELECT count(*) FROM generate_series(1, :steps::int);
 """
-LAB = """
-question = "Is more work per statement seen?"
-[system]
-engine = "postgres"
-memory = "64MB"
-[layout]
-data = "@DATA@/slowdown"
-[workload]
-name = "script"
-files = ["count.sql"]
-[workload.define]
-base = @BASE@
-burn = 0
-[load]
-clients = 2
-duration = "5s"
-warmup = "0.3s"
-[vary]
-"workload.define.burn" = [0, @BURN@]
-[measure]
-repeats = @BLOCKS@
-seed = @SEED@
-quiet = "0s"
-rates = "none"
-method = "slices"
-slice = "0.5s"
-"""
+LAB = (
+    power.LAB.replace("@DATA@/power", "@DATA@/slowdown")
+    .replace("work.sql", "count.sql")
+    .replace("base = 1000", f"base = {BASE}")
+    .replace('duration = "1s"', 'duration = "5s"')
+    .replace('quiet = "2s"', 'quiet = "0s"\nrates = "none"\nmethod = "slices"\nslice = "0.5s"')
+)
 
 
 def main() -> None:
     HOME.mkdir(parents=True, exist_ok=True)
     (HOME / "count.sql").write_text(SCRIPT)
-    # Twice the slowdown is known twice as well; the time of a transaction grows with its steps in proportion.
+    # A slowdown that is twice as large is measured twice as precisely; the time of a transaction grows with its steps in proportion.
     twice = finding(_declaration("slowdown-twice", round(2 * SLOWER * BASE)), 0)
     burn = round(SLOWER / (1 / twice.ratio - 1) * 2 * SLOWER * BASE)
     runs = asked("IRONBENCH_BENCH_RUNS", 40)
@@ -65,5 +46,5 @@ def main() -> None:
 
 
 def _declaration(name: str, burn: int) -> Declaration:
-    text = LAB.replace("@BASE@", str(BASE)).replace("@BURN@", str(burn)).replace("@BLOCKS@", str(BLOCKS))
+    text = LAB.replace("@BURN@", str(burn)).replace("@BLOCKS@", str(BLOCKS))
     return Declaration(name, text)
