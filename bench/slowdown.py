@@ -32,7 +32,7 @@ LAB = (
 def main() -> None:
     HOME.mkdir(parents=True, exist_ok=True)
     (HOME / "count.sql").write_text(SCRIPT)
-    # A slowdown that is twice as large is measured twice as precisely; the time of a transaction grows with its steps in proportion.
+    # What is twice as large is measured twice as precisely; a transaction takes longer in proportion to its steps.
     twice = finding(_declaration("slowdown-twice", round(2 * SLOWER * BASE)), 0)
     burn = round(SLOWER / (1 / twice.ratio - 1) * 2 * SLOWER * BASE)
     runs = asked("IRONBENCH_BENCH_RUNS", 40)
