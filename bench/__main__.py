@@ -25,6 +25,7 @@ HELPERS = {
     "tuning",
 }
 LONG = {
+    "agreement",
     "cluster_kills",
     "brokerage_aa",
     "gate_aa",

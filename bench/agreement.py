@@ -1,0 +1,185 @@
+"""Slices against trials of ten times the measured time: do they answer the same questions alike?
+
+Seven questions of two cells each, first by slices, then by trials. Slices that were precise and wrong would show here:
+the two intervals would not overlap. Data lie on the disk, since logs and flushes are part of the questions. About 70
+minutes; each question goes on where it was stopped. `IRONBENCH_BENCH_QUESTIONS=log,engine` asks these two.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scipy import special
+
+from bench.figures import equal, said
+from bench.series import HOME, Declaration, finding
+from ironbench.model.finding import Finding
+from ironbench.stats.multiplicity import LEVEL
+from ironbench.stats.power import detectable
+
+PLACE = Path(tempfile.gettempdir(), "ironbench-bench", "agreement")
+SLICES, TRIALS = "slices", "trials"
+BLOCKS: Mapping[str, int] = {SLICES: 6, TRIALS: 16}
+SECONDS: Mapping[str, float] = {SLICES: 2.5, TRIALS: 10}
+"""Of each cell in a block: 15 s and 160 s in all."""
+LAB = """
+question = "{question}"
+[system]
+{system}
+[layout]
+data = "{place}"
+[workload]
+name = "{workload}"
+with = {{ scale = {scale} }}
+[load]
+clients = 4
+duration = "{seconds}s"
+warmup = "1s"
+max_tries = 10
+{devices}
+[vary.cell]
+{cells}
+[measure]
+method = "{method}"
+repeats = {blocks}
+quiet = "0s"
+rates = "none"
+seed = 1
+"""
+POSTGRES = 'engine = "postgres"\nmemory = "128MB"'
+DEVICES = """cache = "hot"
+[devices]
+disk = { model = "hdd-10k(cache=on)", capacity = "1GiB", fs = "ext4" }
+ssd = { model = "ssd-sata-2008(cache=on)", capacity = "1GiB", fs = "ext4" }"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Two cells, the second over the first."""
+
+    text: str
+    workload: str
+    scale: int
+    cells: str
+    system: str = POSTGRES
+    devices: str = ""
+    seconds: float = 1.0
+    """Times `SECONDS`."""
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "log": Question("Is a free log faster?", "igen-oltp", 2, 'disk = {}\nfree = { ideal = "log" }'),
+    "memory": Question(
+        "Does memory matter?", "select-only", 5, 'little = { memory = "8MB" }\nmuch = { memory = "256MB" }'
+    ),
+    "clients": Question(
+        "Do eight clients do more than two?", "igen-oltp", 1, "two = { clients = 2 }\neight = { clients = 8 }"
+    ),
+    "version": Question(
+        "Is the newer version faster?", "simple-update", 5, 'old = { bin = "wheel:16" }\nnew = { bin = "wheel:18" }'
+    ),
+    "setting": Question(
+        "What does it cost to wait for the log?",
+        "tpcb-like",
+        5,
+        'waits = {}\n"does not" = { set = { synchronous_commit = "off" } }',
+    ),
+    "engine": Question(
+        "Which engine is faster?",
+        "igen-oltp",
+        2,
+        'postgres = { engine = "postgres", memory = "128MB" }\nmariadb = { engine = "mariadb", memory = "128MB" }',
+        system="",
+    ),
+    "devices": Question(
+        "What does an emulated SSD bring over an emulated disk?",
+        "igen-oltp",
+        2,
+        'disk = { layout.data = "disk", layout.log = "disk" }\nSSD = { layout.data = "ssd", layout.log = "ssd" }',
+        devices=DEVICES,
+        seconds=2.0,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Ratio by slices over that by trials, with its 95 % interval by Welch's t on logarithms."""
+
+    ratio: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def declaration(name: str, method: str) -> Declaration:
+    question = QUESTIONS[name]
+    text = LAB.format(
+        question=question.text,
+        system=question.system,
+        place=PLACE / name,
+        workload=question.workload,
+        scale=question.scale,
+        seconds=SECONDS[method] * question.seconds,
+        devices=question.devices,
+        cells=question.cells,
+        method=method,
+        blocks=BLOCKS[method],
+    )
+    return Declaration(f"agreement-{name}-{method}", text)
+
+
+def answered(name: str, method: str) -> tuple[Finding, float]:
+    """With the seconds that a block took, from reading the lab file to its finding; measured now, unless it was."""
+    declared = declaration(name, method)
+    took, began = HOME / declared.name / "took", time.monotonic()
+    found = finding(declared, 0)
+    if not took.exists():
+        took.write_text(str(time.monotonic() - began))
+    return found, float(took.read_text()) / BLOCKS[method]
+
+
+def logs(found: Finding) -> list[float]:
+    return [math.log(ratio) for _, ratio in found.ratios]
+
+
+def distance(by_slices: Finding, by_trials: Finding) -> Distance:
+    """Welch, Biometrika 34, 1947."""
+    each = logs(by_slices), logs(by_trials)
+    squares = [statistics.variance(one) / len(one) for one in each]
+    freedom = sum(squares) ** 2 / sum(square**2 / (len(one) - 1) for square, one in zip(squares, each, strict=True))
+    mean = statistics.fmean(each[0]) - statistics.fmean(each[1])
+    half = float(special.stdtrit(freedom, 0.975)) * math.sqrt(sum(squares))
+    return Distance(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def found_in(found: Finding, block_s: float, seconds: float) -> str:
+    """The smallest difference that a lab of so many seconds finds, with this spread of its blocks."""
+    blocks = max(6, int(seconds / block_s))
+    effect = detectable(statistics.stdev(logs(found)), blocks, LEVEL, len(found.ratios))
+    return "unknown" if effect is None else f"{effect:.1%}"
+
+
+def main() -> None:
+    named = os.environ.get("IRONBENCH_BENCH_QUESTIONS", "")
+    apart = 0
+    names = named.split(",") if named else list(QUESTIONS)
+    for name in names:
+        (slices, slices_s), (trials, trials_s) = (answered(name, method) for method in (SLICES, TRIALS))
+        for method, found, block_s in ((SLICES, slices, slices_s), (TRIALS, trials, trials_s)):
+            value = f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}), {len(found.ratios)} blocks"
+            said(f"{name}, {found.cell} over {found.baseline}, {method}", f"{value} of {block_s:.1f} s")
+            said(f"  difference found in ten minutes, {method}", found_in(found, block_s, 600))
+        between = distance(slices, trials)
+        said("  slices over trials", str(between))
+        apart += slices.low > trials.high or trials.low > slices.high
+    said(f"{len(names)} questions: intervals of slices and of trials that do not overlap", apart, equal(0))
