@@ -26,8 +26,9 @@ HELPERS = {
 }
 LONG = {
     "agreement",
-    "cluster_kills",
     "brokerage_aa",
+    "cluster_kills",
+    "duet",
     "gate_aa",
     "noise_aa",
     "own_data",
