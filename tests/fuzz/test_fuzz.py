@@ -25,7 +25,7 @@ HANG_S = 5.0
 BATCH = 5000
 SHARES = {"lab": 10, "script": 25, "device": 20, "prices": 10, "systems": 10, "models": 10, "dsn": 10, "target": 5}
 """Of all texts, in percent."""
-FEW = {"lab": 20, "parcels": 10}
+FEW = {"lab": 20, "parcels": 5}
 """Of the kinds that take longest: inputs in the short test."""
 TAKEN = (0.02, 0.95)
 """Share of each kind that is taken: a fuzz whose inputs all end at the door tests the door alone."""

@@ -65,6 +65,7 @@ def since(log: Path, before: int, to: Path) -> Log:
     return reading.read(str(to))
 
 
+@pytest.mark.long
 def test_a_log_that_is_replayed_is_written_once_more(place: Path) -> None:
     user, log = User(place / "user"), place / "server.log"
     with logging_server(place, log) as address:

@@ -119,6 +119,7 @@ def test_a_crashed_child_tells_its_last_words(place: Path, path: str) -> None:
     assert "Fatal Python error" in (place / "child.log").read_text()
 
 
+@pytest.mark.long
 def test_a_trial_whose_engine_was_killed_is_voided_and_kept(place: Path) -> None:
     (place / "s.sql").write_text("SELECT 1;")
     asked = ["run", "script", "s.sql", "--engine", "sqlite", "--duration", "600s", "--data", "./d", "--results", "./r"]

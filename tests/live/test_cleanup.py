@@ -75,6 +75,7 @@ def test_what_outlives_both_ironbench_and_guard_is_ended_by_cleanup(place: Path,
         assert lines_of(cleanup(remove_data=False)) == ["nothing of ours is left"]
 
 
+@pytest.mark.long
 def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanup(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,6 +108,7 @@ def test_nothing_is_removed_where_something_of_others_depends_on_it(user: User, 
     assert there(boss) == before
 
 
+@pytest.mark.long
 def test_nothing_is_removed_while_another_ironbench_uses_it(user: User, boss: Connection, dsn: str) -> None:
     assert user("run", "tpcb-like", "--dsn", dsn, *SHORT).code in (0, 3)
     with user.begun("run", "tpcb-like", "--dsn", dsn, *PAUSED, "--duration", "30s", "--no-observe") as other:

@@ -218,6 +218,7 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     assert not running(sleep) and not notes(user) and user.nothing_runs()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("while_", "by"),
     [("trial", "cleanup"), ("prepare", "resume"), rarely("trial", "resume"), rarely("prepare", "cleanup")],
@@ -275,6 +276,7 @@ def at_a_terminal(user: User, *words: str, answers: int) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), shown.decode(errors="replace")
 
 
+@pytest.mark.long
 def test_a_person_is_asked_once_for_all_trials_of_a_block_that_need_the_same(user: User) -> None:
     file = lab(user, 'prepare = "ask: install the driver", cleanup = "ask: take the driver out"', repeats=2)
     text = (user.home / file).read_text().replace("[measure]", "[vary]\nclients = [1, 2]\n[measure]")
@@ -302,6 +304,7 @@ def test_a_file_system_that_commands_mount_is_a_level(user: User) -> None:
     assert not notes(user)
 
 
+@pytest.mark.long
 def test_a_run_has_one_pair_of_commands_and_its_report_repeats_it(user: User) -> None:
     around = ("--prepare", "echo on >> done", "--cleanup", "echo off >> done")
     options = ("--engine", "null", *PAUSED, "--clients", "1,2", "--duration", "0.2s", "--warmup", "0s", "--no-observe")

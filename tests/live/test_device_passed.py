@@ -81,6 +81,7 @@ def test_what_is_discarded_beside_them_leaves_bytes_alone(user: User) -> None:
     assert (ended.code, nothing_left(user.home)) == (0, True), ended.stderr
 
 
+@pytest.mark.long
 def test_a_record_says_that_storage_was_emulated_though_its_process_saw_nothing(user: User) -> None:
     point = user.home / "d"
     assert user("device", "mount", "free", str(point), "--capacity", "400MiB", "--detach").code == 0

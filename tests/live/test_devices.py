@@ -140,6 +140,7 @@ def test_duckdb_runs_on_a_device_and_its_reads_are_timed_there(user: User) -> No
     assert nothing_left(user.home) and user.nothing_runs()
 
 
+@pytest.mark.long
 def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -> None:
     words = [*PAUSED, "--data", "ssd-sata-2011", "--duration", "30s", "--warmup", "0s", "--with", "scale=1"]
     with user.begun("run", "igen-oltp", *words) as begun:
@@ -155,6 +156,7 @@ def test_a_device_that_is_killed_voids_the_trial_and_nothing_hangs(user: User) -
     assert nothing_left(user.home) and user.nothing_runs()
 
 
+@pytest.mark.long
 def test_a_full_backing_reaches_the_engine_as_no_space(user: User) -> None:
     small = user.home / "small"
     small.mkdir()

@@ -108,6 +108,7 @@ def test_an_announced_statement_is_measured_or_let_go(session: DuckdbSession) ->
     assert time.perf_counter() - begin_s < 4.0
 
 
+@pytest.mark.long
 def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statement(
     session: DuckdbSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

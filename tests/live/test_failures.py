@@ -164,6 +164,7 @@ def test_a_line_of_progress_each_second(user: User, dsn: str, engine: str) -> No
     assert sum(rates) == pytest.approx(record["metrics"]["transactions"], rel=0.01)
 
 
+@pytest.mark.long
 def test_a_role_without_rights_leaves_no_error_in_the_server_s_log(user: User) -> None:
     with RawServer() as server:
         session = server.connect()

@@ -143,6 +143,7 @@ def test_the_guard_thaws_and_ends_a_server_whose_ironbench_was_killed(place: Pat
         assert pg.eventually(lambda: register.entries() == [])
 
 
+@pytest.mark.long
 def test_cleanup_thaws_and_ends_what_outlived_ironbench_and_its_guard(place: Path) -> None:
     with pg.Parent(place / "d", frozen=True) as parent:
         os.kill(parent.guard.pid, signal.SIGKILL)

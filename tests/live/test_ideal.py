@@ -80,6 +80,7 @@ def test_the_cache_is_larger_than_the_data(tmp_path: Path) -> None:
     assert rows == [("t",)]
 
 
+@pytest.mark.long
 def test_nothing_stays_in_memory_after_sigkill(tmp_path: Path) -> None:
     with pg.Parent(tmp_path / "d", ideal=("log", "temp")) as parent:
         assert ideal.root(str(tmp_path / "d")).exists()
@@ -90,6 +91,7 @@ def test_nothing_stays_in_memory_after_sigkill(tmp_path: Path) -> None:
     session.stop()
 
 
+@pytest.mark.long
 def test_cleanup_finds_what_the_guard_could_not_remove(tmp_path: Path) -> None:
     with pg.Parent(tmp_path / "d", ideal=("log",)) as parent:
         os.kill(parent.guard.pid, signal.SIGKILL)

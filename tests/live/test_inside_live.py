@@ -162,6 +162,7 @@ def test_the_server_that_comes_with_ironbench_says_that_it_has_no_contrib_module
     assert len(said["plans"]) == 5 and all(one["steps"] for one in said["plans"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "words"),
     [
@@ -251,6 +252,7 @@ def test_a_command_of_a_branch_that_is_not_taken_has_that_as_its_reason(user: Us
     assert "answers of the server" in answer
 
 
+@pytest.mark.long
 def test_a_statement_that_fails_only_in_the_second_trial_is_said_there(user: User, dsn: str) -> None:
     (user.home / "once.sql").write_text("select count(*) from pass_by;\n")
     (user.home / "lab.toml").write_text(

@@ -95,6 +95,7 @@ def test_more_blocks_are_a_stage_of_their_own(place: Path) -> None:
     assert [(stage.blocks, stage.added) for stage in stages] == [(1, False), (2, True)]
 
 
+@pytest.mark.long
 def test_garbage_of_the_trial_before_is_taken_away_where_a_block_shares_its_data(place: Path) -> None:
     planned = small("postgres", stages=(1,), data=place / "data")
     writing = Choice("simple-update", workloads.get("simple-update").validated({}))

@@ -85,7 +85,7 @@ def test_a_lab_runs_to_its_verdict_and_says_where_it_is(user: User) -> None:
 @pytest.mark.parametrize("engine", ["null", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_a_lab_killed_at_random_instants_ends_as_if_it_had_not_been(user: User, engine: str) -> None:
     file = written(user, engine, "0.3s", 3)
-    kills = 3 if engine == "null" else 5
+    kills = 2 if engine == "null" else 5
     found = killed(file, user.home, kills, 1.2, 11, user.environment)
     assert found.faults == ()
     assert found.kills == kills
@@ -160,6 +160,7 @@ def interrupted(user: User, engine: str = "null") -> LabDirectory:
     return only(user)
 
 
+@pytest.mark.long
 def test_a_lab_that_goes_on_repeats_the_cautions_of_its_start(user: User) -> None:
     path = written(user)
     (user.home / "one.sql").write_text("SELECT :typo;\n")
@@ -263,6 +264,7 @@ def test_a_disk_full_of_records_is_named_and_the_lab_goes_on_when_there_is_room(
     assert len({(record.cell.name, record.block) for record in records if record.status.comparable}) == 6
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_costs_one_attempt(user: User) -> None:
     with user.begun("lab", "run", str(written(user, "postgres", "3s", 1))) as run:
         wait_until_driving(run, "trial 1 of 2")

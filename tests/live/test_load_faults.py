@@ -86,6 +86,7 @@ def test_a_load_ended_by_ctrl_c_is_never_taken_for_complete(system: System) -> N
         assert_incomplete_and_made_anew(session, system)
 
 
+@pytest.mark.long
 def test_a_load_whose_process_was_killed_is_never_taken_for_complete(system: System) -> None:
     code = f"""
         import os, signal, sys
@@ -101,6 +102,7 @@ def test_a_load_whose_process_was_killed_is_never_taken_for_complete(system: Sys
         assert_incomplete_and_made_anew(session, system)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("engine", "size_mb", "error"),
     [("postgres", 100, "No space left"), pytest.param("mariadb", 200, "full", marks=pytest.mark.long)],
@@ -125,6 +127,7 @@ def test_a_full_disk_leaves_a_server_of_ours_that_works_and_stops(
     assert not session.alive()
 
 
+@pytest.mark.long
 def test_a_full_disk_under_sqlite_is_forgiven_when_space_was_freed(
     small_disk: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

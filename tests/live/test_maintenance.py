@@ -178,6 +178,7 @@ def _begun(place: Path, tmp_path: Path, *more: str) -> launch.Command:
     return running
 
 
+@pytest.mark.long
 def test_an_interrupted_backup_is_cut_short_and_leaves_nothing(place: Path, tmp_path: Path) -> None:
     running = _begun(place, tmp_path)
     running.send_signal(signal.SIGINT)

@@ -128,6 +128,7 @@ def test_free_temporary_files_lie_in_memory_and_go_with_the_server(start: Start,
     assert start().query("select @@tmpdir") == [(str(place / "d" / "temp"),)]
 
 
+@pytest.mark.long
 def test_a_free_cache_is_larger_than_the_data(start: Start, place: Path) -> None:
     session = start()
     session.query("create table large as select seq, repeat('x', 1000) filler from seq_1_to_50000")

@@ -64,6 +64,7 @@ def test_every_kind_of_dump_is_restored_whole_whoever_owned_its_tables(user: Use
     assert record["metrics"]["data_bytes"] > 0
 
 
+@pytest.mark.long
 def test_the_trials_of_a_lab_start_from_equal_data_and_setup_is_a_factor(user: User, dumps: Path) -> None:
     (user.home / "index.sql").write_text("create index on sale (item);\n")
     (user.home / "lab.toml").write_text(
@@ -269,6 +270,7 @@ def test_what_cannot_be_together_is_refused(user: User, dumps: Path) -> None:
     assert user.untouched()
 
 
+@pytest.mark.long
 def test_a_lab_goes_on_from_its_snapshot_when_the_dump_is_gone_and_is_refused_without_either(
     user: User, dumps: Path
 ) -> None:

@@ -132,6 +132,7 @@ def test_scripts_run_on_copies_of_a_duckdb_file_which_stays_as_it_is(user: User,
     assert told.code in (0, 3) and "snapshot of" in told.stderr, told.stderr  # found by its contents
 
 
+@pytest.mark.long
 def test_of_two_duckdb_writers_the_later_one_tries_again_and_errors_are_counted(user: User, warehouse: Path) -> None:
     (user.home / "two.sql").write_text(
         "\\set i random(1, 3)\nbegin;\nupdate item set name = name || '.' where id = :i;\n"
@@ -253,6 +254,7 @@ DELIMITER ;
 """
 
 
+@pytest.mark.long
 @MARIADB
 def test_a_dump_of_mariadb_is_restored_with_its_triggers(user: User) -> None:
     rows = ",".join(f"({n},'it\\'s; -- item {n}')" for n in range(1, 1001))

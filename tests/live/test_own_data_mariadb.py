@@ -224,6 +224,7 @@ def test_a_dump_that_does_not_restore_leaves_no_database(user: User, server: Raw
     assert databases(server) == there and not user.records()
 
 
+@pytest.mark.long
 def test_cleanup_waits_for_another_ironbench(user: User, server: RawMysql) -> None:
     there = databases(server)
     words = (

@@ -202,6 +202,7 @@ def test_each_trial_of_a_run_gets_a_copy_of_its_own(user: User, server: RawServe
     assert len(user.records()) == 3 and databases(boss) == there
 
 
+@pytest.mark.long
 def test_a_server_that_somebody_restarts_between_trials_costs_no_more_than_one(
     user: User, server: RawServer, boss: Connection
 ) -> None:

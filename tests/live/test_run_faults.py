@@ -180,6 +180,7 @@ def test_a_server_that_stands_still_for_five_seconds_is_waited_for_and_seen(
     assert not servers(data, engine) and user.nothing_runs()
 
 
+@pytest.mark.long
 @rarely_mariadb("postgres", indirect=True)
 def test_a_second_run_on_a_directory_in_use_is_refused_and_the_first_goes_on(
     user: User, engine: str, fast_directory: Path

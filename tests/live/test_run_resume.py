@@ -39,6 +39,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(user: User, how: si
     assert len(user.records()) == len(again.document["trials"]), "nothing was left to be measured"
 
 
+@pytest.mark.long
 def test_a_run_that_somebody_measures_is_not_gone_on_with_by_a_second_one(user: User) -> None:
     words = tuple("1.5s" if word == "0.8s" else word for word in WORDS)
     with user.begun(*words) as run:

@@ -32,6 +32,7 @@ quiet = "0s"
 """
 
 
+@pytest.mark.long
 def test_cells_are_measured_at_the_clients_that_their_searches_chose_and_resume_goes_on(place: Path) -> None:
     file = place / "safe.toml"
     file.write_text(FILE)

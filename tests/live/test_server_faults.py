@@ -135,6 +135,7 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
     assert start(place / "d", engine).query("SELECT n FROM kept") == [("7",)]
 
 
+@pytest.mark.long
 def test_a_server_killed_before_its_log_was_moved_loses_nothing(start, place: Path, engine: str) -> None:
     session = start(place / "d", engine)
     session.query(KEPT)

@@ -195,6 +195,7 @@ def test_a_server_that_was_killed_is_not_copied(place: Path) -> None:
     assert not (place / "c").exists()
 
 
+@pytest.mark.long
 def test_a_snapshot_whose_files_were_changed_is_made_anew(place: Path) -> None:
     wanted = setup(place)
     kept, _ = ready(wanted)

@@ -51,6 +51,7 @@ def test_a_trial_on_a_watched_machine_has_its_cpu_its_processes_and_its_devices(
     assert not [warning for warning in record["warnings"] if warning["code"] in ("link-lost", "server-unseen")]
 
 
+@pytest.mark.long
 def test_a_link_lost_for_5_s_costs_its_samples_and_not_the_trial(
     user: User, ssh: SshServer, raw_server: RawServer, database: str
 ) -> None:

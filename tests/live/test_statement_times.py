@@ -14,6 +14,7 @@ select 1;
 """
 
 
+@pytest.mark.long
 def test_a_command_that_is_slow_at_times_has_percentiles_of_its_own_over_all_trials(place: Path, dsn: str) -> None:
     user = User(place)
     (user.home / "one.sql").write_text(SCRIPT)

@@ -49,6 +49,7 @@ def test_it_prints_the_table_people_know_and_records_it(place: Path, tmp_path: P
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.long
 def test_every_set_of_tests_gives_its_figures(place: Path, tmp_path: Path) -> None:
     more = ["--with", "tests=real-world+scan+sync+sustained", "--with", "sustain=1", "--with", "mix=70"]
     done = run(place, tmp_path, *more, "--with", "compressible=50")

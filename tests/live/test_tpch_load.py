@@ -129,6 +129,7 @@ def test_a_load_that_was_killed_goes_on_where_it_stopped(session: Session) -> No
     assert not pieces.Pieces(session, "tpch").known()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "session",
     [pytest.param(engine, marks=() if engine == "sqlite" else pytest.mark.long) for engine in ENGINES],

@@ -57,6 +57,7 @@ def test_data_that_were_never_checked_are_restored_for_the_first_check_alone(use
     assert second["conditions"]["refresh sets"].startswith("2 to 2,")
 
 
+@pytest.mark.long
 def test_on_a_server_of_others_only_tables_that_ironbench_made_are_loaded_anew(
     user: User, raw_server: RawServer, database: str
 ) -> None:

@@ -43,6 +43,7 @@ def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Pa
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_process_that_answers_queries_is_the_server_in_the_budget(place: Path, tmp_path: Path) -> None:
     """DuckDB's process is another one in the window than before it."""
     words = ["run", "tpch", "--engine", "duckdb", "--data", str(place / "d"), "--results", str(tmp_path)]

@@ -25,6 +25,7 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path / "user")
 
 
+@pytest.mark.long
 def test_two_workers_share_clients_and_server_and_make_one_record(
     user: User, raw_server: RawServer, database: str
 ) -> None:

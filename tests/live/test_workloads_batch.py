@@ -57,6 +57,7 @@ def test_jobs_run_beside_each_other_and_every_rule_holds(
     assert metrics["errors"] == 0
 
 
+@pytest.mark.long
 def test_jobs_of_one_seed_leave_the_same_on_every_engine_that_has_partitions(
     served: Served, joined: MariadbSession
 ) -> None:

@@ -228,6 +228,7 @@ def test_a_command_starts_without_pydantic() -> None:
     assert done.returncode == 0 and done.stderr.strip() == "[]", done.stderr
 
 
+@pytest.mark.long
 def test_a_fresh_interpreter_ends_in_silence(tmp_path: Path) -> None:
     """Commands of other tests are forks that end before their modules are taken apart: tests/launch.py."""
     trial = ["run", "select-only", "--engine", "sqlite", "--with", "scale=1", "--duration", "0.2s", "--warmup", "0s"]

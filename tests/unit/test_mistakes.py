@@ -95,6 +95,7 @@ def test_the_version_is_the_core_s(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr().out == f"ironbench {VERSION}\n"
 
 
+@pytest.mark.long
 def test_a_path_that_may_not_be_entered_is_named_with_the_directory_that_closes_it(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()

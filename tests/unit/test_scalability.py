@@ -71,6 +71,7 @@ def test_a_curve_that_falls_from_one_client_on_has_its_peak_there(true: Usl) -> 
     assert fit.gamma.low < fit.gamma.value < fit.gamma.high
 
 
+@pytest.mark.long
 def test_perfect_scaling_has_neither_knee_nor_asymptote() -> None:
     curve = Usl(0.0, 0.0, 100.0)
     assert (curve.knee, curve.asymptote, curve.peak_clients) == (math.inf, math.inf, math.inf)

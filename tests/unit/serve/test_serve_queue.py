@@ -150,6 +150,7 @@ def test_a_killed_lab_goes_on_but_not_for_ever(queue: Queue, labs: Labs) -> None
     assert states(queue) == [("one", FAILED)] and "killed 3 times" in queue.entries()[0].why
 
 
+@pytest.mark.long
 def test_blocks_are_added_once_however_often_the_lab_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[list[str]] = []
 

@@ -68,6 +68,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_many_first_requests_at_once_are_all_answered(server: Server) -> None:
     body = urllib.parse.urlencode({"name": "x", "text": PLAN}).encode()
     with ThreadPoolExecutor(6) as pool:
@@ -87,6 +88,7 @@ def test_a_lab_file_of_ten_megabytes_is_refused_and_the_server_goes_on(server: S
     assert server.ask("GET", "/queue")[0] == 200
 
 
+@pytest.mark.long
 def test_readers_that_never_read_keep_nobody_waiting(server: Server) -> None:
     """A browser on a laptop that was shut: its connections stay open, and nothing is taken from them."""
     lines = []
