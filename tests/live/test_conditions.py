@@ -12,7 +12,7 @@ import pytest
 from factories import rarely_mariadb, require_installed
 
 from ironbench import engines, load, observe, workloads
-from ironbench.drive import before, caches
+from ironbench.drive import before, caches, checkpoints
 from ironbench.drive.before import Chill
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import FailureError, InputError
@@ -117,6 +117,26 @@ def test_a_long_interval_is_left_to_the_server_and_gone_at_its_next_start(place:
         assert bench.session.query("show checkpoint_timeout") == [("45s",)]
         bench.session.restart()
         assert bench.session.query("show checkpoint_timeout") == [("5min",)]
+
+
+def test_a_server_that_is_frozen_between_turns_keeps_no_interval_by_its_own_clock(place: Path) -> None:
+    load = paced(duration_s=0.5, checkpoint_s=45.0)
+    with Bench(place / "d", load, "tpcb-like") as bench:
+        (source,), conditions = checkpoints.prepared(bench.session, load, own=True, by_clock=False)
+        assert (source.period_s, conditions["checkpoints"]) == (
+            45.0,
+            "requested every 45 s (CHECKPOINT, at full speed)",
+        )
+        assert bench.session.query("show checkpoint_timeout") == [("5min",)]
+
+
+def test_a_checkpoint_that_ironbench_asks_for_may_take_longer_than_the_labs_statements(place: Path) -> None:
+    with Bench(place / "d", paced(duration_s=0.5), "tpcb-like") as bench:
+        query, checkpoint = bench.session.query, engines.get("postgres").traits.dialect.checkpoint()
+        query("set statement_timeout = '10ms'")
+        query("set local statement_timeout = 0; create table big as select generate_series(1, 1000000)")
+        query(checkpoint)
+        assert query("show statement_timeout") == [("10ms",)]
 
 
 @pytest.mark.alone

@@ -1,15 +1,19 @@
 """What becomes of the trace of a device that somebody else than its owner ended."""
 
+import signal
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from ironbench.devices import mounting
 from ironbench.devices.mounting import Mounted
 from ironbench.devices.recorded import raw
 from ironbench.devices.trace import read
 from ironbench.errors import FailureError
 from ironbench.model.system import Device, Partition
+from ironbench.process import processes, register
 from ironbench.process.child import Child
 
 ENDED = """
@@ -53,3 +57,38 @@ def test_of_a_device_that_died_without_a_word_no_part_of_a_trace_is_kept(tmp_pat
     one, trace = ended(tmp_path, "{}")
     one.stop()
     assert not trace.exists() and not raw(trace).exists()
+
+
+def test_the_server_on_a_device_that_has_ended_is_ended_and_none_that_stands_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    servers = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    try:
+        for data, server in zip(("/on/it", "/beside"), servers, strict=True):
+            register.with_server(register.new("any", data), processes.identify(server.pid), None)
+        mounting._end_servers("/on/it")
+        assert servers[0].wait(10) == -signal.SIGQUIT
+        assert servers[1].poll() is None
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+
+
+def test_processes_that_signals_had_stopped_go_on_when_their_server_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    data = tmp_path / "data" / "cluster"
+    data.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "60"], cwd=data) as left:
+        try:
+            left.send_signal(signal.SIGSTOP)
+            entry = register.new("any", str(data.parent))
+            assert register.end(entry)
+            assert processes.state(left.pid) in "RS"
+        finally:
+            left.kill()

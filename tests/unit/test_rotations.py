@@ -106,6 +106,22 @@ def test_systems_have_as_many_slices_as_were_asked_for_and_drop_the_same_ones(
         assert found.dropped == count // 4
 
 
+@pytest.mark.parametrize("fixed", [False, True])
+def test_each_rotation_has_an_order_of_its_own_unless_the_lab_fixes_it(
+    fixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disturbance, "read", lambda own: None)
+    monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(0.0, 0.0))
+    sides: list[Any] = [Recorded(cell=name) for name in "abc"]
+    turns: list[str] = []
+    for side in sides:
+        monkeypatch.setattr(side, "turn", lambda start_up_s, slice_s, name=side.cell: turns.append(name))
+    Rotations(sides, random.Random(1), fixed=fixed).measure(20, 1.0, lambda kept: None)
+    orders = ["".join(turns[first : first + 3]) for first in range(0, len(turns), 3)]
+    assert {"".join(sorted(order)) for order in orders} == {"abc"}
+    assert set(orders) == {"abc"} if fixed else len(set(orders)) > 3
+
+
 def test_records_of_a_block_with_more_disturbed_rotations_than_may_be_dropped_are_suspect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

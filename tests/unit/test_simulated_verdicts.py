@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import simulated as sim
-from bench.verdicts import MARGIN, NOISE, PLANS, Figure, coverage, false_alarms, false_equivalents, power
+from bench.verdicts import MARGIN, NOISE, PLANS, TURNS, Figure, coverage, false_alarms, false_equivalents, power, slices
 from ironbench.analyse.looks import decided
 from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion
@@ -61,6 +61,12 @@ def test_few_false_equivalents_whatever_the_noise(name: str) -> None:
 @pytest.mark.parametrize("name", sim.MACHINES)
 def test_intervals_cover_and_the_stated_effect_is_found(name: str) -> None:
     for figure in (*coverage(name, sim.MACHINES[name], FEW), *power(name, sim.MACHINES[name], FEW)):
+        held(figure)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_level_and_coverage_hold_by_slices_too(name: str) -> None:
+    for figure in slices(name, TURNS[name], 4 * FEW):
         held(figure)
 
 

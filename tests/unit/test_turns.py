@@ -21,8 +21,9 @@ from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, freeze, slices
 from ironbench.experiment.schedule import Due
+from ironbench.experiment.side import Slice
 from ironbench.experiment.size import of_machine
-from ironbench.experiment.turns import Turns, cut_off
+from ironbench.experiment.turns import Turns, cut_off, written_between
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
@@ -107,6 +108,13 @@ SERVER = "postgresql://bench@127.0.0.1:5433"
             ),
         ),
         ("tpcb-like", (f'a = {{ system.dsn = "{SERVER}/shop" }}', f'b = {{ system.dsn = "{SERVER}/store" }}')),
+        (
+            "tpcb-like",
+            tuple(
+                f'{name} = {{ system.dsn = "{SERVER}/shop", load.clients = {many} }}'
+                for name, many in (("a", 2), ("b", 4))
+            ),
+        ),
     ],
 )
 def test_cells_of_one_running_server_take_turns_without_freezing(
@@ -140,6 +148,10 @@ def test_a_server_whose_machine_is_to_be_watched_is_measured_by_trials(lab_file:
                 f'b = {{ system.dsn = "{SERVER}/shop", workload.with.scale = 2 }}',
             ),
             "two cells need different data in one database",
+        ),
+        (
+            tuple(f'{name} = {{ system.dsn = "{SERVER}/shop?sslmode={name}" }}' for name in ("disable", "require")),
+            "two cells reach one database as different users or by different TLS",
         ),
         (
             tuple(
@@ -336,3 +348,10 @@ def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> N
     assert second.data == "/base/devices/key-side-2/data"
     assert second.emulated == {"/base/devices/key-side-2/data"}
     assert second.log is not None and second.log != first.log
+
+
+@pytest.mark.parametrize(("paid_s", "debt_s", "warned"), [(0.1, 0.0, False), (0.3, 0.0, True), (0.0, 0.6, True)])
+def test_much_writing_between_turns_is_a_warning(paid_s: float, debt_s: float, warned: bool) -> None:
+    kept = [Slice(0.0, 1.0, 100, 0, 0.0, paid_s / 5) for _ in range(5)]
+    side: Any = SimpleNamespace(kept=kept, debt_s=debt_s, measured_s=5.0)
+    assert [one.code for one in written_between(side)] == ["written-between-turns"] * warned

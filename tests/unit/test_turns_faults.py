@@ -212,6 +212,34 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice_and_ends_
     assert written == [first, second, *([] if in_place else [second])]
 
 
+def test_a_record_that_cannot_be_made_costs_its_block_and_no_record_that_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=2)
+    records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
+    written: list[str] = []
+
+    def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any = None) -> Record:
+        written.append(trial.cell.name)
+        if len(written) == 2:
+            raise FailureError("server", "has died")
+        record = replace(records[trial.cell.name], id=make.record_id(plan.series, trial))
+        cause = measured.driven.failure
+        return replace(record, status=Status.FAILED, cause=cause) if cause else record
+
+    _, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
+    first, second = bench.measure(Due(replace(plan.trials[0], purpose="lab")))
+    assert (first.cell.name, first.status) == (written[0], Status.OK)
+    assert (second.cell.name, second.status) == (written[1], Status.FAILED)
+    assert "has died" in second.cause
+
+
+def test_a_system_without_a_transaction_is_named_with_that_as_its_cause() -> None:
+    of: Any = SimpleNamespace(driven=Driven("now", summary={"cause": "", "transactions": 0}, alive=True))
+    bench: Any = Turns(SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
+    assert bench._cause(of) == "no transaction ended in its slices"
+
+
 @pytest.mark.parametrize(("status", "ends"), [(Status.CUT_SHORT, False), (Status.OK, True)])
 def test_ctrl_c_in_a_block_keeps_its_records_and_no_other_block_begins(
     status: Status, ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

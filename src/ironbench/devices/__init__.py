@@ -28,6 +28,6 @@ def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
     if plan.traces:
         Path(plan.traces).mkdir(parents=True, exist_ok=True)
         traces = Path(plan.traces, name or plan.series)
-    devices, seed = plan.system.layout.devices, plan.trials[0].cell.load.seed
-    with mounting.mounted(devices, seed, traces, cuttable=bool(plan.crash)) as running:
+    layout, seed = plan.system.layout, plan.trials[0].cell.load.seed
+    with mounting.mounted(layout.devices, seed, traces, cuttable=bool(plan.crash), data=layout.data) as running:
         yield running

@@ -258,35 +258,43 @@ class _Watch(threading.Thread):
     PostgreSQL that cannot read its log while it recovers from the first error does not even follow a fast shutdown.
     """
 
-    def __init__(self, devices: Devices) -> None:
+    def __init__(self, devices: Devices, data: str | None) -> None:
+        """`data`: of the server on them; None: all servers of this process may be."""
         super().__init__(name="device-watch", daemon=True)
-        self._devices = devices
+        self._devices, self._data = devices, data
         self._over = threading.Event()
 
     def run(self) -> None:
         while not self._over.wait(_WATCH_S):
             if self._devices.death():
-                _end_servers()
+                _end_servers(self._data)
 
     def end(self) -> None:
         self._over.set()
         self.join()
 
 
-def _end_servers() -> None:
+def _end_servers(data: str | None) -> None:
+    """Those on `data`: others stand beside it, on devices of their own."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
-        if entry.kind != register.DEVICE and entry.owner == own and entry.server is not None:
+        ours = entry.kind != register.DEVICE and entry.owner == own and data in (None, entry.data)
+        if ours and entry.server is not None:
             entry.server.signal(signal.SIGQUIT)
 
 
 @contextmanager
 def mounted(
-    devices: Sequence[Device], seed: int = 0, traces: Path | None = None, *, cuttable: bool = False
+    devices: Sequence[Device],
+    seed: int = 0,
+    traces: Path | None = None,
+    *,
+    cuttable: bool = False,
+    data: str | None = None,
 ) -> Iterator[Devices]:
     """The devices, for as long as the block lasts. They answer at once until `set_model_timing(on=True)`.
 
-    `traces`: the beginning of the names of their traces; `cuttable`: see `Mounted`.
+    `traces`: the beginning of the names of their traces; `cuttable`: see `Mounted`; `data`: see `_Watch`.
     """
     with ExitStack() as stack:
         running = []
@@ -298,7 +306,7 @@ def mounted(
             running.append(one)
         all_ = Devices(running)
         if running:
-            watch = _Watch(all_)
+            watch = _Watch(all_, data)
             watch.start()
             stack.callback(watch.end)
         yield all_

@@ -61,7 +61,7 @@ class Ready:
     clock: Clock = field(default_factory=Clock)
 
 
-def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Ready:
+def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> Ready:
     """Warm caches, statistics and checkpoints as the trial declares them. FailureError.
 
     What the workload must know of the state before the trial is read after this, for rehearsals change data.
@@ -76,7 +76,7 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse) -> Rea
     load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
     if trial.purpose in ("lab", *PRELIMINARY) and own:  # each isolated from the one before
         done = done.merge(engine.administration.reset_statistics(session))
-    sources, conditions = checkpoints.prepared(session, load, own)
+    sources, conditions = checkpoints.prepared(session, load, own, by_clock)
     return Ready(sources, done.merge(conditions), state)
 
 

@@ -58,8 +58,11 @@ def writing(setups: Sequence[Setup]) -> str:
     return "trials may write" if foreign else "trials write"
 
 
-def prepared(session: Session, load: Load, own: bool) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-    """Sources that make the checkpoints of a trial, and what is to be said of them. FailureError."""
+def prepared(
+    session: Session, load: Load, own: bool, by_clock: bool = True
+) -> tuple[tuple[Source, ...], Mapping[str, str]]:
+    """Sources that make the checkpoints of a trial, and what is to be said of them; `by_clock`: see `pace_checkpoints`.
+    FailureError."""
     if load.checkpoint_s is None:
         return (), {}
-    return engines.get(session.engine).administration.pace_checkpoints(session, load.checkpoint_s, own)
+    return engines.get(session.engine).administration.pace_checkpoints(session, load.checkpoint_s, own, by_clock)

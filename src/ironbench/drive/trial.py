@@ -70,6 +70,8 @@ class Surroundings:
     together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
     """What the checks hold the data against: the summary, or with it that of others who worked on them meanwhile. None:
     there are no checks."""
+    by_clock: bool = True
+    """False: by turns, between which the clock of a frozen server goes on."""
 
 
 def drive(
@@ -140,7 +142,7 @@ class _Drive:
         what = "trial" if alone else trial.purpose
         title = around.title or f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
         with printer.bar(title) as show:
-            ready = preparing.ready(plan, session, trial, lambda: _rehearsed(self._rehearse()))
+            ready = preparing.ready(plan, session, trial, lambda: _rehearsed(self._rehearse()), around.by_clock)
             before = workload.before(session, self._options) if has_data else None
             self.inside = self._begun_inside()
             ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)

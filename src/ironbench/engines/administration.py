@@ -175,9 +175,10 @@ class Administration:
         return {}
 
     def pace_checkpoints(
-        self, session: Session, interval_s: float, own: bool
+        self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Sources that request checkpoints during a trial, and conditions. `own`: the server is ours. FailureError."""
+        """Sources that request checkpoints during a trial, and conditions. `own`: the server is ours; `by_clock`: it is
+        not frozen meanwhile, so that its own clock may choose. FailureError."""
         return (), {}
 
     checkpoint_setting: str = ""

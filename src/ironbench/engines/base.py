@@ -224,6 +224,10 @@ class Engine(ABC):
         """Where the server of the DSN `text` listens: equal for DSNs that lead to one server by the same address."""
         return self.without_session_settings(text)
 
+    def database_of(self, text: str) -> str:
+        """Which database of which server the DSN `text` leads to, whoever asks and however the way is secured."""
+        return self.without_session_settings(text)
+
     def missing(self, needs: Sequence[str]) -> list[str]:
         """Those abilities of `needs` that it does not have."""
         return [ability for ability in needs if not self.can(ability)]

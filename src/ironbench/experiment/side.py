@@ -142,7 +142,7 @@ class Side:
         self.rest()
 
     def _drive(self) -> None:
-        trial, around = self.plan.trials[0], Surroundings(crew=self._at_turns)
+        trial, around = self.plan.trials[0], Surroundings(crew=self._at_turns, by_clock=False)
         if self.shared is not None:
             around = replace(around, together=self.shared.whole)
         if self.beneath.devices.mounted:
@@ -339,8 +339,8 @@ class Side:
             "slices_dropped": float(len(self.slices) - len(kept)),
             "slice_length_s": self.slices[0].length_s,
             "slice_cpu_taken_share": fmean(one.taken for one in kept),
-            "slice_paid_s": sum(one.paid_s for one in self.slices),
-            "slice_drain_s": sum(one.drain_s for one in self.slices),
+            "slice_paid_s": sum(one.paid_s for one in kept),
+            "slice_drain_s": sum(one.drain_s for one in kept),
             "frozen_cpu_s": self.frozen_used.cpu_s,
             "frozen_io_bytes": float(self.frozen_used.io_bytes + self.beneath.frozen_io_bytes),
         }

@@ -227,6 +227,8 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
     by_place: dict[str, list[Setup]] = {}
     for setup in theirs:
         by_place.setdefault(place_of(setup), []).append(setup)
+    if len(set(map(_database_of, theirs))) < len(by_place):
+        yield "two cells reach one database as different users or by different TLS: no check could tell them apart"
     for of in by_place.values():
         if len({content_of(setup) for setup in of}) > 1:
             yield "two cells need different data in one database"
@@ -240,6 +242,11 @@ def server_of(setup: Setup) -> str:
     """Of a server that was running already: its address; empty for one of ours."""
     system = setup.system
     return engines.get(system.engine).server_of(system.dsn) if system.dsn is not None else ""
+
+
+def _database_of(setup: Setup) -> str:
+    """Of a server that was running already."""
+    return engines.get(setup.system.engine).database_of(str(setup.system.dsn))
 
 
 def frozen(lab: Lab) -> bool:
@@ -292,10 +299,11 @@ def _memory_there() -> int:
 
 
 def _memory_bytes(setup: Setup) -> int:
-    """What it cannot do without: its limit, or its cache and its processes. The page cache has what is left."""
+    """What it cannot do without: its limit, or its cache, processes and ideal parts. The page cache has the rest."""
     if setup.system.memory_total_bytes is not None:
         return setup.system.memory_total_bytes
-    return (setup.system.memory_bytes or 0) + OWN_BYTES
+    ideal_bytes = sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())
+    return (setup.system.memory_bytes or 0) + ideal_bytes + OWN_BYTES
 
 
 def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:

@@ -141,7 +141,7 @@ class Turns:
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.pay_off()
-            doubts = (*rotations.warnings(), *started, *_written_between(side), *not_written_back(side))
+            doubts = (*rotations.warnings(), *started, *written_between(side), *not_written_back(side))
             doubts = (*doubts, *fewer_checkpoints(side))
             side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
         for finish in (Side.finish, Side.settle):
@@ -239,6 +239,9 @@ class Turns:
         stop_all(sides)
         records = []
         for trial in trials:
+            if kept := next((one.record for one in sides if one.cell == trial.cell.name), None):
+                records.append(kept)  # written before another one failed
+                continue
             if over is not None and over.driven is not None and trial.cell.name == blamed:
                 records.append(self._kept_of(trial, over, len(sides)))
                 continue
@@ -252,7 +255,8 @@ class Turns:
         if driven is None or not driven.summary:
             return driven.failure if driven is not None else "was not driven"
         checks = [check.name for check in driven.checks if not check.passed]
-        return str(driven.summary["cause"]) or driven.last_words or f"check failed: {', '.join(checks)}"
+        over = f"check failed: {', '.join(checks)}" if checks else "no transaction ended in its slices"
+        return str(driven.summary["cause"]) or driven.last_words or over
 
 
 def _title(due: Due, systems: int) -> str:
@@ -270,7 +274,7 @@ def _in_words(side: Side, rotations: Rotations) -> str:
     return "; ".join(filter(None, (said, rotations.in_words())))
 
 
-def _written_between(side: Side) -> tuple[Warning, ...]:
+def written_between(side: Side) -> tuple[Warning, ...]:
     """What its throughput does not show of the work that it caused (design: promise 5, "dirty data left to write")."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:

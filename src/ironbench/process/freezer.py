@@ -87,6 +87,9 @@ class Freezer:
 
     def _frozen(self) -> bool:
         if self.group is None:
+            # Once the server has stopped it starts no process: only then does a list of those below it hold all.
+            if self.server.alive() and processes.state(self.server.pid) not in _STOPPED:
+                return False
             states = [processes.state(pid) for pid in _tree(self.server)]
             return all(state in _STOPPED for state in states if state)
         try:

@@ -133,6 +133,8 @@ def owned(entry: Entry, owner: ProcessId) -> Entry:
 def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
     """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
     freezer.thaw(entry.groups, entry.server)
+    if entry.kind != DEVICE and (entry.server is None or not entry.server.alive()):
+        _continue_children(Path(entry.data))
     if entry.server is not None and not processes.end(entry.server, entry.stop, patience_s):
         return False
     for name in entry.shared:
@@ -146,6 +148,13 @@ def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
         return False
     forget(entry)
     return True
+
+
+def _continue_children(data: Path) -> None:
+    """Of a server that was killed while signals had stopped them: then they are below nobody, and never end."""
+    for pid in processes.working_in(data, below=True):
+        if processes.state(pid) == "T" and (one := processes.identify(pid)) is not None:
+            one.signal(signal.SIGCONT)
 
 
 def _group_removed(group: Path) -> bool:

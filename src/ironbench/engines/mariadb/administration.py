@@ -169,7 +169,7 @@ class MariadbAdministration(Administration):
         return {"hit": known["pages_hit"] - known["pages_read"], "read": known["pages_read"]}
 
     def pace_checkpoints(
-        self, session: Session, interval_s: float, own: bool
+        self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
         """InnoDB writes changed pages all the time and notes now and then how far it has come; a whole checkpoint is
         a burst of writes that only a request makes."""

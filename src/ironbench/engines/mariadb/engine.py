@@ -126,6 +126,10 @@ class MariadbEngine(Engine):
         address, _ = dsn.parse(text, {})
         return address.socket or f"{address.host}:{address.port}"
 
+    def database_of(self, text: str) -> str:
+        address, _ = dsn.parse(text, {})
+        return f"{self.server_of(text)}/{address.database}"
+
     def for_devices(self, system: System) -> dict[str, str]:
         return settings.for_devices(system)
 

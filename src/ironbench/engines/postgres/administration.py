@@ -168,11 +168,11 @@ class PostgresAdministration(Administration):
         return {"garbage": f"vacuumed {', '.join(vacuumed)}" if vacuumed else f"below {in_percent(most)}"}
 
     def pace_checkpoints(
-        self, session: Session, interval_s: float, own: bool
+        self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
         """Long intervals are the server's own business, which spreads the writing over them; shorter ones than it
         knows are requested, and written at full speed (CHECKPOINT, PostgreSQL 18 documentation)."""
-        if own and interval_s >= SHORTEST_TIMEOUT_S:
+        if own and by_clock and interval_s >= SHORTEST_TIMEOUT_S:
             session.query(f"alter system set checkpoint_timeout = '{round(interval_s)}s'")
             session.query("select pg_reload_conf()")
             session.query("checkpoint")  # the next one comes an interval after this one

@@ -99,6 +99,10 @@ class PostgresEngine(Engine):
         address, _ = dsn.parse(text, {})
         return f"{address.host}:{address.port}"
 
+    def database_of(self, text: str) -> str:
+        address, _ = dsn.parse(text, {})
+        return f"{self.server_of(text)}/{address.database}"
+
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:
