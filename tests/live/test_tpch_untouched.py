@@ -23,8 +23,7 @@ def user(place: Path) -> User:
 def tried(user: User, *words: str) -> list[dict[str, Any]]:
     """The records of one more run."""
     known = {record["id"] for record in user.records()}
-    told = user(*SMALL, *words)
-    assert told.code in (0, 3), told.stderr
+    user.measured(*SMALL, *words)
     return [record for record in user.records() if record["id"] not in known]
 
 

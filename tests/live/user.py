@@ -54,6 +54,10 @@ class User:
         done = launch.run(words, env=self.environment | environment, cwd=self.home, timeout_s=90)
         return Told(done.returncode, done.stdout, done.stderr)
 
+    def measured(self, *words: str, **environment: str) -> Told:
+        """A command that ends with a measurement, though perhaps a suspect one."""
+        return _measured(self(*words, **environment))
+
     @contextmanager
     def begun(self, *words: str) -> Iterator[Begun]:
         """A command that is still running; whatever the test finds out, it does not stay."""
@@ -97,6 +101,16 @@ class Begun:
             self.process.send_signal(number)
         stdout, _ = self.process.communicate(timeout=within_s)
         return Told(self.process.returncode, stdout, self.stderr.read_text()), time.monotonic() - began
+
+    def measured(self, within_s: float = 60.0) -> Told:
+        """Waits for the end of a command that ends with a measurement, though perhaps a suspect one."""
+        told, _ = self.end(within_s=within_s)
+        return _measured(told)
+
+
+def _measured(told: Told) -> Told:
+    assert told.code in (0, 3), f"{told.code}: {told.stderr}"
+    return told
 
 
 def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
