@@ -76,6 +76,15 @@ def place(fast_directory: Path) -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+@pytest.fixture
+def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A register of this test's own, so that tests do not see each other's servers; and a place for default data."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    return tmp_path / "ironbench"
+
+
 @pytest.fixture(scope="session")
 def raw_server() -> Iterator[RawServer]:
     """The server of this worker, shared by its tests; a test that kills or configures a server starts its own."""

@@ -20,15 +20,7 @@ from ironbench.experiment.command import RunOptions
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
-    return tmp_path / "ironbench"
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 @pytest.fixture(params=pg.FILES)

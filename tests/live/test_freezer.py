@@ -24,13 +24,7 @@ from ironbench.model.session import Freezes, Line
 from ironbench.process import freezer as freezing
 from ironbench.process import processes, register
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 @pytest.fixture(params=["as here", "v2", "SIGSTOP"])

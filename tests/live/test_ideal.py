@@ -17,14 +17,7 @@ from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
 from ironbench.process import register
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 def test_the_log_is_in_memory_and_synced_and_gone_with_the_server(tmp_path: Path) -> None:

@@ -35,9 +35,8 @@ def system(place: Path, **told: object) -> System:
 
 
 @pytest.fixture
-def start(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def start(place: Path, own_register: Path) -> Iterator[Start]:
     require_installed("mariadb")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     started: list[MariadbSession] = []
 
     def start(**told: object) -> MariadbSession:

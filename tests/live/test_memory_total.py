@@ -30,16 +30,10 @@ from ironbench.printer import Printer
 from ironbench.process import register
 from ironbench.record import judge
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 LIMIT = 192 << 20
 MiB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,7 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.system import System
 from ironbench.process import register
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path / "ironbench"
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 def refused(wanted: System, clients: int = 4) -> InputError:

@@ -17,17 +17,9 @@ from ironbench.errors import InputError
 from ironbench.model.system import Layout
 from ironbench.process import processes, register
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 OLDER = installation.find().bin.parents[1] / "pginstall" / "bin"
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> Path:
-    """A register of this test's own, so that tests do not see each other's servers."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path / "ironbench"
 
 
 def value(session, name: str) -> str:

@@ -23,16 +23,10 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout, System
 from ironbench.process import processes, register
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 KEPT = "create table kept (n int); insert into kept values (7)"
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another identity")
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
 @pytest.fixture(params=FILES)

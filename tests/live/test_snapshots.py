@@ -35,9 +35,7 @@ OLDER = "wheel:16"
 
 
 @pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, place: Path, tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def own_cache(own_register: Path, monkeypatch: pytest.MonkeyPatch, place: Path) -> Path:
     monkeypatch.setenv("IRONBENCH_DATA", str(place / "cache"))
     return place / "cache" / "snapshots"
 
