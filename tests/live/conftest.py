@@ -15,6 +15,7 @@ from raw_mysql import LACKING, RawMysql
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer, free_port
 from tls_proxy import TlsProxy
+from user import User
 from workload_trial import Filed, Served, Target
 
 from ironbench import engines
@@ -74,6 +75,11 @@ def place(fast_directory: Path) -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(dir=fast_directory))
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
 
 
 @pytest.fixture

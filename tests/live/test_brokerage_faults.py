@@ -36,11 +36,6 @@ END_CONNECTION = {
 }
 
 
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
 @pytest.fixture(params=SERVERS, scope="module")
 def bank(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
     require_installed(request.param)

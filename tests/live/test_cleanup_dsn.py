@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from raw_server import RawServer
@@ -12,11 +11,6 @@ from user import PAUSED, SHORT, User
 from ironbench._core import Connection
 
 pytestmark = pytest.mark.live
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 @pytest.fixture

@@ -41,11 +41,6 @@ seed = 1
 """
 
 
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
 def lab(user: User, level: str, commands: str = "", duration: str = "0.2s", repeats: int = 1) -> str:
     path = user.home / "governor.toml"
     path.write_text(LAB.format(level=level, commands=commands, duration=duration, repeats=repeats))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from raw_server import RawServer
@@ -14,11 +13,6 @@ pytestmark = pytest.mark.live
 
 BAD = "SELECT 1;\nSELECT *\n  FROM nix WHERE id = :client_id;\n"
 TIMES = ("--think-time", "1ms", "--duration", "1.5s", "--warmup", "0s", "--no-observe")
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 def written(user: User, name: str, text: str) -> str:

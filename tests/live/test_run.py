@@ -16,11 +16,6 @@ from ironbench import catalogue
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
 def test_json_is_one_document_of_the_documented_shape_and_all_talk_is_on_stderr(user: User) -> None:
     told = user.measured("run", "igen-oltp", "--engine", "null", "--clients", "1,2,4", *SHORT, "--json")
     document = told.document

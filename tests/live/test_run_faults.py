@@ -24,11 +24,6 @@ LONG = (*PAUSED, "--duration", "60s", "--warmup", "0s", "--no-observe")
 
 
 @pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
-@pytest.fixture
 def script(user: User) -> str:
     path = user.home / "one.sql"
     path.write_text("SELECT 1;\n")

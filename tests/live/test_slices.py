@@ -40,11 +40,6 @@ slice = "250ms"
 """
 
 
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
 def written(user: User, workload: str, blocks: int, duration: str = "1500ms") -> Path:
     path = user.home / "turns.toml"
     path.write_text(LAB.format(workload=workload, blocks=blocks, duration=duration))

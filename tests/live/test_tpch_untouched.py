@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,6 @@ from ironbench.workloads.tpch_tables import TABLES
 
 pytestmark = pytest.mark.live
 SMALL = ("run", "tpch", "--with", "sf=0.01", "--with", "queries=1,6", "--with", "plans=no", "--no-observe")
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 def tried(user: User, *words: str) -> list[dict[str, Any]]:
