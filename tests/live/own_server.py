@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,13 +84,3 @@ class Parent:
         self.process.send_signal(number)
         self.process.wait(30)
         self.process.stdout.close()
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
-    """Whether something becomes true in time; returns as soon as it is."""
-    deadline = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

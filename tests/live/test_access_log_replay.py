@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from directory_server import BASE, load
 from factories import require_installed
+from patience import eventually
 from raw_server import free_port
 from trial import run
-from user import User, eventually
+from user import User
 
 from ironbench.engines.slapd import dsn, installation, settings
 from ironbench.engines.slapd.session import SlapdSession

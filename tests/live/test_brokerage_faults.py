@@ -14,11 +14,12 @@ from brokerage_bank import NOW, Bank, opened, ticker
 from emulated import needs_devices
 from factories import require_installed
 from own_server import FILES
+from patience import eventually
 from test_brokerage_trial import WORKLOAD, Trial, load
 from test_tpch_load import running
 from trial import Trial as Driven
 from trial import plan
-from user import User, eventually
+from user import User
 
 from ironbench import _core
 from ironbench.process import processes

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from test_brokerage_faults import LOAD_S, SMALL, checks_passed
 from test_tpch_load import running
 from test_workers_live import workers_of
-from user import User, eventually
+from user import User
 
 from ironbench.workloads.brokerage import checks
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from user import PAUSED, SHORT, User, eventually
+from patience import eventually
+from user import PAUSED, SHORT, User
 
 from ironbench.record.labs import LabDirectory
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from emulated import HERE, needs_devices, nothing_left
-from user import PAUSED, User, eventually
+from patience import eventually
+from user import PAUSED, User
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines import ideal
@@ -78,7 +79,7 @@ def test_nothing_stays_in_memory_after_sigkill(tmp_path: Path) -> None:
     with pg.Parent(tmp_path / "d", ideal=("log", "temp")) as parent:
         assert ideal.root(str(tmp_path / "d")).exists()
         parent.kill(signal.SIGKILL)
-        assert pg.eventually(lambda: not parent.guard.alive())
+        assert eventually(lambda: not parent.guard.alive())
         assert not ideal.root(str(tmp_path / "d")).exists()
     session = pg.start(pg.system(tmp_path / "d"))
     session.stop()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import eventually
 from raw_mysql import LACKING
 from raw_server import RawServer
 from user import PAUSED, User
@@ -80,10 +81,7 @@ def inside(user: User, record: dict[str, Any]) -> dict[str, Any]:
 def observed(boss: Connection) -> None:
     """Waits until a trial is about to begin."""
     sql = "select count(*) from pg_stat_activity where application_name = 'ironbench observer'"
-    deadline = time.monotonic() + 60.0
-    while boss.query(sql) == [("0",)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert eventually(lambda: boss.query(sql) != [("0",)], 60.0)
 
 
 def last(user: User) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import launch
 import pytest
 from factories import require_installed
+from patience import eventually
 
 pytestmark = pytest.mark.live
 
@@ -170,10 +170,8 @@ def _begun(place: Path, tmp_path: Path, *more: str) -> launch.Command:
     """A backup under way, slow enough to meet."""
     words = ("backup", "--with", "gb=0.05", "--with", "calm=1", "--with", "rate=1", *more)
     running = launch.Command(command(place, tmp_path, *words))
-    deadline = time.monotonic() + 90
     folder = place / "data" / "ironbench-backup"
-    while not (folder / "base").exists() and time.monotonic() < deadline and running.poll() is None:
-        time.sleep(0.05)
+    eventually(lambda: (folder / "base").exists() or running.poll() is not None, 90.0)
     assert folder.exists(), running.communicate()[1]
     return running
 

@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 from directory_server import BASE, started
 from factories import require_installed
+from patience import eventually
 from raw_server import RawServer, free_port
 from ray_machines import RayMachines, lacking
-from user import User, eventually
+from user import User
 
 from ironbench.plan.fields import SECTIONS
 from ironbench.words import THIN

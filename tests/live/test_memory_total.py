@@ -15,6 +15,7 @@ from pathlib import Path
 import own_server as pg
 import pytest
 from factories import rarely_mariadb, require_installed
+from patience import eventually
 
 from ironbench import engines, load, workloads
 from ironbench.drive.trial import drive
@@ -155,8 +156,8 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
     if guard_too:
         assert group.exists()
         cleanup(remove_data=False)
-    assert pg.eventually(lambda: not group.exists())
-    assert pg.eventually(lambda: register.entries() == [])
+    assert eventually(lambda: not group.exists())
+    assert eventually(lambda: register.entries() == [])
 
 
 @pytest.mark.alone

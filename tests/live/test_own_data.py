@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from own_data import FORMS, SCRIPT, SUMS, dumped, shop
+from patience import eventually
 from raw_server import RawServer
-from user import SHORT, User, eventually
+from user import SHORT, User
 
 from ironbench import engines, workloads
 from ironbench.load import own, restore, snapshot

@@ -15,7 +15,8 @@ import duckdb
 import pytest
 from factories import lacking
 from own_data import SCRIPT
-from user import SHORT, User, eventually
+from patience import eventually
+from user import SHORT, User
 
 from ironbench.engines.mariadb.data_import import statements
 

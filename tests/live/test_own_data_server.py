@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from own_data import SCRIPT, dumped, shop, sums
+from patience import eventually
 from raw_server import PASSWORD, RawServer
-from user import PAUSED, SHORT, User, eventually
+from user import PAUSED, SHORT, User
 
 from ironbench._core import Connection
 from ironbench.engines.own_databases import is_ours

@@ -8,13 +8,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import launch
 import pytest
 from factories import require_installed
+from patience import eventually
 
 pytestmark = pytest.mark.live
 
@@ -152,13 +152,9 @@ def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Pat
 
 def _until_it_fills(place: Path, running: launch.Command) -> None:
     """Until the table has some megabytes."""
-    deadline = time.monotonic() + 60
     files = place / "data" / "cluster" / "base"
-    while time.monotonic() < deadline and running.poll() is None:
-        if any(size > 3 << 20 for size in _sizes(files)):
-            return
-        time.sleep(0.02)
-    raise AssertionError("it does not fill")
+    assert eventually(lambda: running.poll() is not None or any(size > 3 << 20 for size in _sizes(files)), 60.0)
+    assert running.poll() is None, "it does not fill"
 
 
 def _sizes(files: Path) -> list[int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines.postgres import installation
@@ -116,7 +117,7 @@ def test_a_backend_that_crashes_does_not_end_the_session(place: Path) -> None:
             except FailureError:
                 return False
 
-        assert pg.eventually(answers)
+        assert eventually(answers)
     finally:
         session.stop()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines.postgres import facts, installation
@@ -121,7 +122,7 @@ def test_counters_count_commits(postgres) -> None:
     for _ in range(7):
         connection.query("SELECT 1")
     connection.close()
-    assert pg.eventually(lambda: postgres.counters()["commits"] >= before["commits"] + 7)
+    assert eventually(lambda: postgres.counters()["commits"] >= before["commits"] + 7)
     assert {"rollbacks", "blocks_read", "wal_bytes", "checkpoints_timed", "checkpoints_requested"} <= before.keys()
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from factories import rarely_mariadb, require_installed
 from own_server import FILES
+from patience import eventually
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer
-from user import PAUSED, SHORT, User, eventually
+from user import PAUSED, SHORT, User
 
 from ironbench.process import processes
 

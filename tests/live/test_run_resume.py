@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 import pytest
-from user import PAUSED, User, eventually
+from patience import eventually
+from user import PAUSED, User
 
 pytestmark = pytest.mark.live
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_server import RawServer, as_user, binary
-from user import User, eventually
+from user import User
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 SHORT = ("--duration", "2s", "--warmup", "0.2s", "--arrivals", "fixed")

@@ -16,6 +16,7 @@ import own_server
 import pytest
 from factories import require_installed
 from own_server import FILES
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines import identity
@@ -119,13 +120,13 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
     session.query(KEPT)
     sockets = own_server.sockets(session)
     os.kill(own_server.pid_of(session), signal.SIGKILL)
-    assert own_server.eventually(lambda: not session.alive())
-    assert own_server.eventually(lambda: not answers(session))
-    assert own_server.eventually(lambda: session.last_words().startswith("killed by SIGKILL"))
+    assert eventually(lambda: not session.alive())
+    assert eventually(lambda: not answers(session))
+    assert eventually(lambda: session.last_words().startswith("killed by SIGKILL"))
     session.stop()
     session.stop()
     assert not sockets.exists()
-    assert own_server.eventually(lambda: not works(place, engine))
+    assert eventually(lambda: not works(place, engine))
     assert start(place / "d", engine).query("SELECT n FROM kept") == [("7",)]
 
 
@@ -135,7 +136,7 @@ def test_a_server_killed_before_its_log_was_moved_loses_nothing(start, place: Pa
     session.query(KEPT)
     os.kill(own_server.pid_of(session), signal.SIGKILL)
     session.stop()
-    assert own_server.eventually(lambda: not works(place, engine))
+    assert eventually(lambda: not works(place, engine))
     moved = start(place / "d", engine, layout=Layout(log=str(place / "log")))
     assert moved.query("SELECT n FROM kept") == [("7",)]
 
@@ -145,7 +146,7 @@ def test_a_log_that_was_lost_after_a_crash_is_said_to_be_lost(start, place: Path
     session = start(place / "d", engine, layout=apart)
     os.kill(own_server.pid_of(session), signal.SIGKILL)
     session.stop()
-    assert own_server.eventually(lambda: not works(place, engine))
+    assert eventually(lambda: not works(place, engine))
     subprocess.run(["rm", "-r", str(place / "memory")], check=True)
     with pytest.raises(FailureError) as caught:
         start(place / "d", engine, layout=apart)
@@ -199,8 +200,8 @@ own_server.start(own_server.system(Path({str(place / "d")!r}), {engine!r}))
         child.wait(60)
         timer.join()
         child.stdout.close()
-        assert own_server.eventually(lambda: not works(place, engine))
-        assert own_server.eventually(lambda: register.entries() == [])
+        assert eventually(lambda: not works(place, engine))
+        assert eventually(lambda: register.entries() == [])
 
 
 def program(engine: str) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from user import User, eventually
+from patience import eventually
+from user import User
 
 from ironbench.experiment.slices import LENGTHS_S
 from ironbench.model.record import SIDE_BY_SIDE

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_server import free_port
 from restartable import Restartable
 from ssh_server import LACKING, SshServer
-from user import User, eventually
+from user import User
 
 pytestmark = [
     pytest.mark.live,

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_server import RawServer, free_port
 from ssh_server import LACKING, SshServer
-from user import User, eventually
+from user import User
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 RUN = ("run", "select-only", "--with", "scale=1", "--duration", "4s", "--warmup", "1s", "--clients", "2", "--json")

@@ -10,6 +10,7 @@ from pathlib import Path
 import launch
 import pytest
 from emulated import needs_devices
+from patience import eventually
 
 pytestmark = pytest.mark.live
 
@@ -91,9 +92,7 @@ def test_what_was_there_before_is_left_alone(place: Path, tmp_path: Path) -> Non
 def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how: signal.Signals) -> None:
     words = ["run", "storage", "--data", str(place), "--results", str(tmp_path), "--with", "size=16MiB"]
     running = launch.Command(words)
-    deadline = time.monotonic() + 30
-    while not at_work(running.pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    eventually(lambda: at_work(running.pid))
     time.sleep(1)
     assert list(place.iterdir()) == []
     running.send_signal(how)

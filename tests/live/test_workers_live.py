@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_server import RawServer
-from user import Begun, User, eventually
+from user import Begun, User
 
 from ironbench.process import processes
 

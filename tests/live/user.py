@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import launch
+from patience import eventually
 
 PAUSED = ("--think-time", "5ms")
 """Leaves the CPUs to other tests: for rules that hold however much work is done."""
@@ -111,13 +112,3 @@ class Begun:
 def _measured(told: Told) -> Told:
     assert told.code in (0, 3), f"{told.code}: {told.stderr}"
     return told
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
-    """Whether something becomes true in time; returns as soon as it is."""
-    deadline = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
