@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.engines.server_session import ServerSession
+from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
-from ironbench.process import processes
+from ironbench.process import processes, register
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -32,6 +33,16 @@ def start(wanted: System, clients: int = 4) -> ServerSession:
     engine = engines.get(wanted.engine)
     checked, secrets = engine.validated(wanted, clients)
     return engine.start(checked, secrets, clients)
+
+
+def refused(wanted: System, clients: int = 4) -> InputError:
+    """The error of a system that is refused before anything is made or started."""
+    try:
+        engines.get(wanted.engine).validated(wanted, clients)
+    except InputError as error:
+        assert register.entries() == []
+        return error
+    raise AssertionError(f"{wanted} is not refused")
 
 
 def pid_of(session: ServerSession) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import own_server
 import pytest
 from factories import require_installed
 from raw_mysql import CERTIFICATES, PASSWORD, RawMysql
@@ -30,8 +31,7 @@ Start = Callable[..., MariadbSession]
 
 
 def system(place: Path, **told: object) -> System:
-    layout = replace(told.pop("layout", Layout()), data=str(place / "d"))
-    return System("mariadb", "test", layout=layout, **told)
+    return own_server.system(place / "d", "mariadb", **told)
 
 
 @pytest.fixture
@@ -40,8 +40,7 @@ def start(place: Path, own_register: Path) -> Iterator[Start]:
     started: list[MariadbSession] = []
 
     def start(**told: object) -> MariadbSession:
-        checked, secrets = ENGINE.validated(system(place, **told), 4)
-        started.append(ENGINE.start(checked, secrets, 4))
+        started.append(own_server.start(system(place, **told)))
         return started[-1]
 
     yield start

@@ -36,14 +36,6 @@ def engine(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def refused(wanted: System, clients: int = 4) -> InputError:
-    """The error of a system that is refused before anything is made or started."""
-    with pytest.raises(InputError) as caught:
-        engines.get(wanted.engine).validated(wanted, clients)
-    assert register.entries() == []
-    return caught.value
-
-
 @pytest.fixture
 def start() -> Iterator[Callable]:
     """Starts servers; none of them outlives the test."""
@@ -76,7 +68,7 @@ def test_a_stranger_s_directory_is_refused_and_left_as_it_is(place: Path, engine
     (place / "theirs").mkdir()
     (place / "theirs" / "precious.txt").write_text("do not touch")
     layout = replace(Layout(data=str(place / "d")), **{role: str(place / "theirs")})
-    error = refused(System(engine, "test", layout=layout))
+    error = own_server.refused(System(engine, "test", layout=layout))
     assert "precious.txt" in error.cause
     assert [path.name for path in (place / "theirs").iterdir()] == ["precious.txt"]
 
@@ -88,7 +80,7 @@ def test_the_root_of_a_fresh_file_system_is_an_empty_directory(place: Path, engi
 
 def test_a_directory_under_a_file_is_refused(place: Path, engine: str) -> None:
     (place / "file").touch()
-    assert "is not a directory" in refused(own_server.system(place / "file" / "d", engine)).cause
+    assert "is not a directory" in own_server.refused(own_server.system(place / "file" / "d", engine)).cause
 
 
 def test_a_directory_that_cannot_be_written_is_named(engine: str) -> None:
@@ -109,7 +101,7 @@ def test_a_directory_that_another_ironbench_uses_is_refused_with_its_process(sta
 
 def test_a_log_directory_of_another_server_is_refused(start, place: Path, engine: str) -> None:
     start(place / "one", engine, layout=Layout(log=str(place / "log"))).stop()
-    error = refused(own_server.system(place / "two", engine, layout=Layout(log=str(place / "log"))))
+    error = own_server.refused(own_server.system(place / "two", engine, layout=Layout(log=str(place / "log"))))
     assert str(place / "one") in error.cause
 
 
