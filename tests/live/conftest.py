@@ -14,6 +14,7 @@ import pytest
 from raw_mysql import LACKING, RawMysql
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer, free_port
+from ssh_server import SshServer
 from tls_proxy import TlsProxy
 from user import User
 from workload_trial import Filed, Served, Target
@@ -151,6 +152,12 @@ def target(request: pytest.FixtureRequest, place: Path) -> Iterator[Target]:
     session = Filed(place)
     yield session
     session.close()
+
+
+@pytest.fixture(scope="module")
+def ssh() -> Iterator[SshServer]:
+    with SshServer(free_port()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from patience import eventually
 from raw_server import free_port
 from restartable import Restartable
 from ssh_server import LACKING, SshServer
-from user import User
+from user import User, visitor
 
 pytestmark = [
     pytest.mark.live,
@@ -30,12 +30,6 @@ DROPS = os.access("/proc/sys/vm/drop_caches", os.W_OK)
 
 
 @pytest.fixture(scope="module")
-def ssh() -> Iterator[SshServer]:
-    with SshServer(free_port()) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server() -> Iterator[Restartable]:
     with Restartable() as server:
         yield server
@@ -43,9 +37,7 @@ def server() -> Iterator[Restartable]:
 
 @pytest.fixture
 def user(tmp_path: Path, ssh: SshServer, server: Restartable) -> Iterator[User]:
-    user = User(tmp_path / "user")
-    user.environment["HOME"] = str(ssh.home)
-    user.environment.pop("SSH_AUTH_SOCK", None)
+    user = visitor(tmp_path / "user", ssh.home)
     before = cpus(server)
     yield user
     assert eventually(lambda: cpus(server) == before), "what was changed is undone"

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from patience import eventually
 from raw_server import RawServer, free_port
 from ssh_server import LACKING, SshServer
-from user import User
+from user import User, visitor
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 RUN = ("run", "select-only", "--with", "scale=1", "--duration", "4s", "--warmup", "1s", "--clients", "2", "--json")
 
 
-@pytest.fixture(scope="module")
-def ssh() -> Iterator[SshServer]:
-    with SshServer(free_port()) as server:
-        yield server
-
-
 @pytest.fixture
 def user(tmp_path: Path, ssh: SshServer) -> User:
-    user = User(tmp_path / "user")
-    user.environment["HOME"] = str(ssh.home)
-    user.environment.pop("SSH_AUTH_SOCK", None)
-    return user
+    return visitor(tmp_path / "user", ssh.home)
 
 
 def test_a_trial_on_a_watched_machine_has_its_cpu_its_processes_and_its_devices(

@@ -109,6 +109,14 @@ class Begun:
         return _measured(told)
 
 
+def visitor(place: Path, home: Path) -> User:
+    """A user in `place` whose ssh key and known hosts are those of `home`."""
+    user = User(place)
+    user.environment["HOME"] = str(home)
+    user.environment.pop("SSH_AUTH_SOCK", None)
+    return user
+
+
 def _measured(told: Told) -> Told:
     assert told.code in (0, 3), f"{told.code}: {told.stderr}"
     return told
