@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -58,7 +59,10 @@ def started(place: Path, **settings: str) -> Iterator[SlapdSession]:
 
 
 @contextmanager
-def serving(place: Path) -> Iterator[DirectoryServer]:
+def serving(folder: Path, name: str) -> Iterator[DirectoryServer]:
+    place = folder / name
+    place.mkdir()
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     key = place / "server.key"
     shutil.copy(CERTIFICATES / "server.key", key)
     key.chmod(0o600)
