@@ -18,9 +18,9 @@ from ironbench.engines.slapd import dsn
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.load.prepare import fill
 from ironbench.model.system import Layout, Load, System
+from ironbench.printer import Printer
 from ironbench.workloads.base import ScriptSource
 from tests.live.raw_server import free_port
-from tests.live.workload_trial import silent
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 BASE = "dc=example,dc=com"
@@ -82,7 +82,7 @@ def load(session: SlapdSession, entries: int, own_server: bool = True, **options
     workload = workloads.get("directory")
     dataset = workload.dataset("slapd", workload.validated({"entries": str(entries), **options}))
     assert dataset is not None
-    fill(session, dataset, 1, silent(), own_server)
+    fill(session, dataset, 1, Printer.silent(), own_server)
 
 
 def searched(server: DirectoryServer, *words: str) -> str:
