@@ -20,11 +20,6 @@ def boss(raw_server: RawServer, database: str) -> Iterator[Connection]:
     connection.close()
 
 
-@pytest.fixture
-def dsn(raw_server: RawServer, database: str) -> str:
-    return f"host={raw_server.host} port={raw_server.port} user=postgres dbname={database}"
-
-
 def there(boss: Connection) -> set[str]:
     """Tables, sequences, views and routines of the database's own schema."""
     rows = boss.query(
