@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -13,6 +12,7 @@ import launch
 import pytest
 from factories import require_installed
 from patience import eventually
+from user import records
 
 pytestmark = pytest.mark.live
 
@@ -22,10 +22,6 @@ SMALL = ("--with", "gb=0.005", "--with", "calm=1", "--with", "probe=50")
 def command(place: Path, results: Path, *words: str) -> list[str]:
     known = ("--data", str(place / "data"), "--results", str(results))
     return ["run", *words, *known]
-
-
-def records(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 def run(place: Path, results: Path, *words: str, env: dict[str, str] | None = None) -> dict[str, Any]:

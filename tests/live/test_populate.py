@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import launch
 import pytest
 from factories import require_installed
 from patience import eventually
+from user import records
 
 pytestmark = pytest.mark.live
 
@@ -25,10 +25,6 @@ def command(place: Path, results: Path, *words: str) -> list[str]:
 
 def _data(place: Path, words: tuple[str, ...]) -> list[str]:
     return [] if "null" in words else ["--data", str(place / "data")]
-
-
-def records(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any]:

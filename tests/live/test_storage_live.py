@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import launch
 import pytest
 from emulated import needs_devices
 from patience import eventually
+from user import records
 
 pytestmark = pytest.mark.live
 
@@ -26,10 +26,6 @@ def run(place: Path, results: Path, *more: str, check: bool = True) -> launch.Do
     if check:
         assert done.returncode in (0, SUSPECT), done.stderr
     return done
-
-
-def records(results: Path) -> list[dict]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 @pytest.mark.parametrize("io", ["io_uring", pytest.param("threads", marks=pytest.mark.long)])

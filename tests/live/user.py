@@ -117,6 +117,11 @@ def visitor(place: Path, home: Path) -> User:
     return user
 
 
+def records(results: Path) -> list[dict[str, Any]]:
+    """Every record in a results directory, in the order of their ids."""
+    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
 def _measured(told: Told) -> Told:
     assert told.code in (0, 3), f"{told.code}: {told.stderr}"
     return told
