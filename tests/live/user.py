@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,6 +121,12 @@ def visitor(place: Path, home: Path) -> User:
 def records(results: Path) -> list[dict[str, Any]]:
     """Every record in a results directory, in the order of their ids."""
     return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """What a page of docs/guide shows in a language."""
+    text = (Path(__file__).parents[2] / "docs" / "guide" / f"{page}.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def _measured(told: Told) -> Told:
