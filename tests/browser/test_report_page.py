@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 from factories import DISK, Shelf, example, record
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
 from ironbench import workloads
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.model.system import Choice
 from ironbench.report import formats
@@ -54,7 +53,7 @@ def of_works_with_long_names() -> bytes:
 def of_a_lab() -> bytes:
     plan = lab({"log": ("disk", "memory"), "clients": ("1", "4", "8")}, blocks=6)
     records = trials(plan, {s.cell.name: 500.0 * s.cell.load.clients for s in plan.setups}, observed=True)
-    return formats.get("html")([lab_study(plan, records, Shelf(records))])
+    return formats.get("html")([studied(plan, records)])
 
 
 def browsed(page: Path, folder: Path, width: int) -> subprocess.CompletedProcess[str]:

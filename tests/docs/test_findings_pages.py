@@ -8,10 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from factories import Shelf
-from labfactory import lab, trials
-
-from ironbench.analyse.labstudy import lab_study
+from labfactory import lab, studied, trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +21,7 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     spec.loader.exec_module(module)
     plan = lab({"log": ("disk", "memory")}, blocks=8)
     records = trials(plan, {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)})
-    monkeypatch.setattr(module, "study_of", lambda _: lab_study(plan, records, Shelf(records)))
+    monkeypatch.setattr(module, "study_of", lambda _: studied(plan, records))
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "PAGES", tmp_path)
     (tmp_path / "docs" / "img").mkdir(parents=True)

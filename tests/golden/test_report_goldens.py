@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
 from ironbench.analyse.compare import compare
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject
 from ironbench.model.finding import Noise
@@ -82,4 +81,4 @@ def test_a_lab(format: str) -> None:
     records.append(replace(records[4], attempt=2, id=f"{records[4].id}-a2"))
     records[7] = suspect(records[7])
     noise = [Noise("m1", "igen-oltp scale=4 weight=light", "throughput", 12, 0.015, 0.021, "2026-11-20T08:00:00")]
-    held(f"lab.{format}", formats.get(format)([lab_study(plan, records, Shelf(records), noise)]).decode())
+    held(f"lab.{format}", formats.get(format)([studied(plan, records, noise)]).decode())

@@ -14,7 +14,9 @@ import pytest
 from raw_mysql import LACKING, RawMysql
 from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer, free_port
+from ssh_server import SshServer
 from tls_proxy import TlsProxy
+from user import User
 from workload_trial import Filed, Served, Target
 
 from ironbench import engines
@@ -74,6 +76,20 @@ def place(fast_directory: Path) -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(dir=fast_directory))
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def user(place: Path) -> User:
+    return User(place)
+
+
+@pytest.fixture
+def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A register of this test's own, so that tests do not see each other's servers; and a place for default data."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+    return tmp_path / "ironbench"
 
 
 @pytest.fixture(scope="session")
@@ -136,6 +152,12 @@ def target(request: pytest.FixtureRequest, place: Path) -> Iterator[Target]:
     session = Filed(place)
     yield session
     session.close()
+
+
+@pytest.fixture(scope="module")
+def ssh() -> Iterator[SshServer]:
+    with SshServer(free_port()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,9 +18,9 @@ from ironbench.engines.slapd import dsn
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.load.prepare import fill
 from ironbench.model.system import Layout, Load, System
+from ironbench.printer import Printer
 from ironbench.workloads.base import ScriptSource
 from tests.live.raw_server import free_port
-from tests.live.workload_trial import silent
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 BASE = "dc=example,dc=com"
@@ -58,7 +59,10 @@ def started(place: Path, **settings: str) -> Iterator[SlapdSession]:
 
 
 @contextmanager
-def serving(place: Path) -> Iterator[DirectoryServer]:
+def serving(folder: Path, name: str) -> Iterator[DirectoryServer]:
+    place = folder / name
+    place.mkdir()
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     key = place / "server.key"
     shutil.copy(CERTIFICATES / "server.key", key)
     key.chmod(0o600)
@@ -78,7 +82,7 @@ def load(session: SlapdSession, entries: int, own_server: bool = True, **options
     workload = workloads.get("directory")
     dataset = workload.dataset("slapd", workload.validated({"entries": str(entries), **options}))
     assert dataset is not None
-    fill(session, dataset, 1, silent(), own_server)
+    fill(session, dataset, 1, Printer.silent(), own_server)
 
 
 def searched(server: DirectoryServer, *words: str) -> str:

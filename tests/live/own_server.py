@@ -7,15 +7,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from ironbench import engines
 from ironbench.engines.server_session import ServerSession
+from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
-from ironbench.process import processes
+from ironbench.process import processes, register
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -34,6 +33,16 @@ def start(wanted: System, clients: int = 4) -> ServerSession:
     engine = engines.get(wanted.engine)
     checked, secrets = engine.validated(wanted, clients)
     return engine.start(checked, secrets, clients)
+
+
+def refused(wanted: System, clients: int = 4) -> InputError:
+    """The error of a system that is refused before anything is made or started."""
+    try:
+        engines.get(wanted.engine).validated(wanted, clients)
+    except InputError as error:
+        assert register.entries() == []
+        return error
+    raise AssertionError(f"{wanted} is not refused")
 
 
 def pid_of(session: ServerSession) -> int:
@@ -86,13 +95,3 @@ class Parent:
         self.process.send_signal(number)
         self.process.wait(30)
         self.process.stdout.close()
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
-    """Whether something becomes true in time; returns as soon as it is."""
-    deadline = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

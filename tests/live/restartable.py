@@ -6,8 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+from patience import eventually
 from raw_server import RawServer, as_user
-from user import eventually
 
 
 class Restartable(RawServer):

@@ -11,6 +11,7 @@ from pathlib import Path
 import own_server as pg
 import pytest
 from factories import rarely_mariadb, require_installed
+from patience import eventually
 
 from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import execute
@@ -20,15 +21,7 @@ from ironbench.experiment.command import RunOptions
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
-    return tmp_path / "ironbench"
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 @pytest.fixture(params=pg.FILES)
@@ -49,8 +42,8 @@ def engine(request: pytest.FixtureRequest) -> str:
 def test_a_server_ends_with_its_ironbench_however_that_ends(place: Path, engine: str, number: int) -> None:
     with pg.Parent(place / "d", engine) as parent:
         parent.kill(number)
-        assert pg.eventually(lambda: not parent.server.alive())
-        assert pg.eventually(lambda: not parent.guard.alive())
+        assert eventually(lambda: not parent.server.alive())
+        assert eventually(lambda: not parent.guard.alive())
         assert not parent.sockets.exists()
         assert register.entries() == []
         assert not processes.working_in(place / "d" / pg.FILES[engine])

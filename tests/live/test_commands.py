@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from user import PAUSED, SHORT, User, eventually
+from patience import eventually
+from user import PAUSED, SHORT, User
 
 from ironbench.record.labs import LabDirectory
 
@@ -39,11 +40,6 @@ quiet = "0s"
 rates = "none"
 seed = 1
 """
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 def lab(user: User, level: str, commands: str = "", duration: str = "0.2s", repeats: int = 1) -> str:

@@ -23,16 +23,10 @@ from ironbench.model.session import Session
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 DISKS = Path(__file__).parents[2]
 """Files in memory cannot be cold: these tests need a file system on a device."""
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
 @pytest.fixture

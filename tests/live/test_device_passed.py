@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from emulated import device_pid, needs_devices, nothing_left
-from user import PAUSED, User, eventually
+from patience import eventually
+from user import PAUSED, User
 
 PAGE = 4096
 PAGES = 2000

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from emulated import HERE, needs_devices, nothing_left
-from user import PAUSED, User, eventually
+from patience import eventually
+from user import PAUSED, User
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
@@ -121,8 +122,7 @@ def test_more_memory_than_there_is_is_refused(user: User) -> None:
 @pytest.mark.parametrize("engine", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
 def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
     words = [*PAUSED, "--engine", engine, "--data", "free", "--duration", "2s", "--warmup", "0s", "--with", "scale=1"]
-    told = user("run", "igen-oltp", *words, *(["--log", "free"] if engine == "postgres" else []))
-    assert told.code in (0, 3), told.stderr
+    user.measured("run", "igen-oltp", *words, *(["--log", "free"] if engine == "postgres" else []))
     (record,) = user.records()
     assert any("emulated free" in text for text in record["conditions"].values())
     assert record["metrics"]["device_writes_per_s{role=data}"] >= 0
@@ -132,8 +132,7 @@ def test_a_workload_runs_on_a_device(user: User, engine: str) -> None:
 @pytest.mark.long
 def test_duckdb_runs_on_a_device_and_its_reads_are_timed_there(user: User) -> None:
     words = ["--engine", "duckdb", "--data", "ssd-sata-2011", "--cache", "cold", "--with", "test=stream"]
-    told = user("run", "tpch", *words, "--with", "sf=0.01", "--with", "queries=6", "--with", "check=no")
-    assert told.code in (0, 3), told.stderr
+    user.measured("run", "tpch", *words, "--with", "sf=0.01", "--with", "queries=6", "--with", "check=no")
     (record,) = user.records()
     assert any("emulated ssd-sata-2011" in text for text in record["conditions"].values())
     assert record["metrics"]["device_reads_per_s{role=data}"] > 0
@@ -240,8 +239,7 @@ metric = "storage_iops{profile=rnd4k-q1t1-read}"
 def test_every_trial_of_a_lab_leaves_a_trace_that_can_be_replayed(user: User) -> None:
     file, traces = user.home / "traced.toml", user.home / "traces"
     file.write_text(TRACED)
-    told = user("lab", "run", str(file), "--results", str(user.home / "lab"), "--trace", str(traces))
-    assert told.code in (0, 3), told.stderr
+    user.measured("lab", "run", str(file), "--results", str(user.home / "lab"), "--trace", str(traces))
     trials = {path.name for path in (user.home / "lab" / "trials").iterdir()}
     assert {path.name.removesuffix("-data.parquet") for path in traces.iterdir()} == trials and len(trials) == 4
     slow = next(path for path in traces.iterdir() if "disk" in path.name)

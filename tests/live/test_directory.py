@@ -45,10 +45,7 @@ ENGINE = engines.get("slapd")
 @pytest.fixture(scope="session")
 def server(fast_directory: Path) -> Iterator[DirectoryServer]:
     require_installed("slapd")
-    place = fast_directory / "slapd"
-    place.mkdir()
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(fast_directory))
-    with serving(place) as server:
+    with serving(fast_directory, "slapd") as server:
         yield server
 
 

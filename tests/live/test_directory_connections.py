@@ -30,10 +30,7 @@ TOTAL = "search cn=Total,cn=Connections,cn=Monitor?monitorCounter?base"
 @pytest.fixture(scope="session")
 def server(fast_directory: Path) -> Iterator[DirectoryServer]:
     require_installed("slapd")
-    place = fast_directory / "slapd-connections"
-    place.mkdir()
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(fast_directory))
-    with serving(place) as server:
+    with serving(fast_directory, "slapd-connections") as server:
         yield server
 
 

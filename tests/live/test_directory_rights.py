@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +22,7 @@ pytestmark = pytest.mark.live
 @pytest.fixture(scope="session")
 def server(fast_directory: Path) -> Iterator[DirectoryServer]:
     require_installed("slapd")
-    place = fast_directory / "slapd-rights"
-    place.mkdir()
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(fast_directory))
-    with serving(place) as server:
+    with serving(fast_directory, "slapd-rights") as server:
         yield server
 
 

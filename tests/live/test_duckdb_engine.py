@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import own_server
 import pytest
 
 from ironbench import engines
@@ -28,10 +29,8 @@ pytestmark = pytest.mark.live
 LONG = "select count(*) from range(1000000) a, range(1000000) b where a.range * b.range % 7 = 3"
 
 
-def start(data: Path, layout: Layout | None = None, **told: object) -> DuckdbSession:
-    engine = engines.get("duckdb")
-    checked, secrets = engine.validated(System("duckdb", "test", layout=layout or Layout(str(data)), **told), 4)
-    return engine.start(checked, secrets, 4)  # type: ignore[return-value]
+def start(data: Path, **told: object) -> DuckdbSession:
+    return own_server.start(own_server.system(data, "duckdb", **told))  # type: ignore[return-value]
 
 
 @pytest.fixture
@@ -141,7 +140,7 @@ def test_a_process_that_is_killed_says_so_and_loses_no_commit(place: Path) -> No
 def test_limits_are_those_that_were_asked_for(place: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     layout = Layout(str(place / "d"), str(place / "t"))
-    session = start(place / "d", layout, memory_bytes=200 << 20, parallelism=1, server_cpus=(cpu,))
+    session = start(place / "d", layout=layout, memory_bytes=200 << 20, parallelism=1, server_cpus=(cpu,))
     settings = session.facts()["settings"]
     assert settings["memory_limit"] == "200.0 MiB" and settings["threads"] == "1"
     assert settings["temp_directory"].startswith(str(place / "t"))
@@ -168,7 +167,7 @@ def test_settings_are_checked_before_anything_is_made(place: Path) -> None:
     with pytest.raises(InputError, match="--memory"):
         start(place / "d", settings={"memory_limit": "1GB"}, memory_bytes=1 << 30)
     with pytest.raises(InputError, match="beside the data"):
-        start(place / "d", Layout(str(place / "d"), None, str(place / "l")))
+        start(place / "d", layout=Layout(str(place / "d"), None, str(place / "l")))
     assert not (place / "d").exists()
 
 

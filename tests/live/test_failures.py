@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from raw_server import RawServer
@@ -14,11 +13,6 @@ pytestmark = pytest.mark.live
 
 BAD = "SELECT 1;\nSELECT *\n  FROM nix WHERE id = :client_id;\n"
 TIMES = ("--think-time", "1ms", "--duration", "1.5s", "--warmup", "0s", "--no-observe")
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 def written(user: User, name: str, text: str) -> str:
@@ -130,8 +124,7 @@ def test_statements_and_scripts_are_timed_one_by_one_where_that_is_asked_for(use
     slow = written(user, "two.sql", "SELECT 1 AS one;\n\\sleep 30 ms\nSELECT\n  2 AS two;\n")
     fast = written(user, "one.sql", "SELECT 3 AS three;\n")
     where = ("--dsn", dsn) if engine == "postgres" else ("--engine", engine)
-    told = user("run", "script", slow, fast, *where, *TIMES, "-r", COLUMNS="200")
-    assert told.code in (0, 3), told.stderr
+    told = user.measured("run", "script", slow, fast, *where, *TIMES, "-r", COLUMNS="200")
     assert "Script by script, with 1 client" in told.stdout
     by_text = {one["text"]: one for one in record_of(user)["statements"]}  # type: ignore[attr-defined]
     assert set(by_text) == {"SELECT 1 AS one", "SELECT 2 AS two", "SELECT 3 AS three"}
@@ -178,7 +171,6 @@ def test_a_role_without_rights_leaves_no_error_in_the_server_s_log(user: User) -
         script = written(user, "one.sql", "SELECT 1;\n")
         for role in ("nobody", "postgres"):
             dsn = f"host={server.host} port={server.port} user={role} dbname=postgres"
-            told = user("run", "script", script, "--dsn", dsn, *PAUSED, "--duration", "2s", "--warmup", "1s")
-            assert told.code in (0, 3), told.stderr
+            user.measured("run", "script", script, "--dsn", dsn, *PAUSED, "--duration", "2s", "--warmup", "1s")
         said = log.read_bytes()[before:].decode()
         assert not re.search(r"\b(ERROR|FATAL|PANIC):", said), said

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench.engines.cleanup import cleanup
 from ironbench.engines.server_session import ServerSession
@@ -24,13 +25,7 @@ from ironbench.model.session import Freezes, Line
 from ironbench.process import freezer as freezing
 from ironbench.process import processes, register
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 @pytest.fixture(params=["as here", "v2", "SIGSTOP"])
@@ -139,8 +134,8 @@ def test_a_frozen_server_that_is_killed_ends_when_it_is_thawed(frozen: ServerSes
 def test_the_guard_thaws_and_ends_a_server_whose_ironbench_was_killed(place: Path) -> None:
     with pg.Parent(place / "d", frozen=True) as parent:
         parent.kill(signal.SIGKILL)
-        assert pg.eventually(lambda: not parent.server.alive())
-        assert pg.eventually(lambda: register.entries() == [])
+        assert eventually(lambda: not parent.server.alive())
+        assert eventually(lambda: register.entries() == [])
 
 
 @pytest.mark.long

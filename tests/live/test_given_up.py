@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
+from patience import eventually
 from raw_mysql import RawMysql
 from raw_server import RawServer
 from trial import postgres, run, run_and_meanwhile
@@ -18,18 +18,11 @@ TRANSPORTS = ["io_uring", "epoll"]
 PATIENCE_S = 2.0
 
 
-def within(seconds: float, there: Callable[[], int], wanted: int) -> bool:
-    until = time.monotonic() + seconds
-    while (found := there()) != wanted and time.monotonic() < until:
-        time.sleep(0.05)
-    return found == wanted
-
-
 def stopping(asleep: Callable[[], int]) -> Callable[[_core.Progress], None]:
     """Stops the trial when both clients sleep in the server."""
 
     def stop(progress: _core.Progress) -> None:
-        assert within(20, asleep, 2)
+        assert eventually(lambda: asleep() == 2, 20.0)
         progress.stop()
 
     return stop
@@ -63,7 +56,7 @@ def test_queries_that_a_stopped_trial_gives_up_end_in_postgresql(
     long = {"clients": 2, "stop": {"duration_s": 60.0}}
     summary = run_and_meanwhile(stopping(sleepers), engine, script, **long).summary
     assert summary["cut_short"] and summary["server_commits_uncertain"] == 2
-    assert within(PATIENCE_S, sleepers, 0)
+    assert eventually(lambda: sleepers() == 0, PATIENCE_S)
 
 
 @pytest.mark.long
@@ -73,7 +66,7 @@ def test_queries_that_have_not_ended_long_after_the_window_end_in_postgresql(
     engine = postgres(raw_server.connection(database=database))
     summary = run(engine, "SELECT pg_sleep(30);\n", clients=2, stop={"duration_s": 0.5}).summary
     assert summary["server_commits_uncertain"] == 2
-    assert within(PATIENCE_S, sleepers, 0)
+    assert eventually(lambda: sleepers() == 0, PATIENCE_S)
 
 
 @pytest.mark.parametrize("io", TRANSPORTS)
@@ -90,4 +83,4 @@ def test_queries_that_a_stopped_trial_gives_up_end_in_mariadb(raw_mysql: RawMysq
     long = {"clients": 2, "stop": {"duration_s": 60.0}}
     summary = run_and_meanwhile(stopping(asleep), engine | {"reconnect": reconnect}, script, **long).summary
     assert summary["cut_short"] and summary["server_commits_uncertain"] == 2
-    assert within(PATIENCE_S, asleep, 0)
+    assert eventually(lambda: asleep() == 0, PATIENCE_S)

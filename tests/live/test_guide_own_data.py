@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
 import pytest
 from own_data import dumped, shop
 from raw_server import RawServer
-from user import PAUSED, User
+from user import PAUSED, User, blocks
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "your-own-data.md").read_text()
+PAGE = "your-own-data"
 SHORT = (*PAUSED, "--duration", "0.5s", "--warmup", "0s")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_the_page_leads_from_a_dump_to_a_report(place: Path) -> None:
     user = User(place)
-    (script,), (lab,) = blocks("sql"), blocks("toml")
+    (script,), (lab,) = blocks(PAGE, "sql"), blocks(PAGE, "toml")
     (user.home / "orders.sql").write_text(script)
     (user.home / "index.sql").write_text("CREATE INDEX ON sale (item);\n")
     (user.home / "index.toml").write_text(lab.replace('"30s"', '"0.5s"\nwarmup = "0s"') + "[measure]\nrepeats = 1\n")
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
     assert len(lines) == 8
     with RawServer() as server:
         shop(server)

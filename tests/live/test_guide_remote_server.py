@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -12,16 +11,12 @@ import pytest
 from raw_server import free_port
 from restartable import Restartable
 from ssh_server import LACKING, SshServer
-from user import User
+from user import User, blocks
 
 from ironbench.plan.fields import SECTIONS
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
-PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "remote-server.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+PAGE = "remote-server"
 
 
 @pytest.mark.long
@@ -31,7 +26,7 @@ def test_the_page_leads_from_an_address_to_a_report_and_to_changes_for_trials(pl
         user.environment["HOME"] = str(ssh.home)
         own = {"postgresql://": f"postgresql://postgres@127.0.0.1:{server.port}/postgres", "ssh://": ssh.address}
         own |= {"postgresql.service": str(server.restart)}
-        lines = [line for block in blocks("sh") for line in block.splitlines()]
+        lines = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
         assert len(lines) == 5
         for line in lines:
             words = [next((own[one] for one in own if word.startswith(one)), word) for word in shlex.split(line)[1:]]
@@ -45,7 +40,7 @@ def test_the_page_leads_from_an_address_to_a_report_and_to_changes_for_trials(pl
 
 
 def test_the_fields_that_the_page_names_are_those_of_a_lab_file() -> None:
-    texts = blocks("toml")
+    texts = blocks(PAGE, "toml")
     assert len(texts) == 2
     for text in texts:
         assert set(tomllib.loads(text)["system"]) <= set(SECTIONS["system"])

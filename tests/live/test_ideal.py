@@ -9,6 +9,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines import ideal
@@ -17,14 +18,7 @@ from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
 from ironbench.process import register
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 def test_the_log_is_in_memory_and_synced_and_gone_with_the_server(tmp_path: Path) -> None:
@@ -85,7 +79,7 @@ def test_nothing_stays_in_memory_after_sigkill(tmp_path: Path) -> None:
     with pg.Parent(tmp_path / "d", ideal=("log", "temp")) as parent:
         assert ideal.root(str(tmp_path / "d")).exists()
         parent.kill(signal.SIGKILL)
-        assert pg.eventually(lambda: not parent.guard.alive())
+        assert eventually(lambda: not parent.guard.alive())
         assert not ideal.root(str(tmp_path / "d")).exists()
     session = pg.start(pg.system(tmp_path / "d"))
     session.stop()

@@ -25,11 +25,6 @@ AT_ONCE = ("setting", "storage", "driver")
 KINDS = [*AT_ONCE, "upgrade", "index", "query"]
 
 
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
 @pytest.fixture(scope="module")
 def theirs() -> Iterator[str]:
     """The address of a server of a distribution."""

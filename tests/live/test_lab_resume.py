@@ -38,11 +38,6 @@ quiet = "0s"
 """
 
 
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
-
-
 def written(user: User, engine: str = "null", duration: str = "0.2s", repeats: int = 6, name: str = "small") -> Path:
     path = user.home / f"{name}.toml"
     path.write_text(LAB.format(engine=engine, duration=duration, repeats=repeats))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import launch
 import pytest
 from factories import require_installed
+from patience import eventually
+from user import records
 
 pytestmark = pytest.mark.live
 
@@ -22,10 +22,6 @@ SMALL = ("--with", "gb=0.005", "--with", "calm=1", "--with", "probe=50")
 def command(place: Path, results: Path, *words: str) -> list[str]:
     known = ("--data", str(place / "data"), "--results", str(results))
     return ["run", *words, *known]
-
-
-def records(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 def run(place: Path, results: Path, *words: str, env: dict[str, str] | None = None) -> dict[str, Any]:
@@ -170,10 +166,8 @@ def _begun(place: Path, tmp_path: Path, *more: str) -> launch.Command:
     """A backup under way, slow enough to meet."""
     words = ("backup", "--with", "gb=0.05", "--with", "calm=1", "--with", "rate=1", *more)
     running = launch.Command(command(place, tmp_path, *words))
-    deadline = time.monotonic() + 90
     folder = place / "data" / "ironbench-backup"
-    while not (folder / "base").exists() and time.monotonic() < deadline and running.poll() is None:
-        time.sleep(0.05)
+    eventually(lambda: (folder / "base").exists() or running.poll() is not None, 90.0)
     assert folder.exists(), running.communicate()[1]
     return running
 

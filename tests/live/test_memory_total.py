@@ -15,6 +15,7 @@ from pathlib import Path
 import own_server as pg
 import pytest
 from factories import rarely_mariadb, require_installed
+from patience import eventually
 
 from ironbench import engines, load, workloads
 from ironbench.drive.trial import drive
@@ -30,16 +31,10 @@ from ironbench.printer import Printer
 from ironbench.process import register
 from ironbench.record import judge
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 LIMIT = 192 << 20
 MiB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
 @pytest.fixture(autouse=True)
@@ -161,8 +156,8 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
     if guard_too:
         assert group.exists()
         cleanup(remove_data=False)
-    assert pg.eventually(lambda: not group.exists())
-    assert pg.eventually(lambda: register.entries() == [])
+    assert eventually(lambda: not group.exists())
+    assert eventually(lambda: register.entries() == [])
 
 
 @pytest.mark.alone

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_server import RawServer
-from user import eventually
 
 from ironbench import engines
 from ironbench.engines.own_databases import is_ours, new_name

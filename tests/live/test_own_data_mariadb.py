@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from raw_mysql import LACKING, PASSWORD, RawMysql
 from raw_server import free_port
-from user import PAUSED, SHORT, User, eventually
+from user import PAUSED, SHORT, User
 
 from ironbench import engines
 from ironbench.engines.mariadb.copies import MariadbCopies

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import launch
 import pytest
 from factories import require_installed
+from patience import eventually
+from user import records
 
 pytestmark = pytest.mark.live
 
@@ -25,10 +25,6 @@ def command(place: Path, results: Path, *words: str) -> list[str]:
 
 def _data(place: Path, words: tuple[str, ...]) -> list[str]:
     return [] if "null" in words else ["--data", str(place / "data")]
-
-
-def records(results: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 def run(place: Path, results: Path, *words: str, code: int = 0) -> dict[str, Any]:
@@ -152,13 +148,9 @@ def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Pat
 
 def _until_it_fills(place: Path, running: launch.Command) -> None:
     """Until the table has some megabytes."""
-    deadline = time.monotonic() + 60
     files = place / "data" / "cluster" / "base"
-    while time.monotonic() < deadline and running.poll() is None:
-        if any(size > 3 << 20 for size in _sizes(files)):
-            return
-        time.sleep(0.02)
-    raise AssertionError("it does not fill")
+    assert eventually(lambda: running.poll() is not None or any(size > 3 << 20 for size in _sizes(files)), 60.0)
+    assert running.poll() is None, "it does not fill"
 
 
 def _sizes(files: Path) -> list[int]:

@@ -7,29 +7,15 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines.postgres import installation
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError
 from ironbench.model.system import System
 from ironbench.process import register
 
-pytestmark = pytest.mark.live
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path / "ironbench"
-
-
-def refused(wanted: System, clients: int = 4) -> InputError:
-    """The error of a system that is refused before anything is made or started."""
-    with pytest.raises(InputError) as caught:
-        engines.get("postgres").validated(wanted, clients)
-    assert register.entries() == []
-    return caught.value
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +34,7 @@ def refused(wanted: System, clients: int = 4) -> InputError:
     ],
 )
 def test_a_setting_that_the_server_would_refuse_is_refused_before_it_starts(place, settings, cause, hint) -> None:
-    error = refused(pg.system(place / "d", settings=settings))
+    error = pg.refused(pg.system(place / "d", settings=settings))
     assert cause in error.cause
     assert hint in error.hint
     assert not (place / "d").exists()
@@ -64,24 +50,24 @@ def test_settings_that_only_developers_know_are_taken(place: Path) -> None:
 
 @pytest.mark.parametrize(("clients", "cause"), [(0, "at least one"), (100_000, "a process of its own")])
 def test_a_number_of_clients_that_no_server_carries_is_refused(place: Path, clients: int, cause: str) -> None:
-    assert cause in refused(pg.system(place / "d"), clients).cause
+    assert cause in pg.refused(pg.system(place / "d"), clients).cause
 
 
 @pytest.mark.parametrize(("memory_bytes", "cause"), [(1000, "at least 128 kB"), (1 << 60, "this machine has")])
 def test_a_cache_that_cannot_be_is_refused(place: Path, memory_bytes: int, cause: str) -> None:
-    assert cause in refused(pg.system(place / "d", memory_bytes=memory_bytes)).cause
+    assert cause in pg.refused(pg.system(place / "d", memory_bytes=memory_bytes)).cause
 
 
 def test_a_cluster_of_another_version_is_refused(place: Path) -> None:
     (place / "d" / "cluster").mkdir(parents=True)
     (place / "d" / "ironbench.json").write_text('{"made_by": "ironbench"}')
     (place / "d" / "cluster" / "PG_VERSION").write_text("12\n")
-    assert "PostgreSQL 12 made it" in refused(pg.system(place / "d")).cause
+    assert "PostgreSQL 12 made it" in pg.refused(pg.system(place / "d")).cause
 
 
 def test_options_that_would_change_a_running_server_are_refused() -> None:
     for told in ({"settings": {"work_mem": "1MB"}}, {"memory_bytes": 1 << 30}, {"server_cpus": (0,)}):
-        error = refused(System("postgres", "test", dsn="host=h user=u", **told))
+        error = pg.refused(System("postgres", "test", dsn="host=h user=u", **told))
         assert "not configured by ironbench" in error.cause
 
 
@@ -123,7 +109,7 @@ def test_a_backend_that_crashes_does_not_end_the_session(place: Path) -> None:
             except FailureError:
                 return False
 
-        assert pg.eventually(answers)
+        assert eventually(answers)
     finally:
         session.stop()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import own_server as pg
 import pytest
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines.postgres import facts, installation
@@ -17,17 +18,9 @@ from ironbench.errors import InputError
 from ironbench.model.system import Layout
 from ironbench.process import processes, register
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 OLDER = installation.find().bin.parents[1] / "pginstall" / "bin"
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> Path:
-    """A register of this test's own, so that tests do not see each other's servers."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path / "ironbench"
 
 
 def value(session, name: str) -> str:
@@ -129,7 +122,7 @@ def test_counters_count_commits(postgres) -> None:
     for _ in range(7):
         connection.query("SELECT 1")
     connection.close()
-    assert pg.eventually(lambda: postgres.counters()["commits"] >= before["commits"] + 7)
+    assert eventually(lambda: postgres.counters()["commits"] >= before["commits"] + 7)
     assert {"rollbacks", "blocks_read", "wal_bytes", "checkpoints_timed", "checkpoints_requested"} <= before.keys()
 
 

@@ -19,7 +19,13 @@ from ironbench.errors import IronbenchError
 from ironbench.model.system import Device, Partition
 from ironbench.process import register
 
-pytestmark = [pytest.mark.live, pytest.mark.alone, pytest.mark.long, needs_devices]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.alone,
+    pytest.mark.long,
+    needs_devices,
+    pytest.mark.usefixtures("own_register"),
+]
 ROWS = 20_000
 BEFORE_S = 3.0
 
@@ -56,13 +62,6 @@ class After:
     @property
     def whole(self) -> bool:
         return not self.missing and not self.trouble
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
 
 
 def cut_while_writing(

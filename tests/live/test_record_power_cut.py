@@ -21,10 +21,8 @@ pytestmark = [pytest.mark.live, needs_devices]
 
 
 @pytest.fixture
-def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mounted]:
+def disk(own_register: Path, tmp_path: Path) -> Iterator[Mounted]:
     """Its power can be cut; its ext4 writes late and syncs nothing that nobody asked for (ext4(5))."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     device = Device("hdd-7200", (Partition("data", 1 << 30, str(tmp_path / "disk")),), "ext4", arrange.RAM)
     mounted = Mounted(device, 1, cuttable=True)
     try:

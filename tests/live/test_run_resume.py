@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
-from user import PAUSED, User, eventually
+from patience import eventually
+from user import PAUSED, User
 
 pytestmark = pytest.mark.live
 
 SHORT = ("--duration", "0.8s", "--warmup", "0s", "--no-observe")
 WORDS = ("run", "igen-oltp", "--engine", "null", *PAUSED, "--clients", "1,2", *SHORT)
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])

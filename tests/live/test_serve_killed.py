@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from user import eventually
+from patience import eventually
 
 from ironbench.drive import live
 from ironbench.process import processes

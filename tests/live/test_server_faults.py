@@ -16,6 +16,7 @@ import own_server
 import pytest
 from factories import require_installed
 from own_server import FILES
+from patience import eventually
 
 from ironbench import engines
 from ironbench.engines import identity
@@ -23,30 +24,16 @@ from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout, System
 from ironbench.process import processes, register
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 
 KEPT = "create table kept (n int); insert into kept values (7)"
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another identity")
-
-
-@pytest.fixture(autouse=True)
-def own_register(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
 @pytest.fixture(params=FILES)
 def engine(request: pytest.FixtureRequest) -> str:
     require_installed(request.param)
     return request.param
-
-
-def refused(wanted: System, clients: int = 4) -> InputError:
-    """The error of a system that is refused before anything is made or started."""
-    with pytest.raises(InputError) as caught:
-        engines.get(wanted.engine).validated(wanted, clients)
-    assert register.entries() == []
-    return caught.value
 
 
 @pytest.fixture
@@ -81,7 +68,7 @@ def test_a_stranger_s_directory_is_refused_and_left_as_it_is(place: Path, engine
     (place / "theirs").mkdir()
     (place / "theirs" / "precious.txt").write_text("do not touch")
     layout = replace(Layout(data=str(place / "d")), **{role: str(place / "theirs")})
-    error = refused(System(engine, "test", layout=layout))
+    error = own_server.refused(System(engine, "test", layout=layout))
     assert "precious.txt" in error.cause
     assert [path.name for path in (place / "theirs").iterdir()] == ["precious.txt"]
 
@@ -93,7 +80,7 @@ def test_the_root_of_a_fresh_file_system_is_an_empty_directory(place: Path, engi
 
 def test_a_directory_under_a_file_is_refused(place: Path, engine: str) -> None:
     (place / "file").touch()
-    assert "is not a directory" in refused(own_server.system(place / "file" / "d", engine)).cause
+    assert "is not a directory" in own_server.refused(own_server.system(place / "file" / "d", engine)).cause
 
 
 def test_a_directory_that_cannot_be_written_is_named(engine: str) -> None:
@@ -114,7 +101,7 @@ def test_a_directory_that_another_ironbench_uses_is_refused_with_its_process(sta
 
 def test_a_log_directory_of_another_server_is_refused(start, place: Path, engine: str) -> None:
     start(place / "one", engine, layout=Layout(log=str(place / "log"))).stop()
-    error = refused(own_server.system(place / "two", engine, layout=Layout(log=str(place / "log"))))
+    error = own_server.refused(own_server.system(place / "two", engine, layout=Layout(log=str(place / "log"))))
     assert str(place / "one") in error.cause
 
 
@@ -125,13 +112,13 @@ def test_a_server_that_is_killed_is_noticed_and_its_directory_can_be_used_again(
     session.query(KEPT)
     sockets = own_server.sockets(session)
     os.kill(own_server.pid_of(session), signal.SIGKILL)
-    assert own_server.eventually(lambda: not session.alive())
-    assert own_server.eventually(lambda: not answers(session))
-    assert own_server.eventually(lambda: session.last_words().startswith("killed by SIGKILL"))
+    assert eventually(lambda: not session.alive())
+    assert eventually(lambda: not answers(session))
+    assert eventually(lambda: session.last_words().startswith("killed by SIGKILL"))
     session.stop()
     session.stop()
     assert not sockets.exists()
-    assert own_server.eventually(lambda: not works(place, engine))
+    assert eventually(lambda: not works(place, engine))
     assert start(place / "d", engine).query("SELECT n FROM kept") == [("7",)]
 
 
@@ -141,7 +128,7 @@ def test_a_server_killed_before_its_log_was_moved_loses_nothing(start, place: Pa
     session.query(KEPT)
     os.kill(own_server.pid_of(session), signal.SIGKILL)
     session.stop()
-    assert own_server.eventually(lambda: not works(place, engine))
+    assert eventually(lambda: not works(place, engine))
     moved = start(place / "d", engine, layout=Layout(log=str(place / "log")))
     assert moved.query("SELECT n FROM kept") == [("7",)]
 
@@ -151,7 +138,7 @@ def test_a_log_that_was_lost_after_a_crash_is_said_to_be_lost(start, place: Path
     session = start(place / "d", engine, layout=apart)
     os.kill(own_server.pid_of(session), signal.SIGKILL)
     session.stop()
-    assert own_server.eventually(lambda: not works(place, engine))
+    assert eventually(lambda: not works(place, engine))
     subprocess.run(["rm", "-r", str(place / "memory")], check=True)
     with pytest.raises(FailureError) as caught:
         start(place / "d", engine, layout=apart)
@@ -205,8 +192,8 @@ own_server.start(own_server.system(Path({str(place / "d")!r}), {engine!r}))
         child.wait(60)
         timer.join()
         child.stdout.close()
-        assert own_server.eventually(lambda: not works(place, engine))
-        assert own_server.eventually(lambda: register.entries() == [])
+        assert eventually(lambda: not works(place, engine))
+        assert eventually(lambda: register.entries() == [])
 
 
 def program(engine: str) -> tuple[str, str]:

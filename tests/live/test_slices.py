@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from user import User, eventually
+from patience import eventually
+from user import User
 
 from ironbench.experiment.slices import LENGTHS_S
 from ironbench.model.record import SIDE_BY_SIDE
@@ -38,11 +39,6 @@ rates = "none"
 method = "slices"
 slice = "250ms"
 """
-
-
-@pytest.fixture
-def user(place: Path) -> User:
-    return User(place)
 
 
 def written(user: User, workload: str, blocks: int, duration: str = "1500ms") -> Path:

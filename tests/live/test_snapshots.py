@@ -17,6 +17,7 @@ from pathlib import Path
 import own_server as pg
 import pytest
 from factories import rarely_mariadb, require_installed
+from patience import eventually
 
 from ironbench import engines, workloads
 from ironbench.engines.cleanup import cleanup, lines_of
@@ -35,9 +36,7 @@ OLDER = "wheel:16"
 
 
 @pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, place: Path, tmp_path: Path) -> Path:
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def own_cache(own_register: Path, monkeypatch: pytest.MonkeyPatch, place: Path) -> Path:
     monkeypatch.setenv("IRONBENCH_DATA", str(place / "cache"))
     return place / "cache" / "snapshots"
 
@@ -232,8 +231,8 @@ def test_a_killed_load_leaves_nothing_half(place: Path, own_cache: Path, engine:
         assert child.stdout.readline() == b"begin\n"
         time.sleep(delay_s)
         child.kill()
-    assert pg.eventually(lambda: not _initdb_works(own_cache), 1), "it would remove what the next one makes there"
-    assert pg.eventually(lambda: not _still_loading(own_cache), 30)
+    assert eventually(lambda: not _initdb_works(own_cache), 1), "it would remove what the next one makes there"
+    assert eventually(lambda: not _still_loading(own_cache), 30)
     wanted = setup(place, engine)
     kept, _ = ready(wanted)
     restore.restored(wanted, kept)

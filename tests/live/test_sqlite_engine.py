@@ -1,24 +1,18 @@
 """The SQLite engine's own half: its file, its pragmas, what it says of itself."""
 
+from functools import partial
 from pathlib import Path
 
+import own_server
 import pytest
+from own_server import start
 
 from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
 
 pytestmark = pytest.mark.live
-
-
-def system(data: Path, **told: object) -> System:
-    return System("sqlite", "test", layout=Layout(data=str(data)), **told)
-
-
-def start(wanted: System, clients: int = 4):
-    engine = engines.get("sqlite")
-    checked, secrets = engine.validated(wanted, clients)
-    return engine.start(checked, secrets, clients)
+system = partial(own_server.system, engine="sqlite")
 
 
 def test_a_file_is_made_used_and_kept(place: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from pathlib import Path
@@ -10,6 +9,8 @@ from pathlib import Path
 import launch
 import pytest
 from emulated import needs_devices
+from patience import eventually
+from user import records
 
 pytestmark = pytest.mark.live
 
@@ -25,10 +26,6 @@ def run(place: Path, results: Path, *more: str, check: bool = True) -> launch.Do
     if check:
         assert done.returncode in (0, SUSPECT), done.stderr
     return done
-
-
-def records(results: Path) -> list[dict]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 @pytest.mark.parametrize("io", ["io_uring", pytest.param("threads", marks=pytest.mark.long)])
@@ -91,9 +88,7 @@ def test_what_was_there_before_is_left_alone(place: Path, tmp_path: Path) -> Non
 def test_however_it_ends_nothing_is_left_behind(place: Path, tmp_path: Path, how: signal.Signals) -> None:
     words = ["run", "storage", "--data", str(place), "--results", str(tmp_path), "--with", "size=16MiB"]
     running = launch.Command(words)
-    deadline = time.monotonic() + 30
-    while not at_work(running.pid) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    eventually(lambda: at_work(running.pid))
     time.sleep(1)
     assert list(place.iterdir()) == []
     running.send_signal(how)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import launch
 import pytest
+from user import records
 
 pytestmark = pytest.mark.live
-
-
-def records(results: Path) -> list[dict]:
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
 
 
 def test_its_trials_are_observed_recorded_and_repeated(place: Path, tmp_path: Path) -> None:

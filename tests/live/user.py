@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import launch
+from patience import eventually
 
 PAUSED = ("--think-time", "5ms")
 """Leaves the CPUs to other tests: for rules that hold however much work is done."""
@@ -53,6 +55,10 @@ class User:
     def __call__(self, *words: str, **environment: str) -> Told:
         done = launch.run(words, env=self.environment | environment, cwd=self.home, timeout_s=90)
         return Told(done.returncode, done.stdout, done.stderr)
+
+    def measured(self, *words: str, **environment: str) -> Told:
+        """A command that ends with a measurement, though perhaps a suspect one."""
+        return _measured(self(*words, **environment))
 
     @contextmanager
     def begun(self, *words: str) -> Iterator[Begun]:
@@ -98,12 +104,31 @@ class Begun:
         stdout, _ = self.process.communicate(timeout=within_s)
         return Told(self.process.returncode, stdout, self.stderr.read_text()), time.monotonic() - began
 
+    def measured(self, within_s: float = 60.0) -> Told:
+        """Waits for the end of a command that ends with a measurement, though perhaps a suspect one."""
+        told, _ = self.end(within_s=within_s)
+        return _measured(told)
 
-def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
-    """Whether something becomes true in time; returns as soon as it is."""
-    deadline = time.monotonic() + within_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+
+def visitor(place: Path, home: Path) -> User:
+    """A user in `place` whose ssh key and known hosts are those of `home`."""
+    user = User(place)
+    user.environment["HOME"] = str(home)
+    user.environment.pop("SSH_AUTH_SOCK", None)
+    return user
+
+
+def records(results: Path) -> list[dict[str, Any]]:
+    """Every record in a results directory, in the order of their ids."""
+    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """What a page of docs/guide shows in a language."""
+    text = (Path(__file__).parents[2] / "docs" / "guide" / f"{page}.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def _measured(told: Told) -> Told:
+    assert told.code in (0, 3), f"{told.code}: {told.stderr}"
+    return told

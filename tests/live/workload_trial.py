@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -85,15 +84,11 @@ def without_references(session: Target) -> None:
         session.query("drop trigger igen_order_lines_go")
 
 
-def silent() -> Printer:
-    return Printer(io.StringIO(), io.StringIO())
-
-
 def loaded(session: Target, name: str, connections: int = 2, own_server: bool = True, **options: str) -> Loaded:
     workload = workloads.get(name)
     dataset = workload.dataset(session.engine, workload.validated(options))
     assert dataset is not None
-    return fill(session, dataset, connections, silent(), own_server)
+    return fill(session, dataset, connections, Printer.silent(), own_server)
 
 
 class Trial:

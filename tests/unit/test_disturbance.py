@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import labfactory
-from factories import Shelf
 from labfactory import said
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.model.record import Record, Warning
 
@@ -22,7 +20,7 @@ def studied(disturbed: Sequence[tuple[str, int]]) -> Study:
         _busy(record) if (record.cell.name, record.block) in disturbed else record
         for record in labfactory.trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     ]
-    return lab_study(plan, records, Shelf(records))
+    return labfactory.studied(plan, records)
 
 
 def _busy(record: Record) -> Record:

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from factories import DISK, MEMORY, Shelf, record
-from labfactory import lab, trials
+from factories import DISK, MEMORY, record
+from labfactory import lab, studied, trials
 
 from ironbench.analyse.device_io import role_latencies
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
@@ -48,7 +47,7 @@ def study(full: bool = True) -> Study:
         )
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
     ]
-    return lab_study(plan, found, Shelf(found))
+    return studied(plan, found)
 
 
 def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_them_by_the_second_factor() -> None:

@@ -7,12 +7,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from factories import Shelf
-from labfactory import lab, said, trials
+from labfactory import lab, said, studied, trials
 
 from ironbench.analyse import growth
 from ironbench.analyse.growth import Step, growths
-from ironbench.analyse.labstudy import lab_study
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
 
@@ -62,7 +60,7 @@ def test_an_answer_says_why_a_step_whose_interval_shows_growth_is_not_sure() -> 
             for one in trials(PLAN, {s.cell.name: 1e6 * min(s.cell.load.clients, 8) for s in PLAN.setups}, 0.0)
         )
     ]
-    study = lab_study(PLAN, records, Shelf(records))
+    study = studied(PLAN, records)
     course = study.growths[0].course
     assert course is not None and course.enough == 8 and course.beyond is not None and course.beyond.low > 1
     assert "neither grows nor falls for sure, as one of many steps: at 16 it is" in said(study)

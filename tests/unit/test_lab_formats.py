@@ -7,11 +7,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from factories import Shelf
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 from test_report_formats import EVIL, Page
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.model.record import Status
 from ironbench.report import formats, theme
@@ -23,7 +21,7 @@ def study(**factors: tuple[str, ...]) -> Study:
     means = {setup.cell.name: 1000.0 + 150 * place for place, setup in enumerate(plan.setups)}
     records = trials(plan, means)
     records[4] = replace(records[4], status=Status.FAILED, metrics={}, cause="server died")
-    return lab_study(plan, records, Shelf(records))
+    return studied(plan, records)
 
 
 @pytest.fixture(scope="module")
@@ -96,4 +94,4 @@ def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
 def test_an_empty_lab_is_written_without_error() -> None:
     plan = lab({"log": ("disk", "memory")})
     for format in formats.names():
-        assert formats.get(format)([lab_study(plan, [], Shelf())])
+        assert formats.get(format)([studied(plan, [])])

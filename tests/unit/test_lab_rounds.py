@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import Shelf
-from labfactory import lab, said, trials
+from labfactory import lab, said, studied, trials
 
 from ironbench.analyse.claims import Outcome
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.looks import at
 from ironbench.analyse.study import Study
 from ironbench.cli.verdict import exit_code
@@ -37,7 +35,7 @@ def two_rounds() -> tuple[Study, list[Record]]:
     means = {"log=disk": 1000.0, "log=memory": 1500.0}
     quiet, loud = trials(plan, means, 0.02), trials(plan, dict.fromkeys(means, 1000.0), 0.5)
     records = [one if one.stage == 1 else other for one, other in zip(quiet, loud, strict=True)]
-    return lab_study(plan, records, Shelf(records)), records
+    return studied(plan, records), records
 
 
 def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> None:
@@ -67,7 +65,7 @@ def test_a_claim_that_an_earlier_round_refuted_stays_refuted() -> None:
 def test_a_lab_of_one_round_has_no_earlier_ones() -> None:
     plan = lab(LOG, blocks=6)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    assert lab_study(plan, records, Shelf(records)).earlier == ()
+    assert studied(plan, records).earlier == ()
 
 
 @pytest.mark.parametrize("order", ["random", "fixed"])

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, record
+from factories import DISK, MEMORY, record
+from test_cost import stored
 
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
@@ -19,7 +20,6 @@ from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
-from ironbench.record import Evidence, Store
 from ironbench.record.parcel import Reader
 
 A, B = replace(DISK, label="a"), replace(MEMORY, label="b")
@@ -42,14 +42,6 @@ def trial(system: System, throughput: float, series: str, day: int, load: Load |
         system, 8, throughput, series=series, id=f"{series}-{throughput:.0f}", started_at=f"2026-01-0{day}T00:00:00",
         load=load,
     )  # fmt: skip
-
-
-def stored(directory: Path, trials: list[Record]) -> str:
-    store = Store(directory)
-    key = store.keep_shared("machines", MACHINE)
-    for one in trials:
-        store.keep(replace(one, machine=key), Evidence())
-    return str(directory)
 
 
 @pytest.fixture

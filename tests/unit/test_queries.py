@@ -9,10 +9,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from factories import DISK, Shelf, record
-from labfactory import lab, trials
+from factories import DISK, record
+from labfactory import lab, studied, trials
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.queries import queries
 from ironbench.analyse.study import Study
 from ironbench.report.charts.base import Chart
@@ -159,7 +158,7 @@ def study(**others: float) -> Study:
         )
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
     ]
-    return lab_study(plan, found, Shelf(found))
+    return studied(plan, found)
 
 
 def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:

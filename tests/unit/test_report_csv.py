@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 from factories import DISK, Shelf, example, record, suspect
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
 from ironbench.report import formats
 from ironbench.report.numbers import base_value, quantity
@@ -59,7 +58,7 @@ def test_every_table_of_a_run_is_in_the_file() -> None:
 def test_every_table_of_a_lab_is_in_the_file_once() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)
-    study = lab_study(plan, records, Shelf(records))
+    study = studied(plan, records)
     rows = lines(formats.get("csv")([study]))
     assert {section.title for section in sections(study)} <= {row["section"] for row in rows}
     assert sum(row["column"] == "verdict" for row in rows) == 1

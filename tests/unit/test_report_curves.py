@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.report import formats
@@ -83,7 +82,7 @@ def test_a_picture_explains_every_mark_of_its_charts() -> None:
     of_lab = trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True)
     of_lab[3] = suspect(of_lab[3])
     of_runs = sweep(DISK, 3000, 6) + sweep(MEMORY, 9000, 6, seed=2)
-    for study in (study_of(of_runs), lab_study(plan, of_lab, Shelf(of_lab))):
+    for study in (study_of(of_runs), studied(plan, of_lab)):
         content = report_of(study)
         text = " ".join(json.dumps(image.picture([image._report(content)]), ensure_ascii=False).split('", "'))
         for chart in (chart for section in content.sections for chart in section.charts):

@@ -10,7 +10,7 @@ from pathlib import Path
 import labfactory
 import pytest
 from factories import Shelf, SortedHistogram
-from labfactory import said
+from labfactory import said, studied
 
 from ironbench.analyse.claims import Outcome
 from ironbench.analyse.findings import PERCENTILES, declared, findings
@@ -194,7 +194,7 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     late = {one.cell.name for one in lab.rated}
     few = replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late or t.block < 3))
     records = records_of(few)
-    study = lab_study(few, records, Shelf(records))
+    study = studied(few, records)
     assert study.claims[0].outcome is Outcome.UNDECIDED
     assert (
         "The budget of 15 min had only 3 blocks of cells at rates, and a verdict on them needs 6 blocks: a budget of "
@@ -202,12 +202,12 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     ) in said(study)
     none = same_load.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
     records = records_of(none)
-    assert "The budget of 15 min had no room for cells at rates" in said(lab_study(none, records, Shelf(records)))
+    assert "The budget of 15 min had no room for cells at rates" in said(studied(none, records))
     records = records_of(budgeted)
-    assert not lab_study(budgeted, records, Shelf(records)).too_little_time
+    assert not studied(budgeted, records).too_little_time
     records = records_of(few)
     unclaimed = replace(few, claims=())
-    assert not lab_study(unclaimed, records, Shelf(records)).too_little_time
+    assert not studied(unclaimed, records).too_little_time
 
 
 def with_rated_cells(lab: Lab) -> Lab:
@@ -253,7 +253,7 @@ def test_they_are_no_part_of_the_family_that_is_corrected_for(lab: Lab) -> None:
 
 def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     records = records_of(lab)
-    study = lab_study(lab, records, Shelf(records))
+    study = studied(lab, records)
     assert [one.share for one in study.same_loads] == [0.5, 0.7, 0.9]
     assert study.same_loads[1].rate == 700
     ((name, table),) = same_load_tables(study.same_loads)
@@ -270,14 +270,14 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     claim = Claim("memory answers faster", "ratio", "response_time_p99_s", cells, None, 0.8)
     lab = replace(lab, claims=(claim,))
     records = records_of(lab)
-    study = lab_study(lab, records, Shelf(records))
+    study = studied(lab, records)
     assert [(one.claim, one.outcome) for one in study.claims] == [(claim, Outcome.CONFIRMED)]
     (effect,) = study.claimed
     assert effect.contrast.name == "log=memory over log=disk, at rate=70%"
     assert [one.contrast.name for one in study.effects] == ["log=memory over log=disk"]
     assert not any(finding.decides for one in study.same_loads for finding in one.findings)
     turned = replace(claim, cells=tuple(reversed(cells)), low=1.5, high=None)
-    (about,) = lab_study(replace(lab, claims=(turned,)), records, Shelf(records)).claimed
+    (about,) = studied(replace(lab, claims=(turned,)), records).claimed
     assert about.contrast.name == "log=memory over log=disk, at rate=70%"
     gone = lab_study(same_load.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
     assert gone.claims[0].outcome is Outcome.UNDECIDED
@@ -286,7 +286,7 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
 
 def test_a_chart_for_each_percentile_shows_every_block_of_every_cell(lab: Lab) -> None:
     records = records_of(lab)
-    charts = charts_of(lab_study(lab, records, Shelf(records)))
+    charts = charts_of(studied(lab, records))
     assert [chart.id for chart in charts] == [
         f"same-load-response_time_{part}_s" for part in ("p50", "p90", "p99", "p999")
     ]
@@ -298,9 +298,9 @@ def test_a_chart_for_each_percentile_shows_every_block_of_every_cell(lab: Lab) -
     assert all(row["low"] == row["high"] == pytest.approx(row["value"], rel=0.01) for row in data["means"])
     assert charts[2].table.rows[1][0] == "70\u202f% · 700/s"
     few = [replace(one, metrics={**one.metrics, "transactions": 2000.0}) for one in records]
-    assert [chart.id[-5:] for chart in charts_of(lab_study(lab, few, Shelf(few)))] == ["p50_s", "p90_s", "p99_s"]
+    assert [chart.id[-5:] for chart in charts_of(studied(lab, few))] == ["p50_s", "p90_s", "p99_s"]
     one_block = [record for record in records if record.block == 0 or "rate=" not in record.cell.name]
-    alone = charts_of(lab_study(lab, one_block, Shelf(one_block)))[2].specification["datasets"]["means"]
+    alone = charts_of(studied(lab, one_block))[2].specification["datasets"]["means"]
     assert all(row["low"] == row["value"] == row["high"] for row in alone)
 
 
@@ -334,7 +334,7 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
     ]
     cells = ("log=memory rate=90%", "log=disk rate=90%")
     claims = tuple(Claim("?", "ratio", "response_time_p99_s", cells, None, most) for most in (0.001234, 1.0))
-    study = lab_study(replace(lab, claims=claims), records, Shelf(records))
+    study = studied(replace(lab, claims=claims), records)
     assert [one.outcome for one in study.claims] == [Outcome.REFUTED, Outcome.CONFIRMED]
     assert all(one.reason.endswith("range; log=disk rate=90% fell behind in 6 of 6") for one in study.claims)
     assert "0.5000 to 0.5000" in study.claims[0].reason
@@ -356,6 +356,6 @@ def test_only_its_own_round_tells_which_side_fell_behind(lab: Lab) -> None:
         replace(record, warnings=(behind,)) if record.cell.name == cells[1] and record.stage == 1 else record
         for record in records_of(twice)
     ]
-    study = lab_study(twice, records, Shelf(records))
+    study = studied(twice, records)
     assert study.claims[0].reason.endswith("lies inside the range")
     assert study.earlier[0].claims[0].reason.endswith("log=disk rate=90% fell behind in 6 of 6")

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, record
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.footnotes import LIMITS, SEARCH
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
@@ -192,17 +191,17 @@ def test_a_note_of_too_few_names_what_the_workload_counts(workload: str, many: s
 def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     few = trials(plan, {"log=disk": 20.0, "log=memory": 30.0})
-    found = lab_study(plan, few, Shelf(few))
+    found = studied(plan, few)
     said = [text for text in found.warnings if "too few transactions" in text]
     assert len(said) == 1 and "99.9 % needs 2\u202f995" in said[0]
     compared = {effect.finding.metric for effect in found.others}
     assert "response_time_p99_s" in compared and "response_time_p999_s" not in compared
     decided = replace(plan, method=replace(plan.method, metric="response_time_p999_s"))
-    (effect,) = lab_study(decided, few, Shelf(few)).effects
+    (effect,) = studied(decided, few).effects
     assert not effect.finding.ratios
     assert "log=disk has too few transactions (99.9 % needs 2\u202f995)" in effect.finding.dropped[0]
     enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
-    warnings = lab_study(plan, enough_of_them, Shelf(enough_of_them)).warnings
+    warnings = studied(plan, enough_of_them).warnings
     assert not any("too few" in text for text in warnings)
 
 

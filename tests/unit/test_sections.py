@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from factories import Shelf, example
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study, studies
 from ironbench.report import formats, sections
 
@@ -45,7 +44,7 @@ def of_runs() -> Study:
 def of_a_lab() -> Study:
     plan = lab({"log": ("disk", "memory")}, blocks=4)
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 2900.0}, observed=True)
-    return lab_study(plan, records, Shelf(records))
+    return studied(plan, records)
 
 
 @pytest.mark.parametrize("make", [of_runs, of_a_lab])

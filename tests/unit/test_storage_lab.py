@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from factories import Shelf
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.model.system import Choice
 from ironbench.report import formats
@@ -27,7 +25,7 @@ def study(rates: Mapping[str, Mapping[str, float]] = RATES) -> Study:
         replace(one, choice=work, metrics=dict(rates[one.cell.levels["driver"]]))
         for one in trials(plan, {setup.cell.name: 1.0 for setup in plan.setups})
     ]
-    return lab_study(plan, found, Shelf(found))
+    return studied(plan, found)
 
 
 def test_a_labs_cells_stand_beside_each_other_in_the_known_table() -> None:

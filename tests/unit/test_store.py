@@ -4,7 +4,6 @@ import hashlib
 import io
 import os
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from factories import evidence
+from factories import doubles, evidence
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,10 +41,6 @@ def record(id: str, series: str = "s1", label: str = "a", started: str = "2026-0
         status=Status.OK,
         metrics={"throughput": 10.0},
     )
-
-
-def doubles(*values: float) -> bytes:
-    return struct.pack(f"<{len(values)}d", *values)
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:

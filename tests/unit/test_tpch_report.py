@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 from factories import DISK, MEMORY, Shelf, record
-from labfactory import lab, trials
+from labfactory import lab, studied, trials
 
 from ironbench.analyse.compare import compare
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.lead import leads
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import Subject
@@ -105,7 +104,7 @@ def test_lead_leads_with_power_and_shows_no_throughput_of_transactions() -> None
 def test_a_lab_of_one_block_draws_no_interval() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=1)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    (chart,) = effects(lab_study(plan, records, Shelf(records)))
+    (chart,) = effects(studied(plan, records))
     assert len(chart.specification["datasets"]["effects"]) == 1
     assert chart.specification["datasets"]["intervals"] == []
     assert "no interval" in chart.unit

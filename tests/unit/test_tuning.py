@@ -6,7 +6,6 @@ import json
 import math
 import random
 from collections.abc import Mapping
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -187,9 +186,8 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(Frozen(found, "m1", {}, {}))
-    silent = Printer(StringIO(), StringIO())
     records = loop.measured(Blocks(directory, []), Machine({"clients": 0.5}, found, 0.05, random.Random(1)))
-    assert confirm.begun(directory, records, silent)
+    assert confirm.begun(directory, records, Printer.silent())
     machine = Machine({}, found, 0.05, random.Random(2), measured=len(records))
     records = loop.measured(Blocks(directory, records), machine, records)
     from ironbench.analyse.archive import EMPTY
@@ -205,9 +203,8 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(Frozen(found, "m1", {}, {}))
-    silent = Printer(StringIO(), StringIO())
     records = loop.measured(Blocks(directory, []), Machine({"clients": -0.5}, found, 0.05, random.Random(1)))
-    assert confirm.begun(directory, records, silent)
+    assert confirm.begun(directory, records, Printer.silent())
     machine = Machine({"clients": 0.5}, found, 0.05, random.Random(2), measured=len(records))
     records = loop.measured(Blocks(directory, records), machine, records)
     from ironbench.analyse.archive import EMPTY
@@ -222,7 +219,7 @@ def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
     effects, found = {"clients": math.log(1.5)}, lab(file)
     directory = LabDirectory(file.with_name("lab"))
     directory.begin(Frozen(found, "m1", {}, {}))
-    silent = Printer(StringIO(), StringIO())
+    silent = Printer.silent()
     some = loop.measured(Blocks(directory, []), Machine(effects, found, 0.05, random.Random(1)))[:13]
     assert not confirm.begun(directory, some, silent)
     records = loop.measured(Blocks(directory, some), Machine(effects, found, 0.05, random.Random(2), 13), some)
@@ -243,7 +240,7 @@ def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> 
     directory.begin(Frozen(found, "m1", {}, {}))
     machine = Machine({"clients": math.log(1.5)}, found, 0.05, random.Random(3))
     records = loop.measured(Blocks(directory, []), machine)
-    assert confirm.begun(directory, records, Printer(StringIO(), StringIO()))
+    assert confirm.begun(directory, records, Printer.silent())
     records = loop.measured(Blocks(directory, records), machine, records)
     declared, planned_before = len(directory.declared()), directory.lab().method.stages
     first = lab_study(directory.lab(), records, EMPTY, look=declared)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import Shelf, record
-from labfactory import lab, trials
+from factories import record
+from labfactory import lab, studied, trials
 
 import ironbench
 from ironbench import units
@@ -16,7 +16,6 @@ from ironbench.analyse.balance import Entry
 from ironbench.analyse.comparability import doubts
 from ironbench.analyse.factors import Contrast
 from ironbench.analyse.findings import findings
-from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Effect
 from ironbench.catalogue import metrics
 from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
@@ -131,7 +130,7 @@ def test_what_only_a_claim_asks_for_has_its_row() -> None:
     claims = [Claim("p99: at most 1.1", "ratio", "response_time_p99_s", pair, None, 1.1)]
     plan = lab({"log": ("disk", "memory")}, blocks=6, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})
-    text = lab_text.render([lab_study(plan, records, Shelf(records))]).decode()
+    text = lab_text.render([studied(plan, records)]).decode()
     _, _, table = text.partition("Findings that only a claim asks for")
     assert "99th-percentile response time" in table.split("\n\n")[0]
 

@@ -6,13 +6,14 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import eventually
 from queued import NOON, Clock, Labs, put, states
 from served import LAB, browser, stocked
 
@@ -295,18 +296,11 @@ def test_damaged_entries_are_left_out_and_unknown_ones_refused(queue: Queue, tmp
         put(queue, "one", nightly="25:00")
 
 
-def wait_for(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_detached_program_notes_its_status_and_what_it_said(tmp_path: Path) -> None:
     began = Detached(["/bin/sh", "-c", "echo $WORD; exit 4"], tmp_path / "log", tmp_path / "status", {"WORD": "said"})
-    wait_for(lambda: status_of(tmp_path / "status") is not None)
+    assert eventually(lambda: status_of(tmp_path / "status") is not None, 20.0)
     assert status_of(tmp_path / "status") == 4 and (tmp_path / "log").read_text() == "said\n"
-    wait_for(lambda: began.reap() or not began.process.alive())
+    assert eventually(lambda: began.reap() or not began.process.alive(), 20.0)
 
 
 def test_pages_put_labs_in_show_why_they_wait_and_refuse_mistakes(tmp_path: Path) -> None:
