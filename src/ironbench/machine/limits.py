@@ -53,6 +53,12 @@ def memory_left(tree: Tree) -> int | None:
     return _least([_left(tree, at, files, prefix) for at in steps])
 
 
+def memory_available(tree: Tree) -> int | None:
+    """Bytes that can be had without swapping (proc_meminfo(5)), and without more than our control groups allow; None:
+    not told."""
+    return _least([tree.table("/proc/meminfo").get("MemAvailable"), memory_left(tree)])
+
+
 def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | None:
     limit, used = (tree.integer(f"{at}/{name}") for name in files)
     if limit is None or used is None or limit >= _V1_UNLIMITED:
