@@ -77,8 +77,6 @@ class SlapdEngine(Engine):
         return replace(system, layout=Layout(str(home.place), devices=system.layout.devices)), Secrets()
 
     def in_use(self, system: System) -> InputError | None:
-        if system.dsn is not None:
-            return None
         home = self._home(system)
         return own_files.in_use(home.files, home.place)
 
