@@ -15,7 +15,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from ironbench.engines.administration import DENIED
+from ironbench.engines.administration import DENIED, MARK
 from ironbench.engines.data_import import Copy, DatabaseCopies
 from ironbench.engines.mariadb import dsn
 from ironbench.engines.mariadb.session import MariadbSession
@@ -127,7 +127,7 @@ class MariadbCopies(DatabaseCopies):
         return Copy(name, 0, how)
 
     def complete(self, copy: Copy, key: str) -> Copy:
-        self._session.query(f"create table `{copy.name}`.{NOTE} (note varchar(1000)) comment = 'made by ironbench'")
+        self._session.query(f"create table `{copy.name}`.{NOTE} (note varchar(1000)) comment = '{MARK}'")
         self._session.query(f"insert into `{copy.name}`.{NOTE} values ({_text(key)})")
         return replace(copy, bytes=made(self._session)[copy.name][0])
 

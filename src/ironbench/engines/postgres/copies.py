@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 
+from ironbench.engines.administration import MARK
 from ironbench.engines.data_import import Copy, DatabaseCopies
 from ironbench.engines.own_databases import is_ours, new_name
 from ironbench.engines.postgres import dsn
@@ -214,7 +215,7 @@ class PostgresCopies(DatabaseCopies):
         return replace(self._address, options=self._address.options | {"application_name": application})
 
     def _note(self, name: str, note: dict[str, str]) -> None:
-        self._session.query(f"comment on database {name} is {_text('made by ironbench: ' + json.dumps(note))}")
+        self._session.query(f"comment on database {name} is {_text(f'{MARK}: {json.dumps(note)}')}")
 
 
 def _altered(name: str, setting: str, value: str) -> str:
