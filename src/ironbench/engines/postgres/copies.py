@@ -83,12 +83,6 @@ class PostgresCopies(DatabaseCopies):
         self._session = PostgresSession(self._named(KEEPER), secrets)
         self._version = int(self._session.query("show server_version_num")[0][0] or 0)
 
-    def close(self) -> None:
-        self._session.stop()
-
-    def reconnect(self) -> None:
-        self._session.reconnect()
-
     def kept(self, key: str) -> Copy | None:
         copies = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
         return copies[0] if copies else None
