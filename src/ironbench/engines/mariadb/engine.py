@@ -11,6 +11,7 @@ from pathlib import Path
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
 from ironbench.engines.mariadb import home as homes
@@ -85,7 +86,7 @@ class MariadbEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:
-            return given.validated(system)
+            return taken(system, dsn.parse)
         programs = installation.find(system.settings.get("bin"))
         system = replace(system, settings=settings.named(system.settings))
         memory.refuse(system, _NEVER_IDEAL)
