@@ -67,8 +67,8 @@ class DataImport:
         """What to do about a query on the data that the database refuses; "": nothing is known."""
         return ""
 
-    def settled(self, session: Session) -> int:
-        """After all is in: statistics for the planner, nothing left over that a trial would pay for; bytes in all."""
+    def settle(self, session: Session) -> None:
+        """After all is in: statistics for the planner, nothing left over that a trial would pay for."""
         raise NotImplementedError
 
     def template_of(self, dsn: str) -> tuple[str, str]:

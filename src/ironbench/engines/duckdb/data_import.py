@@ -59,10 +59,9 @@ class DuckdbDataImport(DataImport):
         finally:
             session.restart()  # only a new process has that access again
 
-    def settled(self, session: Session) -> int:
+    def settle(self, session: Session) -> None:
         session.query("analyze")
         session.query("checkpoint")
-        return int(session.query("select used_blocks * block_size from pragma_database_size()")[0][0] or 0)
 
 
 def _require_readable(subject: str, dump: Path) -> None:

@@ -52,12 +52,9 @@ class SqliteDataImport(DataImport):
         except FailureError as error:
             raise FailureError(str(file), error.cause, "nothing of it is measured; correct the file") from None
 
-    def settled(self, session: Session) -> int:
+    def settle(self, session: Session) -> None:
         session.query("analyze")
         session.query("pragma wal_checkpoint(truncate)")
-        return int(
-            session.query("select page_count * page_size from pragma_page_count(), pragma_page_size()")[0][0] or 0
-        )
 
 
 def _other_file(text: str) -> str | None:
