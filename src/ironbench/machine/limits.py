@@ -78,6 +78,12 @@ def own_groups(tree: Tree) -> dict[str, str]:
     return groups
 
 
+def own_group_at(tree: Tree, mount: str, group: str) -> str:
+    """Directory of our group. A container may see it as the root of the mount and yet be told the path outside."""
+    inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
+    return inside if tree.exists(inside) else mount
+
+
 def _controllers(mount: Mount) -> list[str]:
     return [name for name in ("cpu", "cpuacct", "cpuset", "memory", "blkio", "pids") if name in mount.options]
 
