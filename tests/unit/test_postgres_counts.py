@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ironbench.engines.administration import REQUEST
+from ironbench.engines.administration import MARK, REQUEST
 from ironbench.engines.postgres import facts
-from ironbench.engines.postgres.administration import MARK, PostgresAdministration
+from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.observers.statements import COLUMNS, SOURCE
 from ironbench.model.inside import Inside

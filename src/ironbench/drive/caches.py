@@ -17,6 +17,7 @@ from ironbench.engines.administration import DENIED
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import copies
 from ironbench.machine.fingerprint import virtualisation
+from ironbench.machine.limits import memory_available
 from ironbench.machine.tree import Tree
 from ironbench.model.record import Warning
 from ironbench.model.session import Session
@@ -153,7 +154,7 @@ def _memory_bytes(session: Session, system: System, clients: int) -> int:
         return own
     if system.memory_total_bytes is not None:
         return system.memory_total_bytes
-    return Tree().table("/proc/meminfo").get("MemAvailable", 0)
+    return memory_available(Tree()) or 0
 
 
 def _io(pid: int) -> int | None:

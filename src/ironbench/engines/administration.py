@@ -36,6 +36,8 @@ class Written:
     checkpoint_bytes: int
 
 
+MARK = "made by ironbench"
+"""A comment, which a server keeps with the object: a table that somebody dropped and made again has none."""
 ENTRY_MARK = "ironbench: "
 """Begins the description of an entry of a directory below which all are ours."""
 DENIED = "42501"

@@ -158,7 +158,7 @@ class Engine(ABC):
         """A running engine that takes `clients` connections and a few more. InputError, FailureError."""
 
     def in_use(self, system: System) -> InputError | None:
-        """Why nothing can be started in the system's directories now: a server runs there. A run refuses by it."""
+        """Why nothing can be started in the directories of a server of ours: one runs there. A run refuses by it."""
         return None
 
     def can(self, ability: str) -> bool:

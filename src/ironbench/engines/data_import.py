@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
+
+if TYPE_CHECKING:
+    from ironbench.engines.server_session import ServerSession
 
 Show = Callable[[float, str], None]
 
@@ -63,8 +67,8 @@ class DataImport:
         """What to do about a query on the data that the database refuses; "": nothing is known."""
         return ""
 
-    def settled(self, session: Session) -> int:
-        """After all is in: statistics for the planner, nothing left over that a trial would pay for; bytes in all."""
+    def settle(self, session: Session) -> None:
+        """After all is in: statistics for the planner, nothing left over that a trial would pay for."""
         raise NotImplementedError
 
     def template_of(self, dsn: str) -> tuple[str, str]:
@@ -90,12 +94,16 @@ class Copy:
 class DatabaseCopies:
     """Databases that ironbench makes, names and drops on a running server; nothing else there is changed."""
 
+    _session: ServerSession[Any, Any]
+
     def close(self) -> None:
         """Ends the connection."""
+        self._session.stop()
 
     def reconnect(self) -> None:
         """Connects anew where the server has ended the connection: by a restart, or for it did nothing. FailureError:
         nobody answers."""
+        self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
         """The complete database of these data that an earlier run has left."""

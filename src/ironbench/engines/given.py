@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
 from ironbench.errors import InputError, written
+from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
+
+
+class Address(Protocol):
+    def text(self) -> str: ...
+
+
+def taken(system: System, parse: Callable[[str], tuple[Address, Secrets]], way: str = "") -> tuple[System, Secrets]:
+    """A running server is taken as it is: whatever would change it is refused. `parse`: reads a DSN. InputError."""
+    refuse_configuring(system, way)
+    address, secrets = parse(system.dsn or "")
+    return replace(system, dsn=address.text()), secrets
 
 
 def refuse_configuring(system: System, way: str = "") -> None:

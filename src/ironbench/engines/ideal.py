@@ -19,7 +19,7 @@ from pathlib import Path
 from ironbench import units
 from ironbench.errors import InputError, written
 from ironbench.machine import copies, space
-from ironbench.machine.limits import memory_left
+from ironbench.machine.limits import memory_available
 from ironbench.machine.tree import Tree
 from ironbench.model.system import System
 from ironbench.process import place, processes
@@ -124,13 +124,9 @@ def require(part: str, wanted_bytes: int, file_system: Path | None = None) -> No
         )
 
 
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """What we may still take without swapping (proc_meminfo(5)), and without more than our control groups allow."""
-    for line in meminfo.read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            free, left = int(line.split()[1]) * 1024, memory_left(Tree())
-            return free if left is None else min(free, left)
-    return 0
+def available_bytes() -> int:
+    """What we may still take."""
+    return memory_available(Tree()) or 0
 
 
 def abandoned(used: Sequence[str]) -> list[Path]:

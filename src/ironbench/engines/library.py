@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import stat
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ironbench.catalogue.typed import text_of
 from ironbench.engines import ideal
 from ironbench.engines.base import Engine
 from ironbench.engines.own_files import locked, next_kept
@@ -21,8 +22,8 @@ NOTE = "restored.json"
 """Beside the file: which snapshot it came from, and its inode, so that another file of that name is not meant."""
 _LOGS = ("-wal", "-journal", ".wal")
 """Of SQLite and of DuckDB."""
-
-
+_LARGEST_SETUP = 1 << 28
+"""Bytes of SQL, which are in memory as a whole."""
 _MOST_CLIENTS = 1000
 
 
@@ -131,6 +132,27 @@ def _give_up(file: Path) -> None:
     for part in parts:
         if part.exists():
             part.rename(kept.with_name(kept.name + part.name.removeprefix(file.name)))
+
+
+def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[str], hint: str) -> None:
+    """InputError: it is not `what`, a database file with `magic` at an offset, or a log beside it still holds changes.
+
+    `hint`: how to bring them into it.
+    """
+    subject = f"dump {dump}"
+    if dump.is_dir():
+        raise InputError(subject, "is a directory", "name the file of the database")
+    with dump.open("rb") as file:
+        if file.read(at + len(magic))[at:] != magic:
+            raise InputError(subject, f"is not the file of {what}", "name the file itself; SQL goes into setup files")
+    for log in (dump.with_name(dump.name + suffix) for suffix in logs):
+        if log.exists() and log.stat().st_size:
+            cause = f"{log.name} beside it holds changes that are not in it, or it is in use"
+            raise InputError(subject, cause, hint)
+
+
+def setup_text(file: Path) -> str:
+    return text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
 
 
 def place_file(system: System, dump: Path, name: str) -> None:

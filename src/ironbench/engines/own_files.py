@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ironbench.errors import InputError, written
+from ironbench.machine import copies, space
+from ironbench.machine.copies import Copied
 from ironbench.process import place as places
 from ironbench.process import processes
 
@@ -47,6 +50,29 @@ def next_kept(path: Path) -> Path:
     """Where files or a file that no snapshot made are kept aside: beside them, as `….kept-N`."""
     kept = [int(one.name.rsplit("-", 1)[1]) for one in path.parent.glob(f"{path.name}.kept-*[0-9]")]
     return path.with_name(f"{path.name}.kept-{max(kept, default=0) + 1}")
+
+
+def copy_back(folder: Path, files: Path) -> Copied:
+    """Copies the files of that name in a snapshot's `folder` to their place, which is free. InputError: no room.
+    FailureError."""
+    aside = files.with_name(f"{files.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    space.require(files.parent, copies.size(folder), "the copy of the data")
+    done = copies.tree(folder / files.name, aside)
+    write_note(aside, note(folder / files.name) | {"snapshot": folder.name})
+    copies.put(aside, files)
+    copies.evict(folder)
+    return done
+
+
+def refuse_version(place: Path, title: str, made_by: str, major: str, version: str) -> None:
+    """InputError: files of another version are in the directory."""
+    if made_by != major:
+        raise InputError(
+            f"data directory {place}",
+            f"{title} {made_by} made it, and this is {title} {version}",
+            "name another directory, or remove it to start anew",
+        )
 
 
 def refuse_running(files: Path, place: Path) -> None:

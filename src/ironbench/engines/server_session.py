@@ -21,6 +21,7 @@ from ironbench.process.processes import ProcessId
 _T = TypeVar("_T")
 _A = TypeVar("_A")
 _L = TypeVar("_L", bound=Line)
+_S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
 """So long nobody may listen where a restart has succeeded: what restarts a service waits for it (pg_ctl, systemd's
@@ -257,3 +258,21 @@ class ServerSession(ABC, Generic[_A, _L]):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
+    """What a running server says that it is. Ends the session."""
+    try:
+        return {"version": session.query("SELECT version()")[0][0] or ""}
+    finally:
+        session.stop()
+
+
+def joined(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
+    """The session, where `clients` can connect besides it; else it is ended. InputError."""
+    try:
+        require_room(session, clients)
+    except BaseException:
+        session.stop()
+        raise
+    return session

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from urllib.parse import unquote
 
 from ironbench.errors import InputError, nearest, written
+
+TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
+"""How far a connection is encrypted and its server proved, from least to most."""
+ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 
 
 def wrong(cause: str, hint: str = "") -> InputError:
@@ -55,6 +60,22 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
             raise wrong(f"its parameter {name} is unknown", nearest(name, list(known)))
         given[name] = decoded(value)
     return given
+
+
+def one_of(known: Sequence[str], name: str, word: str) -> str:
+    """The word of a parameter. InputError: it is none of the known ones."""
+    if word not in known:
+        raise wrong(f"its {name}={word} is unknown", nearest(word, list(known)))
+    return word
+
+
+def certificate(name: str, path: str | None) -> str | None:
+    """The whole path of the file that a parameter names. InputError: there is none."""
+    if path is None:
+        return None
+    if not Path(path).is_file():
+        raise wrong(f"its {name} names no file", "name the file with its whole path")
+    return str(Path(path).absolute())
 
 
 def decoded(text: str) -> str:

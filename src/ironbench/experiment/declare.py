@@ -62,8 +62,8 @@ def in_use(setups: Sequence[Setup]) -> list[str]:
 
 
 def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
-    for setup in possible(setups):
-        if (error := engines.get(setup.system.engine).in_use(setup.system)) is not None:
+    for system in (setup.system for setup in possible(setups)):
+        if system.dsn is None and (error := engines.get(system.engine).in_use(system)) is not None:
             yield error
 
 

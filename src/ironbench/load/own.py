@@ -15,7 +15,7 @@ from ironbench import engines, units
 from ironbench.engines.data_import import Show
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
-from ironbench.load import rows
+from ironbench.load import rows, tables
 from ironbench.load.loaded import Loaded
 from ironbench.model.own_data import OwnData
 from ironbench.model.session import Session
@@ -86,7 +86,8 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
             left_out = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
         set_up(session, data, show)
         show(0.95, "statistics")
-        size = data_import.settled(session)
+        data_import.settle(session)
+        size = tables.size(session, ())
     elapsed_s = time.perf_counter() - began
     words = f"{data.words} ({left_out})" if left_out else data.words
     printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")

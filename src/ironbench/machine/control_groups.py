@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import FailureError, InputError, written
-from ironbench.machine.limits import own_groups
+from ironbench.machine.limits import own_group_at, own_groups
 from ironbench.machine.mounts import all_mounts
 from ironbench.machine.tree import Tree
 
@@ -44,10 +44,10 @@ def parent(tree: Tree | None = None) -> Parent:
     mounts = all_mounts(tree)
     for mount in mounts:
         if mount.kind == "cgroup" and "memory" in mount.options:
-            return Parent("v1", _directory(tree, mount.path, groups.get("memory", "/")))
+            return Parent("v1", tree.path(own_group_at(tree, mount.path, groups.get("memory", "/"))))
     for mount in mounts:
         if mount.kind == "cgroup2":
-            directory = _directory(tree, mount.path, groups.get("", "/"))
+            directory = tree.path(own_group_at(tree, mount.path, groups.get("", "/")))
             if directory.name == _LEAF:
                 directory = directory.parent
             if "memory" in _words(directory / "cgroup.controllers"):
@@ -96,7 +96,7 @@ def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
         *((mount.path, "") for mount in mounts if mount.kind == "cgroup2"),
     ]
     for path, controller in own:
-        group = _directory(tree, path, groups.get(controller, "/")) / f"ironbench-{secrets.token_hex(8)}"
+        group = tree.path(own_group_at(tree, path, groups.get(controller, "/"))) / f"ironbench-{secrets.token_hex(8)}"
         try:
             group.mkdir()
             group.rmdir()
@@ -130,12 +130,6 @@ def entering(group: Path) -> tuple[str, ...]:
 
 def version(group: Path) -> str:
     return "v2" if (group.parent / "cgroup.controllers").exists() else "v1"
-
-
-def _directory(tree: Tree, mount: str, group: str) -> Path:
-    """A container may see its own group as the root of the mount and yet be told the path outside."""
-    inside = tree.path(f"{mount.rstrip('/')}/{group.strip('/')}")
-    return inside if inside.is_dir() else tree.path(mount)
 
 
 def _words(path: Path) -> list[str]:

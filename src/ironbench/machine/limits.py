@@ -53,6 +53,12 @@ def memory_left(tree: Tree) -> int | None:
     return _least([_left(tree, at, files, prefix) for at in steps])
 
 
+def memory_available(tree: Tree) -> int | None:
+    """Bytes that can be had without swapping (proc_meminfo(5)), and without more than our control groups allow; None:
+    not told."""
+    return _least([tree.table("/proc/meminfo").get("MemAvailable"), memory_left(tree)])
+
+
 def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | None:
     limit, used = (tree.integer(f"{at}/{name}") for name in files)
     if limit is None or used is None or limit >= _V1_UNLIMITED:
@@ -70,6 +76,12 @@ def own_groups(tree: Tree) -> dict[str, str]:
         names, _, path = rest.partition(":")
         groups.update(dict.fromkeys(names.split(","), path))
     return groups
+
+
+def own_group_at(tree: Tree, mount: str, group: str) -> str:
+    """Directory of our group. A container may see it as the root of the mount and yet be told the path outside."""
+    inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
+    return inside if tree.exists(inside) else mount
 
 
 def _controllers(mount: Mount) -> list[str]:

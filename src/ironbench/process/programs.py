@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import IO, Any
 
 from ironbench.errors import FailureError
 
@@ -25,10 +25,34 @@ _PATIENCE_S = 5.0
 """How long a program may take to end once it was told to."""
 
 
-def _require(program: str, environment: Mapping[str, str] | None) -> None:
-    """FailureError: it is not there. What ties it to us would say so in words of its own."""
-    if shutil.which(program, path=(os.environ if environment is None else environment).get("PATH")) is None:
-        raise FailureError(program, "cannot be run: No such file or directory", f"is {program} installed?")
+def _begun(
+    words: Sequence[str],
+    environment: Mapping[str, str] | None,
+    folder: str = "/",
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.PIPE,
+    text: bool = True,
+) -> subprocess.Popen[Any]:
+    """A program tied to us, the first of a group of its own. FailureError: it cannot be run."""
+    # What ties it to us would say in words of its own that it is not there.
+    if shutil.which(words[0], path=(os.environ if environment is None else environment).get("PATH")) is None:
+        raise FailureError(words[0], "cannot be run: No such file or directory", f"is {words[0]} installed?")
+    try:
+        return subprocess.Popen(
+            [*tied(), *words],
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            text=text,
+            errors="replace" if text else None,
+            cwd=folder,
+            process_group=0,  # the terminal's Ctrl-C is for us to hear and to pass on
+        )
+    except OSError as error:
+        cause = f"cannot be run: {error.strerror or error}"
+        raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
 
 
 class Program:
@@ -46,22 +70,7 @@ class Program:
         with self._lock:
             if self._cancelled:
                 return
-            _require(self._words[0], self._environment)
-            try:
-                self._process = subprocess.Popen(
-                    [*tied(), *self._words],
-                    env=self._environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    errors="replace",
-                    cwd="/",
-                    process_group=0,  # the terminal's Ctrl-C is for us to hear and to pass on
-                )
-            except OSError as error:
-                cause = f"cannot be run: {error.strerror or error}"
-                raise FailureError(self._words[0], cause, f"is {self._words[0]} installed?") from error
+            self._process = _begun(self._words, self._environment)
         try:
             _, messages = self._process.communicate()
         except BaseException:
@@ -100,22 +109,7 @@ def streamed(
     FailureError: it cannot be run.
     """
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    _require(words[0], environment)
-    try:
-        process = subprocess.Popen(
-            [*tied(), *words],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            cwd=folder,
-            process_group=0,
-        )
-    except OSError as error:
-        cause = f"cannot be run: {error.strerror or error}"
-        raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
+    process = _begun(words, environment, folder)
     reader = threading.Thread(target=_read_lines, args=(process, lines), daemon=True)
     reader.start()
     try:
@@ -144,21 +138,8 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
 
     Whatever making the next piece raises ends the program.
     """
-    _require(words[0], environment)
     with tempfile.TemporaryFile() as messages:
-        try:
-            process = subprocess.Popen(
-                [*tied(), *words],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=messages,
-                cwd="/",
-                process_group=0,
-            )
-        except OSError as error:
-            cause = f"cannot be run: {error.strerror or error}"
-            raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
+        process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
         assert process.stdin is not None
         with contextlib.suppress(OSError):  # more than the user may have: then both take turns more often
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ironbench.catalogue.typed import text_of
 from ironbench.engines.data_import import DataImport, Dump, Show
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess
 from ironbench.engines.duckdb.session import FILE
-from ironbench.engines.library import place_file
+from ironbench.engines.library import place_file, require_closed, setup_text
 from ironbench.errors import FailureError, InputError
 from ironbench.model.session import Session
 from ironbench.model.system import System
 
 _MAGIC, _MAGIC_AT = b"DUCK", 8
 """Behind a checksum (duckdb.org, "Storage Versions and Format")."""
-_LARGEST_SETUP = 1 << 28
-"""Bytes of SQL, which are in memory as a whole."""
 
 
 class DuckdbDataImport(DataImport):
@@ -25,18 +22,9 @@ class DuckdbDataImport(DataImport):
 
     def examined(self, system: System, dump: Path) -> Dump:
         """DuckDB itself says whether it can read the file: a process of its own opens it, to read only."""
-        subject = f"dump {dump}"
-        if dump.is_dir():
-            raise InputError(subject, "is a directory", "name the file of the database")
-        with dump.open("rb") as file:
-            if file.read(_MAGIC_AT + len(_MAGIC))[_MAGIC_AT:] != _MAGIC:
-                hint = "name the file itself; SQL goes into setup files"
-                raise InputError(subject, "is not the file of a DuckDB database", hint)
-        log = dump.with_name(f"{dump.name}.wal")
-        if log.exists() and log.stat().st_size:
-            cause = f"{log.name} beside it holds changes that are not in it, or it is in use"
-            raise InputError(subject, cause, f'close it, or write them into it: duckdb {dump.name} "checkpoint"')
-        _require_readable(subject, dump)
+        hint = f'close it, or write them into it: duckdb {dump.name} "checkpoint"'
+        require_closed(dump, "a DuckDB database", _MAGIC, _MAGIC_AT, (".wal",), hint)
+        _require_readable(f"dump {dump}", dump)
         return Dump("DuckDB database file", "DuckDB", dump.stat().st_size)
 
     def placed(self, system: System, dump: Path) -> None:
@@ -58,7 +46,7 @@ class DuckdbDataImport(DataImport):
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         """Files that SQL reads or writes beside the database would be outside of the data's content key."""
-        text = text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
+        text = setup_text(file)
         session.query("set enable_external_access = false")
         try:
             session.query(text)
@@ -71,10 +59,9 @@ class DuckdbDataImport(DataImport):
         finally:
             session.restart()  # only a new process has that access again
 
-    def settled(self, session: Session) -> int:
+    def settle(self, session: Session) -> None:
         session.query("analyze")
         session.query("checkpoint")
-        return int(session.query("select used_blocks * block_size from pragma_database_size()")[0][0] or 0)
 
 
 def _require_readable(subject: str, dump: Path) -> None:

@@ -40,11 +40,8 @@ class DuckdbDialect(Dialect):
     def strangers(self, tables: Sequence[str]) -> str:
         return f"select view_name, 'view' from duckdb_views() where view_name in ({listed(tables)}) order by view_name"
 
-    def size(self, tables: Sequence[str]) -> str:
-        """Of the file, with everything in it."""
-        return self.database_size()
-
     def database_size(self) -> str:
+        """Of the file, with everything in it."""
         return "select used_blocks * block_size from pragma_database_size()"
 
     def explain(self, *, measured: bool) -> str:

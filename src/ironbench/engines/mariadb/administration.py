@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from ironbench.engines.administration import DATABASES, REQUEST, Administration, Made, Whereabouts, Written
+from ironbench.engines.administration import DATABASES, MARK, REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.mariadb import copies, facts, given
@@ -21,8 +21,6 @@ from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 
-MARK = "made by ironbench"
-"""A comment, which the server keeps with the object."""
 _ROUTINE = re.compile(r"create (?:or replace )?(?:function|procedure) (\w+)", re.IGNORECASE)
 _TABLES = f"""
     select table_name, coalesce(data_length + index_length, 0) from information_schema.tables

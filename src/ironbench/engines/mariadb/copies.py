@@ -15,7 +15,7 @@ from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from ironbench.engines.administration import DENIED
+from ironbench.engines.administration import DENIED, MARK
 from ironbench.engines.data_import import Copy, DatabaseCopies
 from ironbench.engines.mariadb import dsn
 from ironbench.engines.mariadb.session import MariadbSession
@@ -84,16 +84,12 @@ def require_databases(session: Session, subject: str, role: str) -> None:
 
 
 class MariadbCopies(DatabaseCopies):
+    _session: MariadbSession
+
     def __init__(self, system: System, secrets: Secrets) -> None:
         self._address, _ = dsn.parse(system.dsn or "", {})
         # Its current database keeps `cleanup` of somebody else from dropping databases between two trials.
         self._session = MariadbSession(self._address, secrets)
-
-    def close(self) -> None:
-        self._session.stop()
-
-    def reconnect(self) -> None:
-        self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
         copies = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
@@ -127,7 +123,7 @@ class MariadbCopies(DatabaseCopies):
         return Copy(name, 0, how)
 
     def complete(self, copy: Copy, key: str) -> Copy:
-        self._session.query(f"create table `{copy.name}`.{NOTE} (note varchar(1000)) comment = 'made by ironbench'")
+        self._session.query(f"create table `{copy.name}`.{NOTE} (note varchar(1000)) comment = '{MARK}'")
         self._session.query(f"insert into `{copy.name}`.{NOTE} values ({_text(key)})")
         return replace(copy, bytes=made(self._session)[copy.name][0])
 
@@ -138,9 +134,6 @@ class MariadbCopies(DatabaseCopies):
     def within(self, system: System, name: str) -> System:
         address, _ = dsn.parse(system.dsn or "", {})
         return replace(system, dsn=replace(address, database=name).text())
-
-    def state(self, template: str) -> str:
-        raise NotImplementedError  # a template is refused before
 
     def _copied(self, source: str, name: str) -> int:
         """Everything but events, which would be at work while trials run; bytes of the tables."""

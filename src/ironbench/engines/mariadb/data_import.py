@@ -128,7 +128,7 @@ class MariadbDataImport(DataImport):
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         _run(session, file, show)
 
-    def settled(self, session: Session) -> int:
+    def settle(self, session: Session) -> None:
         tables = session.query(
             "select table_name from information_schema.tables where table_schema = database() "
             f"and table_type in ({listed(HOLDING_ROWS)})"
@@ -137,11 +137,6 @@ class MariadbDataImport(DataImport):
             session.query(f"analyze table {quoted(table or '')}")
         with suppress(FailureError):  # of a server of ours alone
             session.query(CHECKPOINT)
-        size = session.query(
-            "select coalesce(sum(data_length + index_length), 0) from information_schema.tables "
-            "where table_schema = database()"
-        )
-        return int(size[0][0] or 0)
 
 
 def _begins(sql: str) -> int:

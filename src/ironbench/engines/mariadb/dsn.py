@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.url import decoded, host_and_port, own_name, parameters, port_of, wrong
-from ironbench.errors import nearest
+from ironbench.engines import url
+from ironbench.engines.url import ESCAPES, decoded, host_and_port, own_name, parameters, port_of, wrong
 from ironbench.model.secrets import Secrets
 
 SCHEMES = ("mysql", "mariadb")
 DEFAULT_PORT = 3306
 _WORDS = ("socket", "tls", "tls_ca")
-_TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
-_ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 _INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
 """For statements of ironbench's own, which quote names and join texts as standard SQL does."""
 
@@ -67,7 +64,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     who, at, place = authority.rpartition("@")
     user, colon, password = who.partition(":")
     if "/" in database:
-        raise wrong("its database has a /", _ESCAPES)
+        raise wrong("its database has a /", ESCAPES)
     given = parameters(query, _WORDS)
     host, port = host_and_port(place, DEFAULT_PORT)
     if not database:
@@ -77,10 +74,10 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         decoded(user) if at else own_name("write mysql://user@…"),
         decoded(database),
         decoded(host) or "localhost",
-        port_of(port, DEFAULT_PORT, _ESCAPES),
+        port_of(port, DEFAULT_PORT, ESCAPES),
         _socket(given.get("socket")),
-        _tls(given.get("tls", "prefer")),
-        _certificate(given.get("tls_ca")),
+        url.one_of(url.TLS, "tls", given.get("tls", "prefer")),
+        url.certificate("tls_ca", given.get("tls_ca")),
     )
     return address, Secrets(password=secret)
 
@@ -89,15 +86,3 @@ def _socket(path: str | None) -> str | None:
     if path is not None and not path.startswith("/"):
         raise wrong("its socket is no whole path", "write ?socket=/run/mysqld/mysqld.sock")
     return path
-
-
-def _tls(word: str) -> str:
-    if word not in _TLS:
-        raise wrong(f"its tls={word} is unknown", nearest(word, list(_TLS)))
-    return word
-
-
-def _certificate(path: str | None) -> str | None:
-    if path is not None and not Path(path).is_file():
-        raise wrong("its tls_ca names no file", "name the file with its whole path")
-    return None if path is None else str(Path(path).absolute())

@@ -11,6 +11,7 @@ from pathlib import Path
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
 from ironbench.engines.mariadb import home as homes
@@ -24,7 +25,7 @@ from ironbench.engines.mariadb.server import launch
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.engines.mariadb.settings import CACHE
 from ironbench.engines.own_server import OwnServer
-from ironbench.engines.server_session import Own
+from ironbench.engines.server_session import Own, joined, version_of
 from ironbench.errors import InputError
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
@@ -85,7 +86,7 @@ class MariadbEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:
-            return given.validated(system)
+            return taken(system, dsn.parse)
         programs = installation.find(system.settings.get("bin"))
         system = replace(system, settings=settings.named(system.settings))
         memory.refuse(system, _NEVER_IDEAL)
@@ -100,15 +101,13 @@ class MariadbEngine(Engine):
         return replace(system, layout=Layout(*places, system.layout.devices)), Secrets()
 
     def in_use(self, system: System) -> InputError | None:
-        if system.dsn is not None:
-            return None
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))
         return own_files.in_use(home.files, home.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """Of programs of our own also what the server's file holds; of a running server what it says."""
         if system.dsn is not None:
-            return _version_of(MariadbSession(dsn.parse(system.dsn, {})[0], secrets))
+            return version_of(MariadbSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))
         program = hashlib.sha256(programs.server.read_bytes()).hexdigest()[:16]
         return {"version": programs.version, "program": program}
@@ -118,7 +117,7 @@ class MariadbEngine(Engine):
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return _joined(MariadbSession(address, secrets), clients)
+            return joined(MariadbSession(address, secrets), given.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnMariadb(system, clients, programs, homes.of(system.layout, programs)).session()
 
@@ -170,22 +169,6 @@ class MariadbEngine(Engine):
 _NEVER_IDEAL = {
     "log": "InnoDB opens no data without their log, so a log in memory would take the data with it",
 }
-
-
-def _version_of(session: MariadbSession) -> dict[str, str]:
-    try:
-        return {"version": session.query("select version()")[0][0] or ""}
-    finally:
-        session.stop()
-
-
-def _joined(session: MariadbSession, clients: int) -> MariadbSession:
-    try:
-        given.require_room(session, clients)
-    except BaseException:
-        session.stop()
-        raise
-    return session
 
 
 @dataclass(frozen=True, slots=True)

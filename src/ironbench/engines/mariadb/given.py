@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import Whereabouts
-from ironbench.engines.given import refuse_configuring
-from ironbench.engines.mariadb import dsn
 from ironbench.engines.mariadb.dsn import Address
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.machine.tree import Tree
-from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, Session
-from ironbench.model.system import System
 from ironbench.process import processes
 from ironbench.words import counted
 
@@ -26,13 +21,6 @@ if TYPE_CHECKING:
 
 Query = Callable[[str], list[Row]]
 _OBSERVERS = 1
-
-
-def validated(system: System) -> tuple[System, Secrets]:
-    """A running server is taken as it is: whatever would change it is refused."""
-    refuse_configuring(system)
-    address, secrets = dsn.parse(system.dsn or "")
-    return replace(system, dsn=address.text()), secrets
 
 
 def find(address: Address, query: Query) -> Place:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb.installation import Installation, complaint
-from ironbench.engines.own_files import note, refuse_running, write_note
+from ironbench.engines.own_files import note, refuse_running, refuse_version, write_note
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import copies
 from ironbench.model.system import Layout
@@ -69,13 +69,8 @@ def of(layout: Layout, installation: Installation) -> Home:
 def validate(home: Home, installation: Installation) -> None:
     """InputError when the directories cannot be used. Changes nothing."""
     place.check(str(home.place), "data")
-    made_by = note(home.files).get("version", "")
-    if made_by and made_by != installation.major:
-        raise InputError(
-            f"data directory {home.place}",
-            f"MariaDB {made_by} made it, and this is MariaDB {installation.version}",
-            "name another directory, or remove it to start anew",
-        )
+    made_by = note(home.files).get("version") or installation.major
+    refuse_version(home.place, "MariaDB", made_by, installation.major, installation.version)
     for path, role in ((home.log_place, "log"), (home.temp_place, "temp")):
         if path is not None:
             place.check(str(path), role)

@@ -9,7 +9,7 @@ from ironbench.engines import own_files
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.home import LOG_FILE, Home
 from ironbench.engines.own_files import NOTE
-from ironbench.machine import copies, space
+from ironbench.machine import copies
 from ironbench.machine.copies import Copied
 
 FILES = "files"
@@ -25,7 +25,7 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     own_files.refuse_running(home.files, home.place)
     log, known = homes.log_file(home.files), own_files.note(home.files)
     with copies.whole(folder) as aside:
-        done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
+        done = copies.tree(home.files, aside / FILES, _LEFT_OUT.__contains__, link=not keep)
         link = not keep and log.stat().st_dev == aside.stat().st_dev
         done += copies.file(log, aside / FILES / LOG_FILE, link=link)
         own_files.write_note(aside / FILES, {"version": known.get("version", "")})
@@ -39,23 +39,12 @@ def put_back(home: Home, folder: Path) -> Copied:
     """
     own_files.refuse_running(home.files, home.place)
     _give_up(home)
-    aside = home.place / "files.new"
-    shutil.rmtree(aside, ignore_errors=True)
-    space.require(home.place, copies.size(folder), "the copy of the data")
-    done = copies.tree(folder / FILES, aside)
-    own_files.write_note(aside, own_files.note(folder / FILES) | {"snapshot": folder.name})
-    copies.put(aside, home.files)
-    copies.evict(folder)
-    return done
+    return own_files.copy_back(folder, home.files)
 
 
 def restored(home: Home) -> bool:
     """Whether what is there came from a snapshot."""
     return "snapshot" in own_files.note(home.files)
-
-
-def _skipped(name: str) -> bool:
-    return name in _LEFT_OUT
 
 
 def _give_up(home: Home) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 from ironbench import engines
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.dialect import Dialect
-from ironbench.engines.given import refuse_configuring
+from ironbench.engines.given import taken
 from ironbench.engines.odbc import dsn, kinds
 from ironbench.engines.odbc.kinds import KINDS, Kind
 from ironbench.engines.odbc.process import OdbcLine
@@ -115,9 +115,7 @@ class Through(Engine):
         return self
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        refuse_configuring(system)
-        address, secrets = dsn.parse(system.dsn or "")
-        return replace(system, dsn=address.text()), secrets
+        return taken(system, dsn.parse)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         session = self.start(system, secrets, 1)

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.administration import REQUEST, Administration, Made, Whereabouts, Written
+from ironbench.engines.administration import MARK, REQUEST, Administration, Made, Whereabouts, Written
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.postgres import copies, facts, given
@@ -45,8 +45,6 @@ _IN_INDEX_ORDER = (
 """A second sequential scan of a large table hits next to nothing: tables larger than a quarter of shared_buffers are
 scanned through a ring of 256 kB (PostgreSQL: src/backend/storage/buffer/README, "Buffer Ring Replacement Strategy").
 Index scans have no such ring."""
-MARK = "made by ironbench"
-"""A comment, which PostgreSQL keeps with the object: a table that somebody dropped and made again has none."""
 _ROUTINE = re.compile(r"create or replace (?:function|procedure) (\w+)", re.IGNORECASE)
 _TABLES = f"""
     select c.oid::regclass, pg_total_relation_size(c.oid)

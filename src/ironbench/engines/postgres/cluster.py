@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.engines.identity import Identity
-from ironbench.engines.own_files import refuse_running
+from ironbench.engines.own_files import refuse_running, refuse_version
 from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Layout
@@ -62,12 +62,9 @@ def validate(cluster: Cluster, installation: Installation) -> None:
     """InputError when the directories cannot be used. Changes nothing."""
     place.check(str(cluster.place), "data")
     version_file = cluster.files / "PG_VERSION"
-    if version_file.is_file() and (made_by := version_file.read_text().strip()) != str(installation.major):
-        raise InputError(
-            f"data directory {cluster.place}",
-            f"PostgreSQL {made_by} made it, and this is PostgreSQL {installation.version}",
-            "name another directory, or remove it to start anew",
-        )
+    if version_file.is_file():
+        made_by = version_file.read_text().strip()
+        refuse_version(cluster.place, "PostgreSQL", made_by, str(installation.major), installation.version)
     for path, role in ((cluster.log_place, "log"), (cluster.temp_place, "temp")):
         if path is not None:
             place.check(str(path), role)

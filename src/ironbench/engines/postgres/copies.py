@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 
+from ironbench.engines.administration import MARK
 from ironbench.engines.data_import import Copy, DatabaseCopies
 from ironbench.engines.own_databases import is_ours, new_name
 from ironbench.engines.postgres import dsn
@@ -81,12 +82,6 @@ class PostgresCopies(DatabaseCopies):
         # What keeps `cleanup` of somebody else from dropping databases between two trials.
         self._session = PostgresSession(self._named(KEEPER), secrets)
         self._version = int(self._session.query("show server_version_num")[0][0] or 0)
-
-    def close(self) -> None:
-        self._session.stop()
-
-    def reconnect(self) -> None:
-        self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
         copies = [Copy(name, size, "kept") for name, (size, known) in made(self._session).items() if known == key]
@@ -214,7 +209,7 @@ class PostgresCopies(DatabaseCopies):
         return replace(self._address, options=self._address.options | {"application_name": application})
 
     def _note(self, name: str, note: dict[str, str]) -> None:
-        self._session.query(f"comment on database {name} is {_text('made by ironbench: ' + json.dumps(note))}")
+        self._session.query(f"comment on database {name} is {_text(f'{MARK}: {json.dumps(note)}')}")
 
 
 def _altered(name: str, setting: str, value: str) -> str:

@@ -119,7 +119,7 @@ class PostgresDataImport(DataImport):
         dumps.refuse_outside(file, f"setup file {file}")
         _run_text(session, file, show, tolerant=False)
 
-    def settled(self, session: Session) -> int:
+    def settle(self, session: Session) -> None:
         # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
         session.query("vacuum (freeze, analyze)")
         try:
@@ -127,7 +127,6 @@ class PostgresDataImport(DataImport):
         except FailureError as error:
             if error.sqlstate != DENIED:
                 raise
-        return int(session.query("select pg_database_size(current_database())")[0][0] or 0)
 
     def way_out(self, session: Session, error: FailureError) -> str:
         if error.sqlstate != _NO_TABLE or not (schemas := [row[0] or "" for row in session.query(_SCHEMAS)]):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.url import decoded, host_and_port, own_name, port_of, wrong
+from ironbench.engines.url import ESCAPES, TLS, certificate, decoded, host_and_port, own_name, port_of, wrong
 from ironbench.errors import InputError, nearest
 from ironbench.model.secrets import Secrets
 
@@ -60,9 +60,7 @@ _REFUSED = {
     "target_session_attrs",
 }
 """Words of libpq that would mean something, and that we do not do."""
-_SSLMODES = ["disable", "prefer", "require", "verify-ca", "verify-full"]
 _SOCKET_DIRECTORIES = ("/var/run/postgresql", "/run/postgresql", "/tmp")
-_ESCAPES = "in a user name or password write / as %2F, ? as %3F, @ as %40, : as %3A"
 SCHEMES = ("postgresql", "postgres")
 
 
@@ -113,7 +111,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     user = given.get("user") or own_name("add user=NAME")
     address = Address(
         host=given.get("host") or _default_host(),
-        port=port_of(given.get("port") or "", 5432, _ESCAPES),
+        port=port_of(given.get("port") or "", 5432, ESCAPES),
         user=user,
         database=given.get("dbname") or user,
         sslmode=_sslmode(given.get("sslmode") or "prefer"),
@@ -132,14 +130,14 @@ def _refuse_unknown(name: str) -> None:
         raise wrong(f"ironbench does not do what {name} says", "leave it out")
     # What is no known word may be a piece of a password: it is not quoted.
     cause = "it holds a word that no connection string has"
-    raise wrong(cause, f"{nearest(name, sorted(_VARIABLES))}; {_ESCAPES}")
+    raise wrong(cause, f"{nearest(name, sorted(_VARIABLES))}; {ESCAPES}")
 
 
 def _from_uri(text: str) -> dict[str, str]:
     rest = text.split("://", 1)[1]
     rest, _, query = rest.partition("?")
     if "@" in query or "@" in rest.partition("/")[2]:
-        raise wrong("an @ follows the first / or ?", _ESCAPES)
+        raise wrong("an @ follows the first / or ?", ESCAPES)
     authority, _, database = rest.partition("/")
     login, _, place = authority.rpartition("@")
     user, _, password = login.partition(":")
@@ -149,7 +147,7 @@ def _from_uri(text: str) -> dict[str, str]:
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
         if not equals:
-            raise wrong("a parameter after the ? has no value", _ESCAPES)
+            raise wrong("a parameter after the ? has no value", ESCAPES)
         given["sslmode" if pair == "ssl=true" else decoded(name)] = "require" if pair == "ssl=true" else decoded(value)
     return given
 
@@ -198,8 +196,8 @@ def _value(text: str) -> tuple[str, str]:
 
 
 def _sslmode(text: str) -> str:
-    if text not in _SSLMODES:
-        raise wrong("its sslmode is unknown", nearest(text, _SSLMODES))
+    if text not in TLS:
+        raise wrong("its sslmode is unknown", nearest(text, list(TLS)))
     return text
 
 
@@ -209,9 +207,7 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
     if named == "system":
         return None
     if named:
-        if not Path(named).is_file():
-            raise wrong("its sslrootcert names no file", "name the file with its whole path")
-        return str(Path(named).absolute())
+        return certificate("sslrootcert", named)
     usual = Path(environ.get("HOME", "/"), ".postgresql/root.crt")
     return str(usual) if given.get("sslmode", "").startswith("verify") and usual.is_file() else None
 

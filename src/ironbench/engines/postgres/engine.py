@@ -24,7 +24,7 @@ from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.observers.events import HOLDER
 from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
-from ironbench.engines.server_session import Own
+from ironbench.engines.server_session import Own, joined, version_of
 from ironbench.errors import InputError
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
@@ -122,15 +122,13 @@ class PostgresEngine(Engine):
         return replace(system, layout=layout), Secrets()
 
     def in_use(self, system: System) -> InputError | None:
-        if system.dsn is not None:
-            return None
         cluster = clusters.of(system.layout, installation.find(system.settings.get("bin")))
         return own_files.in_use(cluster.files, cluster.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
         """Of programs of our own also what the server's file holds; of a running server what it says."""
         if system.dsn is not None:
-            return _version_of(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
+            return version_of(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))
         program = hashlib.sha256(Path(programs.program("postgres")).read_bytes()).hexdigest()[:16]
         return {"version": programs.version, "configure": programs.configure, "program": program}
@@ -140,7 +138,7 @@ class PostgresEngine(Engine):
         server.raise_file_limit()
         if system.dsn is not None:
             address, _ = dsn.parse(system.dsn, {})
-            return _joined(PostgresSession(address, secrets), clients)
+            return joined(PostgresSession(address, secrets), given.require_room, clients)
         programs = installation.find(system.settings.get("bin"))
         return _OwnPostgres(system, clients, programs, clusters.of(system.layout, programs)).session()
 
@@ -180,22 +178,6 @@ class PostgresEngine(Engine):
         cluster = clusters.of(system.layout, programs)
         with own_files.locked(place.claim(str(cluster.place), "data")):
             return snapshots.put_back(cluster, programs, folder)
-
-
-def _version_of(session: PostgresSession) -> dict[str, str]:
-    try:
-        return {"version": session.query("SELECT version()")[0][0] or ""}
-    finally:
-        session.stop()
-
-
-def _joined(session: PostgresSession, clients: int) -> PostgresSession:
-    try:
-        given.require_room(session, clients)
-    except BaseException:
-        session.stop()
-        raise
-    return session
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, Whereabouts
-from ironbench.engines.given import refuse_configuring
+from ironbench.engines.given import taken
 from ironbench.engines.postgres import dsn, installation, settings
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
@@ -48,9 +48,7 @@ TEMP = """
 
 def validated(system: System) -> tuple[System, Secrets]:
     """A running server is taken as it is: whatever would change it is refused."""
-    refuse_configuring(system, _way_to_vary(system.settings))
-    address, secrets = dsn.parse(system.dsn or "")
-    return replace(system, dsn=address.text()), secrets
+    return taken(system, dsn.parse, _way_to_vary(system.settings))
 
 
 def _way_to_vary(given: Mapping[str, str]) -> str:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.url import decoded, host_and_port, parameters, port_of, wrong
-from ironbench.errors import nearest
+from ironbench.engines.url import TLS, certificate, decoded, host_and_port, one_of, parameters, port_of, wrong
 from ironbench.model.secrets import Secrets
 
 SCHEMES = ("ldap", "ldaps", "ldapi")
 _PORTS = {"ldap": 389, "ldaps": 636, "ldapi": 389}
 _WORDS = ("tls", "tls_ca", "mechanism")
-_TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
 MECHANISMS = ("simple", "EXTERNAL", "PLAIN", "SCRAM-SHA-256")
 _EXAMPLE = "write ldap://cn=admin,dc=example,dc=com@host/dc=example,dc=com"
 _ESCAPES = "in a DN or password write / as %2F, ? as %3F, @ as %40, : as %3A"
@@ -77,17 +74,11 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     if "=" not in decoded(base):
         raise wrong("it names no base DN", _EXAMPLE)
     given = parameters(query, _WORDS)
-    tls = given.get("tls", "verify-full" if scheme == "ldaps" else "disable")
-    if tls not in _TLS:
-        raise wrong(f"its tls={tls} is unknown", nearest(tls, list(_TLS)))
+    tls = one_of(TLS, "tls", given.get("tls", "verify-full" if scheme == "ldaps" else "disable"))
     if scheme == "ldaps" and tls in ("disable", "prefer"):
         raise wrong(f"ldaps:// and tls={tls} contradict each other", "leave tls out, or write ldap://")
-    mechanism = given.get("mechanism", "simple")
-    if mechanism not in MECHANISMS:
-        raise wrong(f"its mechanism={mechanism} is unknown", nearest(mechanism, list(MECHANISMS)))
-    authority_file = given.get("tls_ca")
-    if authority_file is not None and not Path(authority_file).is_file():
-        raise wrong("its tls_ca names no file", "name the file with its whole path")
+    mechanism = one_of(MECHANISMS, "mechanism", given.get("mechanism", "simple"))
+    authority_file = certificate("tls_ca", given.get("tls_ca"))
     socket = decoded(where) if scheme == "ldapi" else None
     if socket is not None and not socket.startswith("/"):
         raise wrong("its socket is no whole path", "write ldapi://%2Frun%2Fslapd%2Fldapi/dc=example,dc=com")
@@ -100,7 +91,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         socket=socket,
         ldaps=scheme == "ldaps",
         tls=tls,
-        tls_ca=None if authority_file is None else str(Path(authority_file).absolute()),
+        tls_ca=authority_file,
         mechanism=mechanism,
     )
     return address, Secrets(password=decoded(password) if colon else environ.get("LDAP_PASSWORD"))

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ironbench.engines import ideal as memory
 from ironbench.engines import own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
-from ironbench.engines.given import refuse_configuring
+from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server import Launch, Make
@@ -59,9 +59,7 @@ class SlapdEngine(Engine):
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Everything that can be known before anything is started. InputError."""
         if system.dsn is not None:
-            refuse_configuring(system)
-            address, secrets = dsn.parse(system.dsn)
-            return replace(system, dsn=address.text()), secrets
+            return taken(system, dsn.parse)
         for role in ("temp", "log"):
             if getattr(system.layout, role) is not None:
                 cause = f"{TITLE} keeps no {role} beside its data"
@@ -77,8 +75,6 @@ class SlapdEngine(Engine):
         return replace(system, layout=Layout(str(home.place), devices=system.layout.devices)), Secrets()
 
     def in_use(self, system: System) -> InputError | None:
-        if system.dsn is not None:
-            return None
         home = self._home(system)
         return own_files.in_use(home.files, home.place)
 

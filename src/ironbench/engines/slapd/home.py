@@ -8,20 +8,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.engines.own_files import NOTE, next_kept, note, refuse_running, write_note
+from ironbench.engines.own_files import NOTE, copy_back, next_kept, note, refuse_running, refuse_version, write_note
 from ironbench.engines.slapd import settings as server_settings
 from ironbench.engines.slapd.installation import Installation
 from ironbench.engines.slapd.settings import BASE
-from ironbench.errors import FailureError, InputError
-from ironbench.machine import copies, space
+from ironbench.errors import FailureError
+from ironbench.machine import copies
 from ironbench.machine.copies import Copied
 from ironbench.model.system import Layout
 from ironbench.process import place, programs
 
 FILES = "files"
 """Name of the data in a snapshot's folder."""
-_LOCK = "lock.mdb"
-"""Of those who have the map open; made anew by the first (lmdb.h)."""
+_LEFT_OUT = (NOTE, f"{NOTE}.new", "lock.mdb")
+"""The last is of those who have the map open; made anew by the first (lmdb.h)."""
 SUFFIX = f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: example\n\n".encode()
 
 
@@ -50,13 +50,8 @@ def of(layout: Layout, installation: Installation) -> Home:
 def validate(home: Home, installation: Installation) -> None:
     """InputError when the directory cannot be used. Changes nothing."""
     place.check(str(home.place), "data")
-    made_by = note(home.files).get("version", "")
-    if made_by and made_by != installation.major:
-        raise InputError(
-            f"data directory {home.place}",
-            f"OpenLDAP {made_by} made it, and this is OpenLDAP {installation.version}",
-            "name another directory, or remove it to start anew",
-        )
+    made_by = note(home.files).get("version") or installation.major
+    refuse_version(home.place, "OpenLDAP", made_by, installation.major, installation.version)
 
 
 def prepare(home: Home, installation: Installation, settings: Mapping[str, str]) -> None:
@@ -113,7 +108,7 @@ def take(home: Home, folder: Path, *, keep: bool) -> Copied:
     """Copies a stopped server's files into `folder`, which must not exist. FailureError. Not `keep`: links."""
     refuse_running(home.files, home.place)
     with copies.whole(folder) as aside:
-        done = copies.tree(home.files, aside / FILES, _skipped, link=not keep)
+        done = copies.tree(home.files, aside / FILES, _LEFT_OUT.__contains__, link=not keep)
         write_note(aside / FILES, {"version": note(home.files).get("version", "")})
     return done
 
@@ -129,15 +124,4 @@ def put_back(home: Home, folder: Path) -> Copied:
             shutil.rmtree(home.files)
         else:
             home.files.rename(next_kept(home.files))
-    aside = home.place / "files.new"
-    shutil.rmtree(aside, ignore_errors=True)
-    space.require(home.place, copies.size(folder), "the copy of the data")
-    done = copies.tree(folder / FILES, aside)
-    write_note(aside, note(folder / FILES) | {"snapshot": folder.name})
-    copies.put(aside, home.files)
-    copies.evict(folder)
-    return done
-
-
-def _skipped(name: str) -> bool:
-    return name in (NOTE, f"{NOTE}.new", _LOCK)
+    return copy_back(folder, home.files)

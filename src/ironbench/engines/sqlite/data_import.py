@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ironbench.catalogue.typed import text_of
 from ironbench.engines.data_import import DataImport, Dump, Show
-from ironbench.engines.library import place_file
+from ironbench.engines.library import place_file, require_closed, setup_text
 from ironbench.engines.sqlite.session import FILE
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError
 from ironbench.model.session import Session
 from ironbench.model.system import System
 
 _MAGIC = b"SQLite format 3\0"
 _LOGS = ("-wal", "-journal")
-_LARGEST_SETUP = 1 << 28
-"""Bytes of SQL, which are in memory as a whole."""
 _NO_WORDS = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
 )
@@ -29,19 +26,8 @@ class SqliteDataImport(DataImport):
     setup = True
 
     def examined(self, system: System, dump: Path) -> Dump:
-        subject = f"dump {dump}"
-        if dump.is_dir():
-            raise InputError(subject, "is a directory", "name the file of the database")
-        with dump.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
-                hint = "name the file itself; SQL goes into setup files"
-                raise InputError(subject, "is not the file of an SQLite database", hint)
-        for suffix in _LOGS:
-            log = dump.with_name(dump.name + suffix)
-            if log.exists() and log.stat().st_size:
-                cause = f"{log.name} beside it holds changes that are not in it, or it is in use"
-                hint = 'close it, or copy it by sqlite3 FILE ".backup COPY"'
-                raise InputError(subject, cause, hint)
+        hint = 'close it, or copy it by sqlite3 FILE ".backup COPY"'
+        require_closed(dump, "an SQLite database", _MAGIC, 0, _LOGS, hint)
         return Dump("SQLite database file", "SQLite", dump.stat().st_size)
 
     def placed(self, system: System, dump: Path) -> None:
@@ -56,7 +42,7 @@ class SqliteDataImport(DataImport):
 
     def set_up(self, session: Session, file: Path, show: Show) -> None:
         """Files that SQL reads or writes beside the database would be outside of the data's content key."""
-        text = text_of(file, str(file), "name a file of SQL", _LARGEST_SETUP)
+        text = setup_text(file)
         if (word := _other_file(text)) is not None:
             cause = f"it reaches beyond the database: {word} opens another file"
             raise FailureError(str(file), cause, "bring such data into one file of SQLite, and name it as the dump")
@@ -66,12 +52,9 @@ class SqliteDataImport(DataImport):
         except FailureError as error:
             raise FailureError(str(file), error.cause, "nothing of it is measured; correct the file") from None
 
-    def settled(self, session: Session) -> int:
+    def settle(self, session: Session) -> None:
         session.query("analyze")
         session.query("pragma wal_checkpoint(truncate)")
-        return int(
-            session.query("select page_count * page_size from pragma_page_count(), pragma_page_size()")[0][0] or 0
-        )
 
 
 def _other_file(text: str) -> str | None:

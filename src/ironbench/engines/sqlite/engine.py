@@ -33,11 +33,8 @@ class SqliteDialect(Dialect):
             f"select name, type from sqlite_master where type <> 'table' and name in ({listed(tables)}) order by name"
         )
 
-    def size(self, tables: Sequence[str]) -> str:
-        """Of the file, with everything in it."""
-        return self.database_size()
-
     def database_size(self) -> str:
+        """Of the file, with everything in it."""
         return "select page_count * page_size from pragma_page_count(), pragma_page_size()"
 
     def checkpoint(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironbench.machine.doctor import probe
 from ironbench.machine.host_view import HostView
-from ironbench.machine.limits import own_groups
+from ironbench.machine.limits import own_group_at, own_groups
 from ironbench.machine.mounts import all_mounts
 from ironbench.model.diagnosis import Reading, note, ok
 
@@ -66,19 +66,13 @@ def _groups(host: HostView) -> list[tuple[str, str, str]]:
     own = own_groups(host.tree)
     for mount in all_mounts(host.tree):
         if mount.kind == "cgroup2":
-            group = _within(host, mount.path, own.get("", "/"))
+            group = own_group_at(host.tree, mount.path, own.get("", "/"))
             controllers = host.tree.read(f"{group}/cgroup.controllers") or "no controllers"
             hierarchies.append(("v2", controllers, group))
         elif mount.kind == "cgroup" and (controlled := sorted({"memory", "cpu"} & set(mount.options))):
-            group = _within(host, mount.path, own.get(controlled[-1], "/"))
+            group = own_group_at(host.tree, mount.path, own.get(controlled[-1], "/"))
             hierarchies.append(("v1", "+".join(controlled), group))
     return hierarchies
-
-
-def _within(host: HostView, mount: str, group: str) -> str:
-    """A container may see its own group as the root of the mount and yet be told the path outside."""
-    inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
-    return inside if host.tree.exists(inside) else mount
 
 
 @probe("facilities", "user namespaces")
