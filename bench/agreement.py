@@ -83,7 +83,10 @@ QUESTIONS: Mapping[str, Question] = {
         "Do eight clients do more than two?", "igen-oltp", 1, "two = { clients = 2 }\neight = { clients = 8 }"
     ),
     "version": Question(
-        "Is the newer version faster?", "simple-update", 5, 'old = { bin = "wheel:16" }\nnew = { bin = "wheel:18" }'
+        "Is the newer version faster?",
+        "simple-update",
+        5,
+        'old = { bin = "wheel:16" }\nnew = { bin = "wheel:18", layout.data = "@PLACE@-18" }',
     ),
     "setting": Question(
         "What does it cost to wait for the log?",
@@ -95,7 +98,8 @@ QUESTIONS: Mapping[str, Question] = {
         "Which engine is faster?",
         "igen-oltp",
         2,
-        'postgres = { engine = "postgres", memory = "128MB" }\nmariadb = { engine = "mariadb", memory = "128MB" }',
+        'postgres = { engine = "postgres", memory = "128MB" }\n'
+        'mariadb = { engine = "mariadb", memory = "128MB", layout.data = "@PLACE@-mariadb" }',
         system="",
     ),
     "devices": Question(
@@ -131,7 +135,7 @@ def declaration(name: str, method: str) -> Declaration:
         scale=question.scale,
         seconds=SECONDS[method] * question.seconds,
         devices=question.devices,
-        cells=question.cells,
+        cells=question.cells.replace("@PLACE@", str(PLACE / name)),
         method=method,
         blocks=BLOCKS[method],
     )
