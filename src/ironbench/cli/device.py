@@ -13,7 +13,7 @@ from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
-from ironbench.cli.options import JSON
+from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import Seen, seen
 from ironbench.printer import Printer
@@ -24,21 +24,8 @@ from ironbench.words import counted, grouped
 if TYPE_CHECKING:
     from ironbench.devices.replay import Prediction
 
-app = typer.Typer(
-    name="device",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-trace = typer.Typer(
-    name="trace",
-    help="Use what emulated devices recorded.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = group("device")
+trace = group("trace", "Use what emulated devices recorded.")
 app.add_typer(trace)
 
 MODELS = Annotated[

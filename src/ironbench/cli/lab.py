@@ -13,6 +13,7 @@ import typer
 
 from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
+from ironbench.cli.options import group
 from ironbench.errors import InputError, in_a_file, nearest
 from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
@@ -22,13 +23,7 @@ if TYPE_CHECKING:
     from ironbench.model.record import Record
     from ironbench.record.labs import LabDirectory
 
-app = typer.Typer(
-    name="lab",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = group("lab")
 
 FILE = Annotated[str, typer.Argument(help="A lab file (TOML).")]
 BUDGET = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import RESULTS
+from ironbench.cli.options import RESULTS, group
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -21,13 +21,7 @@ from ironbench.report.plain import clean
 from ironbench.views.selection import directories, select
 from ironbench.words import counted, grouped
 
-app = typer.Typer(
-    name="record",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = group("record")
 
 
 @app.command("export")
