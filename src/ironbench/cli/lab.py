@@ -13,7 +13,7 @@ import typer
 
 from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
-from ironbench.cli.options import group
+from ironbench.cli.options import JSON, group
 from ironbench.errors import InputError, in_a_file, nearest
 from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
@@ -29,7 +29,6 @@ FILE = Annotated[str, typer.Argument(help="A lab file (TOML).")]
 BUDGET = Annotated[
     str, typer.Option(metavar="TIME", help="Time for the whole lab, e.g. 15m: chooses repeats and trial lengths.")
 ]
-JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 CHANGED = Annotated[
     bool, typer.Option("--changed", help="Go on although the lab file, a program or the machine has changed.")
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +15,7 @@ from ironbench.record import Store
 from ironbench.record.export import export as write
 from ironbench.record.importer import take_in
 from ironbench.record.labs import LabDirectory
+from ironbench.record.labs import results as usual_results
 from ironbench.record.parcel import Reader
 from ironbench.report.plain import clean
 from ironbench.views.selection import directories, select
@@ -67,7 +67,7 @@ def _exported(selection: Sequence[str], out: str, results: str) -> int:
 
 def _imported(file: str, results: str) -> int:
     """Says what came, and where it is."""
-    usual = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+    usual = usual_results()
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual
