@@ -308,7 +308,7 @@ def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
 
 
 def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
-    failed = [record for record in tries if record.status in (Status.FAILED, Status.VOIDED)]
+    failed = progress.failed(tries)
     if len(failed) >= TRIES:
         raise FailureError(
             f"lab {lab.name}",
