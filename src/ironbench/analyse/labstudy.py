@@ -68,7 +68,7 @@ def lab_study(
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
     judged_ids = {record.id for record in of_its_round}
     judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, results))
-    measured = [setup for setup in lab.setups if not setup.skipped]
+    measured = lab.possible
     cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
     known = completed(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],

@@ -164,7 +164,7 @@ def resume(
             return 1
         declare.refuse_in_use(slices.placed(frozen.lab))
         secrets = freeze.secrets_again(frozen.lab, path, source)
-        freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
+        freeze.require_rights(frozen.lab.possible, secrets)
         differences = freeze.changes(frozen, secrets, directory, source)
         if not changed:
             freeze.refuse_changed(differences, directory)
@@ -362,7 +362,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     from ironbench.plan import blocks
     from ironbench.views.plans import notes
 
-    cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
+    cells = counted(len(lab.possible), "cell")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
     _say_cautions(lab, printer)
     printer.say(f"{lab.question}")

@@ -104,7 +104,7 @@ def _lead(study: Study) -> str:
 
 
 def _given(lab: Lab) -> bool:
-    return any(setup.system.dsn is not None for setup in lab.setups if not setup.skipped)
+    return any(setup.system.dsn is not None for setup in lab.possible)
 
 
 def _anew(lab: Lab) -> str:
