@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,23 +32,7 @@ def export(
     results: RESULTS = "ironbench-results",
 ) -> int:
     """Write records and their evidence into one file. With facts of machine and engine; without passwords."""
-    return _exported(selection or (), out, results)
-
-
-@app.command("import")
-def import_(
-    file: Annotated[str, typer.Argument(help="A file of `ironbench record export`.")],
-    results: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="Where records go.  [default: ironbench-results; a lab below labs/ there]"),
-    ] = "",
-) -> int:
-    """Take in the records of another machine: all, or nothing."""
-    return _imported(file, results)
-
-
-def _exported(selection: Sequence[str], out: str, results: str) -> int:
-    """InputError: no file named, nothing selected, or a lab among records."""
+    selection = selection or []
     if not out:
         raise InputError("-o", "is missing", "name the file to write, e.g. -o lab.ibr")
     labs = directories(selection, Store(Path(results)))
@@ -65,8 +48,15 @@ def _exported(selection: Sequence[str], out: str, results: str) -> int:
     return 0
 
 
-def _imported(file: str, results: str) -> int:
-    """Says what came, and where it is."""
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(help="A file of `ironbench record export`.")],
+    results: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="Where records go.  [default: ironbench-results; a lab below labs/ there]"),
+    ] = "",
+) -> int:
+    """Take in the records of another machine: all, or nothing."""
     usual = usual_results()
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
