@@ -241,7 +241,7 @@ def data_bytes(setup: Setup) -> int:
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
     """What reads of an emulated device add to work that ends by itself."""
-    device = next((d for d in setup.system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    device = setup.system.layout.device_of("data")
     if device is None:
         return 0.0
     cold = setup.cell.load.cache == "cold"
