@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError
-from ironbench.serve.page import link, page, simple
+from ironbench.serve.page import link, option, page, simple
 from ironbench.serve.shelf import Holdings, Shelf, is_name
 from ironbench.words import counted
 
@@ -100,10 +100,7 @@ def cells_form(name: str, lab: Lab) -> str:
         return ""
     selects = "".join(
         f"<label>{side.upper()}<select name={side}>"
-        + "".join(
-            f'<option value="{escape(f"{name}/{cell}")}"{" selected" * (place == chosen)}>{escape(cell)}</option>'
-            for place, cell in enumerate(cells)
-        )
+        + "".join(option(f"{name}/{cell}", place == chosen, cell) for place, cell in enumerate(cells))
         + "</select></label>"
         for chosen, side in enumerate("ab")
     )
