@@ -38,6 +38,11 @@ def some(words: Sequence[str], most: int = 3, of: int | None = None) -> str:
     return ", ".join(words[:most]) + (f" and {grouped(rest)} more" if rest > 0 else "")
 
 
+def cut(text: str, most: int) -> str:
+    """The beginning of what is longer than `most` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def roughly_times(factor: float) -> str:
     """`6.4 ×`, `120 ×`: a bound, of which two digits are enough."""
     return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"

@@ -225,19 +225,19 @@ def test_a_trace_that_is_larger_than_the_device_is_refused() -> None:
 def test_the_verbs_print_a_page_or_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trace.parquet"
     trace.write(path, one_client(100, _MS, 8 * _MS))
-    assert device._replayed(str(path), "raid0( 2,ssd-sata-2011 )", "", False, (), False) == 0
+    assert device.replay(str(path), "raid0( 2,ssd-sata-2011 )") == 0
     told = capsys.readouterr().out
     assert "on raid0(2, ssd-sata-2011)" in told
     assert "predicted" in told
-    device._replayed(str(path), "hdd-7200", "2GB", True, (), True)
+    device.replay(str(path), "hdd-7200", "2GB", arrivals=True, json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["ios"] == 100
     assert document["latencies"][0]["predicted"]["p99_s"] > 0
-    device._shown("spread(2 x hdd-10k, ssd-sata-2011)", "20GB", (), False)
+    device.show("spread(2 x hdd-10k, ssd-sata-2011)", "20GB")
     told = capsys.readouterr().out
     assert "hdd-10k (2005)" in told
     assert "ssd-sata-2011 (2011)" in told
     assert "what a benchmark would see" in told
     assert "ASSUMED" in told
-    device._shown("raid-card", "", (), True)
+    device.show("raid-card", json=True)
     assert json.loads(capsys.readouterr().out)["models"][0]["kind"] == "controller"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from factories import record
 
-from ironbench.cli.list import listed
+from ironbench.cli.list import list_
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
@@ -135,11 +135,11 @@ def test_a_hundred_damaged_records_are_counted_not_listed(tmp_path: Path) -> Non
 def test_list_and_show_work_beside_a_damaged_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept(tmp_path, "a", "b")
     (tmp_path / "trials" / "b" / "record.json").write_text("")
-    assert listed("records", str(tmp_path), False) == 0
+    assert list_("records", str(tmp_path), False) == 0
     shown = capsys.readouterr()
     assert "a " in shown.out
     assert "left out" in shown.err
-    assert listed("records", str(tmp_path), True) == 0
+    assert list_("records", str(tmp_path), True) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)["records"]] == ["a"]
 
 

@@ -15,7 +15,7 @@ from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.lead import lead
 from ironbench.cli.leaderboard import leaderboard
-from ironbench.cli.record import _exported as exported
+from ironbench.cli.record import export
 from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.record import Record
@@ -72,7 +72,7 @@ def test_a_label_means_all_its_series_in_every_verb(
     systems.write_text(SYSTEMS)
     cost(["a"], "", str(systems), None, "", results, True)
     assert said()["systems"][0]["score"] == [1500, 1500]
-    exported(["a"], str(tmp_path / "a.ibr"), results)
+    export(["a"], str(tmp_path / "a.ibr"), results)
     with Reader(tmp_path / "a.ibr") as reader:
         assert sum(name.endswith("record.json") for name in reader.manifest.files) == 2
 

@@ -15,8 +15,8 @@ import pytest
 from factories import DISK, arrive, evidence, sweep
 from labfactory import lab, trials
 
-from ironbench.cli.record import _exported as exported
-from ironbench.cli.record import _imported as imported
+from ironbench.cli.record import export as exported
+from ironbench.cli.record import import_
 from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
@@ -297,7 +297,7 @@ def test_a_lab_whose_name_leads_elsewhere_is_refused(
     rewritten(parcel, lambda files: files.update({"!manifest": json.dumps({"lab": lab}).encode()}))
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match="no name of a directory"):
-        imported(str(parcel), "")
+        import_(str(parcel), "")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -378,19 +378,19 @@ def test_too_little_room_is_seen_before_the_first_byte(
 
 def test_an_export_needs_a_name_and_something_to_export(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is missing"):
-        exported((), "", str(tmp_path))
+        exported(None, "", str(tmp_path))
     with pytest.raises(InputError, match="holds no records"):
-        exported((), str(tmp_path / "a.ibr"), str(tmp_path))
+        exported(None, str(tmp_path / "a.ibr"), str(tmp_path))
     store(tmp_path / "here")
     with pytest.raises(InputError, match=r"does not end in \.ibr"):
-        exported((), str(tmp_path / "a.zip"), str(tmp_path / "here"))
+        exported(None, str(tmp_path / "a.zip"), str(tmp_path / "here"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here"]
 
 
 def test_a_selection_alone_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = store(tmp_path / "here")
     one = here.all()[0].id
-    exported((one,), str(tmp_path / "a.ibr"), str(tmp_path / "here"))
-    imported(str(tmp_path / "a.ibr"), str(tmp_path / "there"))
+    exported([one], str(tmp_path / "a.ibr"), str(tmp_path / "here"))
+    import_(str(tmp_path / "a.ibr"), str(tmp_path / "there"))
     assert [record.id for record in Store(tmp_path / "there").all()] == [one]
     assert "1 new record, in" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from factories import DISK, MEMORY, Shelf, record, sweep
 
 from ironbench.cli.compare import compare
 from ironbench.cli.lead import lead
-from ironbench.cli.record import _exported as exported
+from ironbench.cli.record import export
 from ironbench.cli.report import report
 from ironbench.errors import InputError
 from ironbench.model.observation import Series
@@ -141,7 +141,7 @@ def test_a_label_that_is_also_the_directory_of_its_data_means_the_records(
     monkeypatch.chdir(tmp_path)
     assert report(["duck"], "", "", results) == 0
     assert "duck peaks at" in capsys.readouterr().out
-    assert exported(["duck"], "duck.ibr", results) == 0
+    assert export(["duck"], "duck.ibr", results) == 0
     with pytest.raises(InputError, match="holds no lab"):
         report(["nothing"], "", "", results)
 

@@ -57,85 +57,49 @@ class Archive(Protocol):
     def script(self, key: str) -> str: ...
 
 
-class Empty:
-    """An archive that holds nothing."""
-
-    def seconds(self, id: str) -> Columns:
-        return {}
-
-    def observed(self, id: str) -> Mapping[str, Columns]:
-        return {}
-
-    def counted(self, id: str) -> Sequence[Counted]:
-        return ()
-
-    def histograms(self, id: str) -> Mapping[str, Any]:
-        return {}
-
-    def text(self, id: str, name: str) -> str:
-        return ""
-
-    def inside(self, id: str) -> Inside:
-        return NOTHING
-
-    def timed(self, id: str) -> Sequence[Statement]:
-        return ()
-
-    def workers(self, id: str) -> Sequence[Worker]:
-        return ()
-
-    def machine(self, key: str) -> Mapping[str, Any]:
-        return {}
-
-    def engine(self, key: str) -> Mapping[str, Any]:
-        return {}
-
-    def script(self, key: str) -> str:
-        return ""
-
-
-EMPTY = Empty()
-
-
 class Archives:
     """Several archives as one: ids and keys are made of what they stand for, so the first that knows one will do."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives
 
-    def _first(self, ask: Callable[[Archive], T]) -> T:
+    def _first(self, ask: Callable[[Archive], T], nothing: T) -> T:
         answers = (ask(one) for one in self._archives)
-        return next((found for found in answers if found), ask(EMPTY))
+        return next((found for found in answers if found), nothing)
 
     def seconds(self, id: str) -> Columns:
-        return self._first(lambda one: one.seconds(id))
+        return self._first(lambda one: one.seconds(id), {})
 
     def observed(self, id: str) -> Mapping[str, Columns]:
-        return self._first(lambda one: one.observed(id))
+        return self._first(lambda one: one.observed(id), {})
 
     def counted(self, id: str) -> Sequence[Counted]:
-        return self._first(lambda one: one.counted(id))
+        return self._first(lambda one: one.counted(id), ())
 
     def histograms(self, id: str) -> Mapping[str, Any]:
-        return self._first(lambda one: one.histograms(id))
+        return self._first(lambda one: one.histograms(id), {})
 
     def text(self, id: str, name: str) -> str:
-        return self._first(lambda one: one.text(id, name))
+        return self._first(lambda one: one.text(id, name), "")
 
     def inside(self, id: str) -> Inside:
-        return self._first(lambda one: one.inside(id))
+        return self._first(lambda one: one.inside(id), NOTHING)
 
     def timed(self, id: str) -> Sequence[Statement]:
-        return self._first(lambda one: one.timed(id))
+        return self._first(lambda one: one.timed(id), ())
 
     def workers(self, id: str) -> Sequence[Worker]:
-        return self._first(lambda one: one.workers(id))
+        return self._first(lambda one: one.workers(id), ())
 
     def machine(self, key: str) -> Mapping[str, Any]:
-        return self._first(lambda one: one.machine(key))
+        return self._first(lambda one: one.machine(key), {})
 
     def engine(self, key: str) -> Mapping[str, Any]:
-        return self._first(lambda one: one.engine(key))
+        return self._first(lambda one: one.engine(key), {})
 
     def script(self, key: str) -> str:
-        return self._first(lambda one: one.script(key))
+        return self._first(lambda one: one.script(key), "")
+
+
+EMPTY = Archives(())
+"""Holds nothing."""

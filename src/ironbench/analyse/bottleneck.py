@@ -222,7 +222,7 @@ def _limit(
             f"The limit is {OTHERS}: {in_percent(share)} of the time goes to the CPU, most of it "
             "waiting for a core that they take. Measure when the machine is quiet.",
         )
-    if first == "the server's CPU" and all(_shared_with_us(record) for record in records):
+    if first == "the server's CPU" and all(record.warned("own-cpu-share") for record in records):
         # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
         shared = (
             f"{in_percent(share)} of the time goes to the server's CPU, but client and observers took much of the CPU "
@@ -234,10 +234,6 @@ def _limit(
         return Limit("", share, 1.0, kept)
     bound = f"Without it, at most {roughly_times(gain)} as much could be done."
     return Limit(first, share, gain, f"The limit is {first}: {evidence}. {bound}", bound)
-
-
-def _shared_with_us(record: Record) -> bool:
-    return any(warning.code == "own-cpu-share" for warning in record.warnings)
 
 
 def _bound(parts: Sequence[Part], names: Collection[str]) -> float:
@@ -316,7 +312,7 @@ def _who_had_it(budgets: Sequence[Budget]) -> str:
 def _client(records: Sequence[Record]) -> str:
     if any(record.cell.load.think_time_s > 0 for record in records):
         return ", think time included: the server is not driven to its limit"
-    if any(warning.code == "client-saturated" for record in records for warning in record.warnings):
+    if any(record.warned("client-saturated") for record in records):
         return ": its threads were busy all the time"
     return ", the way to it included: the server waits to be asked"
 

@@ -270,7 +270,7 @@ def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturb
     known = [(name, records) for name, records in cells if records]
     results = []
     for code in DISTURBED:
-        counts = [(name, sum(_has(record, code) for record in records), len(records)) for name, records in known]
+        counts = [(name, sum(record.warned(code) for record in records), len(records)) for name, records in known]
         trials, of = sum(count for _, count, _ in counts), sum(all for _, _, all in counts)
         if trials:
             most, least = (end(counts, key=lambda one: one[1] / one[2]) for end in (max, min))
@@ -278,7 +278,3 @@ def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturb
             unequal = apart >= UNEQUAL and most[1] >= _LEAST
             results.append(Disturbance(code, trials, of, *((most, least) if unequal else (None, None))))
     return tuple(results)
-
-
-def _has(record: Record, code: str) -> bool:
-    return any(warning.code == code for warning in record.warnings)

@@ -81,7 +81,7 @@ def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], f
 
 
 def _fours(lab: Lab) -> Iterator[tuple[dict[str, str], tuple[str, str, str, str]]]:
-    names = {frozenset(setup.cell.levels.items()): setup.cell.name for setup in lab.setups if not setup.skipped}
+    names = {frozenset(setup.cell.levels.items()): setup.cell.name for setup in lab.possible}
     first = {factor.name: factor.levels[0] for factor in lab.factors}
 
     def cell(levels: dict[str, str]) -> str | None:

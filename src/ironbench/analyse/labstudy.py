@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import balance
-from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
+from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.ceiling import ceilings, reconciled
 from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.comparability import disturbances, doubts, left_out
@@ -68,7 +68,7 @@ def lab_study(
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
     judged_ids = {record.id for record in of_its_round}
     judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, results))
-    measured = [setup for setup in lab.setups if not setup.skipped]
+    measured = lab.possible
     cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
     known = completed(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
@@ -76,7 +76,8 @@ def lab_study(
     )
     effects = _effects(lab, [finding for finding in results if finding.decides or finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
-    found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, _times(cells)))
+    spent = {cell.name: cell.time for cell in cells if cell.time}
+    found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, spent))
     cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     by_query = queries(usable)
@@ -157,10 +158,6 @@ def _earlier(
         judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results))
         rounds.append(Round(number, tuple(_effects(lab, results)), judgements))
     return tuple(rounds)
-
-
-def _times(cells: Sequence[Measured]) -> dict[str, TimeSpent]:
-    return {cell.name: cell.time for cell in cells if cell.time}
 
 
 def _explanations(effects: Sequence[Effect], cells: Sequence[Measured], archive: Archive) -> tuple[Explanation, ...]:

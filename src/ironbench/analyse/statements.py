@@ -13,6 +13,7 @@ from ironbench.analyse.queries import QueryRatio, paired_ratios, unpaired_ratios
 from ironbench.analyse.summarise import merged
 from ironbench.model import sample
 from ironbench.model.record import PERCENTILES, Record, Statement
+from ironbench.words import cut
 
 _SHOWN = 20
 """Most statements, those that took most time in all."""
@@ -148,7 +149,7 @@ def _timed(
     return Timed(
         script=_file(own[0].script),
         line=own[0].line,
-        text=own[0].text if len(own[0].text) <= _LONGEST else own[0].text[: _LONGEST - 1] + "…",
+        text=cut(own[0].text, _LONGEST),
         count=sum(one.count for one in own),
         failed=sum(one.failed for one in own),
         mean_s=mean_s,

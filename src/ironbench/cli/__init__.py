@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ironbench import streams
+from ironbench.cli.options import group
 from ironbench.errors import IronbenchError
 from ironbench.printer import Printer
 from ironbench.streams import unwritten
@@ -60,14 +61,10 @@ def ironbench(
 
 def program(verbs: Iterable[str]) -> typer.Typer:
     """The program with these verbs whole; of the others it knows what they do."""
-    made = typer.Typer(
-        name="ironbench",
-        help="Tells you, with evidence, what faster storage, more memory, more cores, another engine or another "
-        "setting would do for your database.",
-        rich_markup_mode=None,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
+    made = group(
+        "ironbench",
+        "Tells you, with evidence, what faster storage, more memory, more cores, another engine or another setting "
+        "would do for your database.",
     )
     whole = set(verbs)
     for name, help in VERBS.items():

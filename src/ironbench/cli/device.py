@@ -13,7 +13,7 @@ from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
 from ironbench.cli.list import encoded
 from ironbench.cli.mistakes import whole
-from ironbench.cli.options import JSON
+from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import Seen, seen
 from ironbench.printer import Printer
@@ -24,21 +24,8 @@ from ironbench.words import counted, grouped
 if TYPE_CHECKING:
     from ironbench.devices.replay import Prediction
 
-app = typer.Typer(
-    name="device",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-trace = typer.Typer(
-    name="trace",
-    help="Use what emulated devices recorded.",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = group("device")
+trace = group("trace", "Use what emulated devices recorded.")
 app.add_typer(trace)
 
 MODELS = Annotated[
@@ -59,7 +46,24 @@ def show(
     json: JSON = False,
 ) -> int:
     """Show a device model and where its figures come from. Also what a storage benchmark would see of it."""
-    return _shown(model, capacity, tuple(models or ()), json)
+    files, name = models or (), model.strip().lower()
+    known = known_models.models(files)
+    core = known_models.for_core(known)
+    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
+    lone = known.get(name)
+    is_controller = lone is not None and lone.kind == "controller"
+    normal = name if is_controller else known_models.normal(model, files)
+    seen_by = () if is_controller else seen(normal, core, size)
+    parts = [one for known_name, one in known.items() if known_name in _names(normal)]
+    printer = Printer()
+    if json:
+        document = {"device": normal, "models": [asdict(one) for one in parts], "seen": [asdict(s) for s in seen_by]}
+        printer.data(encoded(document))
+        return 0
+    pages = [_page(one, printer.width()) for one in parts]
+    pages += [_seen(normal, seen_by, printer.width())] if seen_by else []
+    printer.data("\n\n".join(pages))
+    return 0
 
 
 @app.command("mount")
@@ -122,43 +126,28 @@ def replay(
     json: JSON = False,
 ) -> int:
     """Predict how long a trace takes on another device. Computes without waiting, and says how far to trust it."""
-    return _replayed(file, on, capacity, arrivals, tuple(models or ()), json, trial, emulated)
+    from ironbench.devices import replay as replays
+    from ironbench.devices import trace as traces
+
+    core = known_models.for_core(known_models.models(models or ()))
+    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
+    recorded = traces.read(Path(file)).measured(trial)
+    answering_ns = recorded.processors.answering_ns() if emulated and recorded.processors else 0
+    prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
+    printer = Printer()
+    if json:
+        printer.data(encoded(_prediction(prediction)))
+    else:
+        printer.data(_prediction_page(prediction, printer.width()))
+    return 0
 
 
 _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "yours": "yours"}
 
 
-def _shown(text: str, capacity: str, files: tuple[str, ...], json: bool) -> int:
-    """Prints the models of an expression and what a benchmark would see. InputError: it is none."""
-    known = known_models.models(files)
-    core = known_models.for_core(known)
-    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
-    lone = known.get(text.strip().lower())
-    is_controller = lone is not None and lone.kind == "controller"
-    normal = text.strip().lower() if is_controller else known_models.normal(text, files)
-    seen_by = () if is_controller else seen(normal, core, size)
-    parts = [model for name, model in known.items() if name in _names(normal)]
-    printer = Printer()
-    if json:
-        printer.data(
-            encoded(
-                {"device": normal, "models": [_document(one) for one in parts], "seen": [asdict(s) for s in seen_by]}
-            )
-        )
-        return 0
-    pages = [_page(model, printer.width()) for model in parts]
-    pages += [_seen(normal, seen_by, printer.width())] if seen_by else []
-    printer.data("\n\n".join(pages))
-    return 0
-
-
 def _names(expression: str) -> set[str]:
     """Every word of an expression: those that are models' names are its models."""
     return set("".join(c if c.isalnum() or c in "-_." else " " for c in expression).split())
-
-
-def _document(model: DeviceModel) -> dict[str, Any]:
-    return asdict(model)
 
 
 def _page(model: DeviceModel, width: int | None) -> str:
@@ -188,33 +177,6 @@ def _seen(text: str, found: tuple[Seen, ...], width: int | None) -> str:
         Column("99th percentile", tuple(quantity(one.p99_s, "s") for one in found), right=True),
     ]
     return f"{text}\n\n{fitted(columns, width)[0].rstrip()}"
-
-
-def _replayed(
-    file: str,
-    on: str,
-    capacity: str,
-    arrivals: bool,
-    files: tuple[str, ...],
-    json: bool,
-    trial: str = "",
-    emulated: bool = False,
-) -> int:
-    """Prints a prediction. InputError: the trace or the expression cannot be used."""
-    from ironbench.devices import replay as replays
-    from ironbench.devices import trace as traces
-
-    core = known_models.for_core(known_models.models(files))
-    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
-    recorded = traces.read(Path(file)).measured(trial)
-    answering_ns = recorded.processors.answering_ns() if emulated and recorded.processors else 0
-    prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
-    printer = Printer()
-    if json:
-        printer.data(encoded(_prediction(prediction)))
-    else:
-        printer.data(_prediction_page(prediction, printer.width()))
-    return 0
 
 
 def _prediction(prediction: Prediction) -> dict[str, Any]:

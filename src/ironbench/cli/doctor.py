@@ -58,7 +58,7 @@ def doctor(
     printer = Printer()
     places = _places(data)
     printer.say("watching this machine for a second …")
-    host = watch_host(Tree(), places, LiveAttempts(), Ourselves(BUILD_PROFILE, _own_pids()))
+    host = watch_host(Tree(), places, LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid(), os.getppid()})))
     code = diagnose(printer, host, everything, json)
     _hint_at_leftovers(printer)
     return code
@@ -155,10 +155,6 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
                 raise InputError(f"--data {name}", "there is no such directory", "make it, or give an existing one")
         return tuple(Path(name) for name in data)
     return (place.base(), Path())
-
-
-def _own_pids() -> frozenset[int]:
-    return frozenset({os.getpid(), os.getppid()})
 
 
 def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:

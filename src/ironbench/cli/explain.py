@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import BASELINE, OUTPUT, RESULTS
+from ironbench.cli.options import BASELINE, FORMAT, OUTPUT, RESULTS
 
 
 def explain(
     a: BASELINE,
     b: Annotated[str, typer.Argument(help="What is held against it.")],
     output: OUTPUT = "",
-    format: Annotated[
-        str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
-    ] = "",
+    format: FORMAT = "",
     results: RESULTS = "ironbench-results",
     everything: Annotated[
         bool, typer.Option("--all", help="Name every fact that differs, not only those that tell.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ironbench.cli.mistakes import number
+from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError, nearest
 from ironbench.printer import Printer
 from ironbench.words import some
@@ -52,10 +53,8 @@ def gate(
             help="Where to write, too; may be repeated: .xml for JUnit, .md with .svg, .json or .txt.",
         ),
     ] = None,
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")
-    ] = "ironbench-results",
-    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    results: RESULTS = "ironbench-results",
+    json: JSON = False,
 ) -> int:
     from ironbench.analyse.gate import POLICIES
     from ironbench.analyse.gate import gate as judged

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import OUTPUT, RESULTS
+from ironbench.cli.options import FORMAT, OUTPUT, RESULTS
 from ironbench.errors import InputError
 
 
@@ -22,9 +22,7 @@ def history(
         str, typer.Option(metavar="ORDER", help="What a point is: date, or a tag: commit, version, tag:KEY.")
     ] = "date",
     output: OUTPUT = "",
-    format: Annotated[
-        str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
-    ] = "",
+    format: FORMAT = "",
     results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench import catalogue

@@ -13,6 +13,7 @@ import typer
 
 from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
+from ironbench.cli.options import JSON, group
 from ironbench.errors import InputError, in_a_file, nearest
 from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
@@ -22,19 +23,12 @@ if TYPE_CHECKING:
     from ironbench.model.record import Record
     from ironbench.record.labs import LabDirectory
 
-app = typer.Typer(
-    name="lab",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = group("lab")
 
 FILE = Annotated[str, typer.Argument(help="A lab file (TOML).")]
 BUDGET = Annotated[
     str, typer.Option(metavar="TIME", help="Time for the whole lab, e.g. 15m: chooses repeats and trial lengths.")
 ]
-JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 CHANGED = Annotated[
     bool, typer.Option("--changed", help="Go on although the lab file, a program or the machine has changed.")
 ]
@@ -170,7 +164,7 @@ def resume(
             return 1
         declare.refuse_in_use(slices.placed(frozen.lab))
         secrets = freeze.secrets_again(frozen.lab, path, source)
-        freeze.require_rights([setup for setup in frozen.lab.setups if not setup.skipped], secrets)
+        freeze.require_rights(frozen.lab.possible, secrets)
         differences = freeze.changes(frozen, secrets, directory, source)
         if not changed:
             freeze.refuse_changed(differences, directory)
@@ -368,7 +362,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     from ironbench.plan import blocks
     from ironbench.views.plans import notes
 
-    cells = counted(sum(not setup.skipped for setup in lab.setups), "cell")
+    cells = counted(len(lab.possible), "cell")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
     _say_cautions(lab, printer)
     printer.say(f"{lab.question}")

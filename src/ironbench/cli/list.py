@@ -35,7 +35,19 @@ def list_(
     results: RESULTS = "ironbench-results",
     json: JSON = False,
 ) -> int:
-    return listed(kind, results, json)
+    known = kinds(results)
+    if kind and kind not in known:
+        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(known)))
+    rows = known[kind]() if kind else [{"name": name, "what": what} for name, what in KINDS.items()]
+    printer = Printer()
+    if json:
+        printer.data(encoded({kind or "kinds": rows}))
+    elif rows:
+        _table(rows, printer)
+    else:
+        verb = "lab run" if kind == "labs" else "run"
+        printer.say(f"there are no {kind} in {results} yet; make some with `ironbench {verb}`")
+    return 0
 
 
 Rows = list[dict[str, Any]]
@@ -143,23 +155,6 @@ def kinds(results: str) -> dict[str, Callable[[], Rows]]:
         "records": lambda: records(results),
         "labs": lambda: labs(results),
     }
-
-
-def listed(kind: str, results: str, json: bool) -> int:
-    """Shows every thing of a kind, or the kinds; unknown kinds are refused with the nearest name."""
-    known = kinds(results)
-    if kind and kind not in known:
-        raise InputError(f"list {kind}", "there is no such list", nearest(kind, list(known)))
-    rows = known[kind]() if kind else [{"name": name, "what": what} for name, what in KINDS.items()]
-    printer = Printer()
-    if json:
-        printer.data(encoded({kind or "kinds": rows}))
-    elif rows:
-        _table(rows, printer)
-    else:
-        verb = "lab run" if kind == "labs" else "run"
-        printer.say(f"there are no {kind} in {results} yet; make some with `ironbench {verb}`")
-    return 0
 
 
 def _table(rows: Rows, printer: Printer) -> None:

@@ -1,4 +1,4 @@
-"""Options and arguments that several verbs have in common."""
+"""What verbs have in common: options, arguments, and how a group of verbs behaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,22 @@ RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Where records are.", 
 OUTPUT = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
 ]
+FORMAT = Annotated[
+    str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
+]
 PRICES = Annotated[
     list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")
 ]
 JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+
+
+def group(name: str, help: str | None = None) -> typer.Typer:
+    """A verb that has verbs of its own."""
+    return typer.Typer(
+        name=name,
+        help=help,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )

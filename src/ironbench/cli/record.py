@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import RESULTS
+from ironbench.cli.options import RESULTS, group
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.record.export import export as write
 from ironbench.record.importer import take_in
 from ironbench.record.labs import LabDirectory
+from ironbench.record.labs import results as usual_results
 from ironbench.record.parcel import Reader
 from ironbench.report.plain import clean
 from ironbench.views.selection import directories, select
 from ironbench.words import counted, grouped
 
-app = typer.Typer(
-    name="record",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = group("record")
 
 
 @app.command("export")
@@ -39,23 +32,7 @@ def export(
     results: RESULTS = "ironbench-results",
 ) -> int:
     """Write records and their evidence into one file. With facts of machine and engine; without passwords."""
-    return _exported(selection or (), out, results)
-
-
-@app.command("import")
-def import_(
-    file: Annotated[str, typer.Argument(help="A file of `ironbench record export`.")],
-    results: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="Where records go.  [default: ironbench-results; a lab below labs/ there]"),
-    ] = "",
-) -> int:
-    """Take in the records of another machine: all, or nothing."""
-    return _imported(file, results)
-
-
-def _exported(selection: Sequence[str], out: str, results: str) -> int:
-    """InputError: no file named, nothing selected, or a lab among records."""
+    selection = selection or []
     if not out:
         raise InputError("-o", "is missing", "name the file to write, e.g. -o lab.ibr")
     labs = directories(selection, Store(Path(results)))
@@ -71,9 +48,16 @@ def _exported(selection: Sequence[str], out: str, results: str) -> int:
     return 0
 
 
-def _imported(file: str, results: str) -> int:
-    """Says what came, and where it is."""
-    usual = Path(os.environ.get("IRONBENCH_RESULTS", "ironbench-results"))
+@app.command("import")
+def import_(
+    file: Annotated[str, typer.Argument(help="A file of `ironbench record export`.")],
+    results: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="Where records go.  [default: ironbench-results; a lab below labs/ there]"),
+    ] = "",
+) -> int:
+    """Take in the records of another machine: all, or nothing."""
+    usual = usual_results()
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual

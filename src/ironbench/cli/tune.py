@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ironbench.cli import lab
+from ironbench.cli.options import JSON
 from ironbench.errors import in_a_file
 
 
@@ -20,7 +21,7 @@ def tune(
     budget: lab.BUDGET = "",
     results: lab.RESULTS = "",
     trace: lab.TRACE = "",
-    json: lab.JSON = False,
+    json: JSON = False,
 ) -> int:
     """Screen the factors of a lab file in few runs, then compare those that matter with the baseline in fresh blocks.
 

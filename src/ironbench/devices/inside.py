@@ -58,7 +58,7 @@ def main(parent: Channel) -> None:
     if frame is None:
         return
     order = Order(**frame[0])
-    woken = _signals()
+    woken = processes.woken_by(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     device = Made(order)
     try:
         ready = device.make()
@@ -232,16 +232,6 @@ def _serve(parent: Channel, device: Made, woken: int, detached: bool) -> float:
 def _flush(point: Path) -> None:
     """Writes what the file system holds back (syncfs(2), by sync(1))."""
     output(["sync", "--file-system", str(point)], timeout_s=None)
-
-
-def _signals() -> int:
-    """A descriptor that becomes readable when we are told to end."""
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
-    return woken
 
 
 def _say(parent: Channel, message: dict[str, Any]) -> None:

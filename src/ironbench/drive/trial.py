@@ -249,17 +249,13 @@ class _Drive:
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
         if crew is not None:
-            progress = _progress()
+            progress = _core.Progress()
             with Watched(progress, load, show, looks, follow):
                 return crew(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
         return unpacked(run(compiled, load, show, child, looks, follow), self._begun.at)
-
-
-def _progress() -> Progress:
-    return _core.Progress()
 
 
 def unpacked(result: DriveResult, started: str) -> Driven:

@@ -123,7 +123,7 @@ class Data:
 
 def _most_workers(lab: Lab) -> Load:
     """The data are no factor's: all workers that there will be load them."""
-    return max((setup.cell.load for setup in lab.setups if not setup.skipped), key=lambda load: load.workers)
+    return max((setup.cell.load for setup in lab.possible), key=lambda load: load.workers)
 
 
 def place_of(setup: Setup) -> str:

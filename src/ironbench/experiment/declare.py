@@ -43,7 +43,7 @@ def read(path: Path, design: str = "") -> Declared:
 def cautions(lab: Lab) -> list[str]:
     """What may be a mistake in the scripts of the cells that are measured, each once."""
     found: list[str] = []
-    for setup in possible(lab.setups):
+    for setup in lab.possible:
         engine = setup.system.engine
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
         found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
@@ -143,7 +143,7 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
     if why := slices.why_trials(draft, contents):
         return replace(draft, method=replace(draft.method, why_trials=why))
     piloted = measure.slice == ""
-    duration_s = possible(draft.setups)[0].cell.load.duration_s or 0.0
+    duration_s = draft.possible[0].cell.load.duration_s or 0.0
     if piloted and not slices.fits(duration_s, slices.LENGTHS_S[0]):
         why = (
             f"{units.span(duration_s)} hold fewer than {slices.LEAST_TURNS} turns of the shortest slices, "

@@ -31,9 +31,9 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing, or
     another server runs in a directory of the lab."""
     declare.refuse_in_use(slices.placed(lab))
-    server_watch.require(setup.system for setup in lab.setups if not setup.skipped)
-    require_rights([setup for setup in lab.setups if not setup.skipped], secrets)
-    server_control.require([setup for setup in lab.setups if not setup.skipped], secrets)
+    server_watch.require(setup.system for setup in lab.possible)
+    require_rights(lab.possible, secrets)
+    server_control.require(lab.possible, secrets)
     trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
@@ -49,8 +49,8 @@ def secrets_of(lab: Lab) -> dict[str, Secrets]:
     """What a frozen lab needs and does not hold, from the environment and password files. InputError."""
     return {
         setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
-        for setup in lab.setups
-        if setup.system.dsn is not None and not setup.skipped
+        for setup in lab.possible
+        if setup.system.dsn is not None
     }
 
 
@@ -89,8 +89,8 @@ def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
 
 def require_scripts(lab: Lab) -> None:
     """InputError: a script changed, which makes trials incomparable; `--changed` cannot override this."""
-    for setup in lab.setups:
-        if setup.choice.digests and not setup.skipped:
+    for setup in lab.possible:
+        if setup.choice.digests:
             workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)
 
 
@@ -136,7 +136,7 @@ def traced(lab: Lab, directory: str) -> str:
     """Directory for traces, absolute; "" where none are wanted. InputError where nothing would be written to it."""
     if not directory:
         return ""
-    if not any(setup.system.layout.devices for setup in lab.setups if not setup.skipped):
+    if not any(setup.system.layout.devices for setup in lab.possible):
         cause = "no cell of this lab is on an emulated device"
         raise InputError(f"--trace {directory}", cause, "name devices in [devices] and [layout], or leave it out")
     if lab.method.slice_s is not None:
@@ -153,8 +153,7 @@ def _engines(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, dict[str, st
         setup.cell.name: engines.get(setup.system.engine).identity(
             setup.system, secrets.get(setup.cell.name, Secrets())
         )
-        for setup in lab.setups
-        if not setup.skipped
+        for setup in lab.possible
     }
 
 

@@ -210,8 +210,8 @@ def _in_parts(setup: Setup) -> bool:
 
 def _say_what_stays_of(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
     theirs: dict[str, list[Setup]] = {}
-    for setup in lab.setups:
-        if setup.system.dsn and not setup.skipped:
+    for setup in lab.possible:
+        if setup.system.dsn:
             theirs.setdefault(setup.system.dsn, []).append(setup)
     named: set[tuple[str, str]] = set()
     for setups in theirs.values():

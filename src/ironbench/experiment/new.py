@@ -173,6 +173,14 @@ def _files() -> str:
     )
 
 
+def _begun(here: AtHand, question: str) -> Iterator[str]:
+    yield f'question = "{question}"'
+    yield ""
+    yield from _workload(here)
+    yield from _system(here)
+    yield from _load(here)
+
+
 def _setting(here: AtHand) -> Iterator[str]:
     knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
     if not knobs:
@@ -180,11 +188,7 @@ def _setting(here: AtHand) -> Iterator[str]:
         hint = "vary it by a command instead: `ironbench lab new driver` writes one with a person in it"
         raise InputError("lab new setting", cause, hint)
     first = knobs[0]
-    yield f'question = "What does {first.name} cost, or bring?"'
-    yield ""
-    yield from _workload(here)
-    yield from _system(here)
-    yield from _load(here)
+    yield from _begun(here, f"What does {first.name} cost, or bring?")
     yield from _of_knob(here, first)
     yield "# Others worth asking about: uncomment one in place of the factor above, and plan again."
     for knob in knobs[1:]:
@@ -255,11 +259,7 @@ def _upgrade(here: AtHand) -> Iterator[str]:
 
 
 def _storage(here: AtHand) -> Iterator[str]:
-    yield 'question = "What would faster storage do?"'
-    yield ""
-    yield from _workload(here)
-    yield from _system(here)
-    yield from _load(here)
+    yield from _begun(here, "What would faster storage do?")
     if here.dsn:
         yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
         return
@@ -278,11 +278,7 @@ def _storage(here: AtHand) -> Iterator[str]:
 def _driver(here: AtHand) -> Iterator[str]:
     yield "# A driver of the kernel, of storage or of the network. ironbench is the client itself: a driver of the"
     yield "# application, such as JDBC or libpq, takes no part in its trials."
-    yield 'question = "What does the new driver do?"'
-    yield ""
-    yield from _workload(here)
-    yield from _system(here)
-    yield from _load(here)
+    yield from _begun(here, "What does the new driver do?")
     yield from _by_hand("driver", "install the new driver", "put the old driver back")
 
 

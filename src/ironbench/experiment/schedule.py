@@ -183,7 +183,7 @@ class Blocks:
             return Due(of_peak)
         lab = self._directory.lab()
         trial = replace(planned, cell=lab.setup(planned.cell.name).cell)
-        cells = [setup.cell for setup in lab.setups if not setup.skipped]
+        cells = [setup.cell for setup in lab.possible]
         piloted = lab.setup(lab.setup(trial.cell.name).origin).cell
         due = _warmed(trial, cells, piloted, records, self._directory.store)
         rated = _rate_notes(due.trial, self._directory)
@@ -265,7 +265,7 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
     # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own.
     fresh = [one for one in fresh if one.purpose != searching.PURPOSE and not one.cause.startswith(progress.NOT_WHOLE)]
-    enough = progress.TRIES * sum(not setup.skipped for setup in lab.setups)
+    enough = progress.TRIES * len(lab.possible)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         hint = "remove the cause, then `ironbench lab resume --failed` repeats these trials and goes on"
         failing = {one.cell.name for one in fresh[-enough:]}
@@ -308,7 +308,7 @@ def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
 
 
 def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
-    failed = [record for record in tries if record.status in (Status.FAILED, Status.VOIDED)]
+    failed = progress.failed(tries)
     if len(failed) >= TRIES:
         raise FailureError(
             f"lab {lab.name}",

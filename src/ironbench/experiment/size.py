@@ -128,7 +128,7 @@ def sized(
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
     sized = slices.fitted(sized)
-    able = possible(sized.setups)
+    able = sized.possible
     costs = slices.costing(sized, estimate.cells(slices.placed(sized), contents, True, sized.rated, rated_blocks))
     trials = blocks.trials(
         [setup.cell for setup in able],
@@ -159,7 +159,7 @@ def _within(
     spread: budget.Spread,
 ) -> tuple[Lab, int]:
     """The lab with the blocks and trial length that resolve most, and how many blocks have rated cells. InputError."""
-    able = possible(draft.setups)
+    able = draft.possible
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
         raise InputError(
             f"{declared.file}, load.transactions",
@@ -241,7 +241,7 @@ def data_bytes(setup: Setup) -> int:
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
     """What reads of an emulated device add to work that ends by itself."""
-    device = next((d for d in setup.system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    device = setup.system.layout.device_of("data")
     if device is None:
         return 0.0
     cold = setup.cell.load.cache == "cold"

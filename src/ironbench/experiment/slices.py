@@ -63,7 +63,7 @@ def fitted(lab: Lab) -> Lab:
     """The lab with the length of slices that its plan reckons with, where a pilot is to choose it."""
     if not lab.method.slice_piloted:
         return lab
-    duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.setups if not setup.skipped)
+    duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.possible)
     return replace(lab, method=replace(lab.method, slice_s=min(USUAL_S, longest(duration_s))))
 
 
@@ -72,21 +72,20 @@ def costing(lab: Lab, costs: Cells) -> Cells:
     slice_s = lab.method.slice_s
     if slice_s is None:
         return costs
-    own = sum(not setup.skipped for setup in lab.setups)
-    pilot_s = own * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
+    pilot_s = len(lab.possible) * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
     return replace(costs, turning=(START_UP_S + _CHANGE_S) / slice_s, pilots_s=costs.pilots_s + pilot_s)
 
 
 def placed(lab: Lab) -> Sequence[Setup]:
     """The setups of all cells that are measured, with the directories that their systems have then."""
-    own = [setup for setup in lab.setups if not setup.skipped]
+    own = lab.possible
     return own if lab.method.slice_s is None else [apart(lab, setup) for setup in own]
 
 
 def apart(lab: Lab, setup: Setup) -> Setup:
     """The setup with directories that no earlier cell of the lab has: of its data, of its emulated devices, and of what
     is kept in memory for it."""
-    own = [one for one in lab.setups if not one.skipped]
+    own = lab.possible
     place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
     taken = {directory for one in own[:place] for directory in directories(one)}
     ending = f"-side-{place + 1}"
@@ -119,7 +118,7 @@ def directories(setup: Setup) -> set[str]:
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
     """Why the systems of this lab cannot take turns, in words; empty when they can."""
-    setups = [setup for setup in lab.setups if not setup.skipped]
+    setups = lab.possible
     for setup in setups:
         for why in _against(setup):
             return why if _of_all(setups, why) else f"{setup.cell.name}: {why}"
@@ -251,7 +250,7 @@ def _database_of(setup: Setup) -> str:
 
 def frozen(lab: Lab) -> bool:
     """Whether systems are frozen between their turns: those on one server that was running already are not."""
-    return all(setup.system.dsn is None for setup in lab.setups if not setup.skipped)
+    return all(setup.system.dsn is None for setup in lab.possible)
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
@@ -308,7 +307,7 @@ def _memory_bytes(setup: Setup) -> int:
 
 def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
     """That the data of all systems do not fit the page cache together; empty where they do, or have none to share."""
-    own = [setup for setup in lab.setups if not setup.skipped]
+    own = lab.possible
     if lab.method.slice_s is None or any(setup.system.dsn is not None for setup in own):
         return ""
     sharing = [setup for setup in own if setup.system.memory_total_bytes is None]

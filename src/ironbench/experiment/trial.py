@@ -118,9 +118,8 @@ class OneEngine:
 
     def over(self, record: Record) -> bool:
         """Interrupted, ended by its first error, or not survived by the engine or its devices."""
-        stopped = any(warning.code == STOPPED_ON_ERROR for warning in record.warnings)
         gone = not self.session.alive() or bool(self.storage.death())
-        return record.status is Status.CUT_SHORT or stopped or gone
+        return record.status is Status.CUT_SHORT or record.warned(STOPPED_ON_ERROR) or gone
 
 
 @dataclass(slots=True)

@@ -350,5 +350,4 @@ def _clients(lab: Lab) -> int:
     """Connections that the engine of a side must take; those of all sides are there at once on one server."""
     if slices.frozen(lab):
         return most_clients(lab)
-    own = [setup for setup in lab.setups if not setup.skipped]
-    return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in own)
+    return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in lab.possible)

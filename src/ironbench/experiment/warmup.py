@@ -10,7 +10,7 @@ from ironbench.model.system import Cell, Load, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan.blocks import PILOT_S
 from ironbench.record import Store
-from ironbench.record.progress import TRIES
+from ironbench.record.progress import TRIES, failed
 from ironbench.stats import steadiness
 
 PILOT = "pilot"
@@ -30,7 +30,7 @@ def missing(cells: Iterable[Cell], records: Sequence[Record]) -> Trial | None:
     """The next pilot to be measured; None when every cell that wants one has had it or failed as often as it may."""
     for cell in cells:
         tries = _pilots(cell, records)
-        done = any(one.status.comparable for one in tries) or len(_failed(tries)) >= TRIES
+        done = any(one.status.comparable for one in tries) or len(failed(tries)) >= TRIES
         if cell.load.warmup_auto and not done:
             return pilot(cell, len(tries) + 1)
     return None
@@ -81,7 +81,3 @@ def _default(load: Load, reason: str) -> Warmup:
 
 def _pilots(cell: Cell, records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.purpose == PILOT and record.cell.name == cell.name]
-
-
-def _failed(tries: Sequence[Record]) -> list[Record]:
-    return [record for record in tries if record.status.value in ("failed", "voided")]

@@ -59,7 +59,8 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
         data_import.examined_setup(Path(file))
     if not data.dump:
         return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
-    found, size = data_import.examined(system, Path(data.dump)), _bytes(Path(data.dump))
+    found = data_import.examined(system, Path(data.dump))
+    size = sum(os.stat(file).st_size for file in _files(Path(data.dump)))  # noqa: PTH116
     return replace(data, digests=digests, kind=found.kind, tools=found.tools, bytes=size, data_bytes=found.data_bytes)
 
 
@@ -132,10 +133,6 @@ def require_check(session: Session, check: str) -> None:
             usual = "write a query that answers true or false, for example select count(*) > 0 from orders"
             hint = engine.data_import.way_out(session, error) or usual
             raise InputError(written("data.check"), error.cause, hint) from None
-
-
-def _bytes(path: Path) -> int:
-    return sum(os.stat(file).st_size for file in _files(path))  # noqa: PTH116
 
 
 def _digests(data: OwnData) -> tuple[str, ...]:

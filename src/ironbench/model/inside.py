@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ironbench.words import cut
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -173,5 +175,4 @@ LONGEST = 400
 
 def bounded(text: str) -> str:
     """On one line, with the beginning of what is long."""
-    line = " ".join(text.split()).rstrip(";")
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    return cut(" ".join(text.split()).rstrip(";"), LONGEST)

@@ -126,6 +126,11 @@ class Lab:
         return tuple(dict.fromkeys(one for one in every if one))
 
     @property
+    def possible(self) -> list[Setup]:
+        """Of the cells that are measured: without those that are skipped."""
+        return [setup for setup in self.setups if not setup.skipped]
+
+    @property
     def all_setups(self) -> tuple[Setup, ...]:
         """Of every cell that trials are planned for, rated ones last."""
         return (*self.setups, *self.rated)

@@ -166,12 +166,16 @@ class Record:
     """What the user noted of all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
     schema: int = SCHEMA
 
+    def warned(self, code: str) -> bool:
+        """Whether a warning of this code is on it."""
+        return any(warning.code == code for warning in self.warnings)
+
     @property
     def kept_rate(self) -> bool | None:
         """Whether an open loop kept its rate; None for a closed loop."""
         if self.cell.load.rate is None and self.cell.load.rate_share is None:
             return None
-        return not any(warning.code == RATE_NOT_KEPT for warning in self.warnings)
+        return not self.warned(RATE_NOT_KEPT)
 
     @property
     def scheduled_throughput(self) -> float:

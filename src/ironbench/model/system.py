@@ -54,6 +54,10 @@ class Layout:
         """Directories that are there only while the devices are mounted."""
         return frozenset(partition.directory for device in self.devices for partition in device.partitions)
 
+    def device_of(self, role: str) -> Device | None:
+        """The emulated device that holds a role; None: it is on no such device."""
+        return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
+
     def at(self, directories: Mapping[str, str | None]) -> Layout:
         """The layout with these roles in these directories."""
         places = {role: directories.get(role, getattr(self, role)) for role in ("data", "temp", "log")}

@@ -51,7 +51,7 @@ def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[
     InputError: rates are asked for by name, and this lab cannot have them.
     """
     wanted = shares(asked, where)
-    possible = {setup.cell.name: setup for setup in lab.setups if not setup.skipped}
+    possible = {setup.cell.name: setup for setup in lab.possible}
     why_not = _hindrance(list(possible.values()))
     if not all(map(paced, possible.values())):
         why_not = "its work is not made of transactions that start at a rate"

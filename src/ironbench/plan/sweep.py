@@ -79,18 +79,10 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
             ways = f"{written('load.clients', 'auto')} or {written('load.rate', 'auto:LOW-HIGH')}"
             raise InputError(written("load.limit"), "there is nothing to search", f"a limit goes with {ways}")
         return None
-    if of_clients and of_rate:
-        raise InputError(
-            written("load.rate"),
-            f"given together with {written('load.clients')} auto",
-            "search one of them and give the other",
-        )
-    if of_clients and rate is not None:
-        raise InputError(
-            written("load.rate"),
-            f"given together with {written('load.clients')} auto",
-            "more clients do not change what is asked for",
-        )
+    if of_clients and (of_rate or rate is not None):
+        cause = f"given together with {written('load.clients')} auto"
+        hint = "search one of them and give the other" if of_rate else "more clients do not change what is asked for"
+        raise InputError(written("load.rate"), cause, hint)
     of, text = ("clients", clients) if of_clients else ("rate", rate)
     field = f"load.{of}"
     low, high = _range(field, str(text))

@@ -85,11 +85,7 @@ def main(parent: Channel) -> None:
     if frame is None:
         return
     order = Order(**frame[0])
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
+    woken = processes.woken_by(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     entry = register.read(Path(order.entry))
     try:
         server = _spawn(order)

@@ -67,10 +67,10 @@ def check(path: str, role: str) -> str:
     except OSError as error:
         cause = f"nothing can be written in {there} ({error.strerror})"
         raise InputError(subject, cause, "choose another, or change its permissions") from None
-    if there == place and not ours(place) and not _empty(place):
+    if there == place and not ours(place) and (entries := _entries(place)):
         raise InputError(
             subject,
-            f"it holds files that are not ironbench's, e.g. {_first(place)}",
+            f"it holds files that are not ironbench's, e.g. {entries[0]}",
             "name an empty directory, or one that does not exist yet",
         )
     return str(place)
@@ -181,11 +181,3 @@ def _entries(place: Path) -> list[str]:
 def _of_a_claim(path: Path) -> bool:
     """Whether a claim that was cut off left it: a marker aside, or an empty one."""
     return _ASIDE.fullmatch(path.name) is not None or (path.name == MARKER and path.lstat().st_size == 0)
-
-
-def _empty(place: Path) -> bool:
-    return not _entries(place)
-
-
-def _first(place: Path) -> str:
-    return _entries(place)[0]

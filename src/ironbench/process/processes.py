@@ -266,3 +266,13 @@ def ended_as_by_interrupt() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def woken_by(*numbers: signal.Signals) -> int:
+    """A descriptor from which the number of each of these signals is read once it has arrived; nothing else happens."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)
+    return woken

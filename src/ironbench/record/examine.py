@@ -144,7 +144,7 @@ def _holds_together(lab: Lab) -> None:
     """What a lab names is there. ValueError."""
     _distinct("cells", [setup.cell.name for setup in lab.all_setups])
     _distinct("factors", [factor.name for factor in lab.factors])
-    measured = {setup.cell.name for setup in lab.setups if not setup.skipped}
+    measured = {setup.cell.name for setup in lab.possible}
     rated = {setup.cell.name for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped cell stays undecided
     named = {

@@ -11,6 +11,7 @@ from ironbench.model import sample
 from ironbench.model.driven import Driven, scheduled
 from ironbench.model.record import ANSWERS, PERCENTILES, Statement
 from ironbench.model.redact import redacted_sql
+from ironbench.words import cut
 from ironbench.workloads.base import SCRIPT_FIGURES
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
             row["script"],
             row["line"],
             row["command"],
-            _beginning(redacted_sql(row["text"])),
+            cut(redacted_sql(row["text"]), _MOST_TEXT),
             row["count"],
             row["failed"],
             float(f"{row['mean_s']:.4g}"),
@@ -104,10 +105,6 @@ def statements(driven: Driven) -> tuple[Statement, ...]:
         for row in rows
         if row in longest
     )
-
-
-def _beginning(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
 
 
 def concise(metrics: Mapping[str, float]) -> dict[str, float]:

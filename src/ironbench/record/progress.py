@@ -31,7 +31,7 @@ def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collec
         attempts = there.get((trial.cell.name, trial.block), [])
         counting = [one for one in attempts if one.id not in forgiven and one.id not in torn.killed]
         whole = [one for one in counting if one.id not in torn.lone]
-        if not over(whole) and len(_failed(whole)) + len(counting) - len(whole) < TRIES:
+        if not over(whole) and len(failed(whole)) + len(counting) - len(whole) < TRIES:
             last = max((record.attempt for record in attempts), default=0)
             trials_left.append(replace(trial, attempt=last + 1))
     return tuple(trials_left)
@@ -39,7 +39,7 @@ def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collec
 
 def over(attempts: Sequence[Record]) -> bool:
     """Whether the records of one place settle it."""
-    return any(record.status.comparable for record in attempts) or len(_failed(attempts)) >= TRIES
+    return any(record.status.comparable for record in attempts) or len(failed(attempts)) >= TRIES
 
 
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
@@ -50,7 +50,7 @@ def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> i
 
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
     """The failed records of every trial that will not be tried again."""
-    return tuple(record for tries in by_place(records).values() if _lost(tries) for record in _failed(tries))
+    return tuple(record for tries in by_place(records).values() if _lost(tries) for record in failed(tries))
 
 
 def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -58,7 +58,7 @@ def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
     places: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)
-    return tuple(record for tries in places.values() if _lost(tries) for record in _failed(tries))
+    return tuple(record for tries in places.values() if _lost(tries) for record in failed(tries))
 
 
 NOT_WHOLE = "its block is not whole"
@@ -119,5 +119,6 @@ def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     return places
 
 
-def _failed(attempts: Sequence[Record]) -> list[Record]:
+def failed(attempts: Sequence[Record]) -> list[Record]:
+    """Those that count as failed tries; one that was cut short does not."""
     return [record for record in attempts if record.status in (Status.FAILED, Status.VOIDED)]

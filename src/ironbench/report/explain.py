@@ -16,8 +16,8 @@ from ironbench.report.section import Answer, Point, Section, with_rows
 from ironbench.report.sections import sections as every_section
 from ironbench.report.sections.differences import difference_rows, fact, fact_name
 from ironbench.report.sections.time_spent import signed
-from ironbench.report.walk import FEW, cut, measure_name, measure_table, scripts, section, within
-from ironbench.words import counted
+from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
+from ironbench.words import counted, cut
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
 """Sections of the report of the two that go on where the walk ends."""
@@ -87,7 +87,7 @@ def _points(one: Explanation) -> Iterator[Point]:
         yield Point(f"{first.name} brings most of it, {signed(first.delta_s)} of the mean.", "Scripts:")
     if one.statements:
         command, found = one.statements[0]
-        yield Point(f"{cut(command.text)} takes {ratio(found.ratio)} as long.", "Commands:")
+        yield Point(f"{cut(command.text, WIDTH)} takes {ratio(found.ratio)} as long.", "Commands:")
     if one.queries:
         yield Point(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
     if one.waterfall:
@@ -96,7 +96,7 @@ def _points(one: Explanation) -> Iterator[Point]:
         yield Point(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
     if one.plans:
         more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""
-        yield Point(f"{cut(one.plans[0].plan.statement)}: {one.plans[0].words}{more}.", "Plans:")
+        yield Point(f"{cut(one.plans[0].plan.statement, WIDTH)}: {one.plans[0].words}{more}.", "Plans:")
     yield Point(_configuration(one), "Configuration:")
 
 

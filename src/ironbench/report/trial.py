@@ -30,7 +30,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
     first = records[0]
     blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
-    blocks.append(_bullets("Before you use these numbers", [*left_out(records), *doubts(records)]))
+    blocks.append(plain.bullets("Before you use these numbers", [*left_out(records), *doubts(records)]))
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
         Column("record", tuple(record.id for record in records)),
@@ -73,8 +73,8 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
     blocks = [
         "\n".join(map(plain.clean, head)),
         *sentences([record]).values(),
-        _bullets("Before you use these numbers", warnings),
-        _bullets("Checks", [_check(check) for check in record.checks]),
+        plain.bullets("Before you use these numbers", warnings),
+        plain.bullets("Checks", [_check(check) for check in record.checks]),
         _metrics(record),
         too_few([record], counted_in([record])[1]),
         _facts("Before the trial", record.conditions),
@@ -121,7 +121,3 @@ def _check(check: Check) -> str:
 def _facts(title: str, facts: Mapping[str, str]) -> str:
     rows = tuple((name, value) for name, value in facts.items())
     return f"{title}\n{plain.facts(Table((), rows))}" if rows else ""
-
-
-def _bullets(title: str, rows: Sequence[str]) -> str:
-    return "\n".join([title, *(f"  - {plain.clean(row)}" for row in rows)]) if rows else ""

@@ -15,7 +15,7 @@ from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.section import Section, with_rows
 from ironbench.report.sections.differences import fact, fact_name
 from ironbench.report.sections.time_spent import signed, waterfall_chart
-from ironbench.words import THIN, counted
+from ironbench.words import THIN, counted, cut
 
 ID, TITLE = "explain", "What the difference is made of"
 FEW = 3
@@ -53,7 +53,7 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for command, found in one.statements[:FEW]:
         yield (
             "command",
-            cut(command.text),
+            cut(command.text, WIDTH),
             "" if command.first_s is None else quantity(command.first_s, "s"),
             quantity(command.mean_s, "s"),
             ratio(found.ratio),
@@ -72,17 +72,13 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_measured(measure))
     for plan in one.plans[:FEW]:
-        yield ("plan", cut(plan.plan.statement), "", "", plan.words, "")
+        yield ("plan", cut(plan.plan.statement, WIDTH), "", "", plan.words, "")
     main, rest = telling(one.differences)
     for row in main[:_FACTS]:
         before, after = (fact(row.name, value) for value in row.values)
         yield ("configuration", f"{row.room}: {fact_name(row.name)}", before, after, "", "")
     if (more := len(main) + len(rest) - len(main[:_FACTS])) > 0:
         yield ("configuration", f"and {counted(more, 'other fact')}", "", "", "", "")
-
-
-def cut(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 
 def measure_table(found: Sequence[Measure]) -> Table:

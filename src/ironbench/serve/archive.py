@@ -12,7 +12,7 @@ from html import escape
 from ironbench.record.index import Listed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
-from ironbench.serve.page import link
+from ironbench.serve.page import link, option, select
 from ironbench.serve.shelf import FIELDS, Holdings, Shelf
 from ironbench.words import counted, grouped
 
@@ -148,13 +148,7 @@ def _row(lab: str, row: Listed, pick: bool) -> str:
 def form(query: Query, found: Found, names: Mapping[str, str]) -> str:
     """`names`: key of a machine → its words."""
     selects = "".join(
-        f"<label>{name}<select name={name}><option value=''>any</option>"
-        + "".join(
-            f'<option value="{escape(value)}"{" selected" if query.wanted.get(name) == value else ""}>'
-            f"{escape(names.get(value, value))}</option>"
-            for value in values
-        )
-        + "</select></label>"
+        select(name, "any", "".join(option(one, query.wanted.get(name) == one, names.get(one, one)) for one in values))
         for name, values in found.choices.items()
     )
     dates = "".join(

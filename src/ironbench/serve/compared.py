@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError
-from ironbench.serve.page import link, page, simple
+from ironbench.serve.page import link, option, page, simple
 from ironbench.serve.shelf import Holdings, Shelf, is_name
 from ironbench.words import counted
 
@@ -59,7 +59,7 @@ def named(shelf: Shelf, pick: str) -> Named:
     if is_name(lab) and (slash or pick not in shelf.rows()) and lab in shelf.labs():
         if inner:
             return named_in(inner, shelf.lab(lab))
-        cells = [setup.cell.name for setup in shelf.lab(lab).lab().setups if not setup.skipped]
+        cells = [setup.cell.name for setup in shelf.lab(lab).lab().possible]
         raise InputError(pick, f"stands for {counted(len(cells), 'cell')}", f"name one, e.g. {lab}/{cells[0]}")
     store, holdings = shelf.store(), shelf.holdings()
     if pick in shelf.rows():
@@ -95,15 +95,12 @@ TICK = '<label class="tick"><input type="checkbox" name="different_work" value="
 
 def cells_form(name: str, lab: Lab) -> str:
     """Two cells of a lab; empty where it has one."""
-    cells = [setup.cell.name for setup in lab.setups if not setup.skipped]
+    cells = [setup.cell.name for setup in lab.possible]
     if len(cells) < 2:
         return ""
     selects = "".join(
         f"<label>{side.upper()}<select name={side}>"
-        + "".join(
-            f'<option value="{escape(f"{name}/{cell}")}"{" selected" * (place == chosen)}>{escape(cell)}</option>'
-            for place, cell in enumerate(cells)
-        )
+        + "".join(option(f"{name}/{cell}", place == chosen, cell) for place, cell in enumerate(cells))
         + "</select></label>"
         for chosen, side in enumerate("ab")
     )

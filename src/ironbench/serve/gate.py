@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import HTMLResponse, Response
 
 from ironbench.errors import InputError
-from ironbench.serve.page import link, page
+from ironbench.serve.page import link, option, page
 from ironbench.serve.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def shown(shelf: Shelf, lab: str, margin: str, undecided: str) -> HTMLResponse:
         link(f"/lab/{lab}/gate.{kind}", f".{kind}", margin=margin, undecided=undecided) for kind in _KINDS
     )
     choices = "".join(
-        f'<option value="{value}"{" selected" if found.undecided == value else ""}>{words}</option>'
+        option(value, found.undecided == value, words)
         for value, words in (("fail", "closes the gate"), ("pass", "opens it"))
     )
     form = (

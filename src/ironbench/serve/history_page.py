@@ -14,7 +14,7 @@ from ironbench.errors import InputError, IronbenchError
 from ironbench.record.index import Listed
 from ironbench.serve.archive import Query
 from ironbench.serve.compared import MOST_TRIALS
-from ironbench.serve.page import link, page, simple
+from ironbench.serve.page import link, option, page, select, simple
 from ironbench.serve.shelf import Holdings, Shelf, error_text
 from ironbench.words import counted
 
@@ -83,12 +83,12 @@ def _form(query: Query, name: str, metric: str, by: str, holdings: Holdings, row
         if value and key not in ("workload", "engine")
     )
     tags = sorted({f"tag:{key}" for _, row in rows[:MOST_TRIALS] for key in row.tags if key not in _WAYS})
-    ways = "".join(_option(way, by) for way in dict.fromkeys((*_WAYS, *tags, by)))
+    ways = "".join(option(way, way == by) for way in dict.fromkeys((*_WAYS, *tags, by)))
     metrics = "".join(f'<option value="{escape(one)}"></option>' for one in catalogue.metrics())
     selects = "".join(
-        f"<label>{field}<select name={field}><option value=''>any</option>"
-        + "".join(_option(value, query.wanted.get(field, "")) for value in holdings.choices[field])
-        + "</select></label>"
+        select(
+            field, "any", "".join(option(one, query.wanted.get(field, "") == one) for one in holdings.choices[field])
+        )
         for field in ("workload", "engine")
     )
     return (
@@ -98,8 +98,3 @@ def _form(query: Query, name: str, metric: str, by: str, holdings: Holdings, row
         f'<datalist id="metrics">{metrics}</datalist><label>a point is one<select name="by">{ways}</select></label>'
         '<button class="main">Show</button></form>'
     )
-
-
-def _option(value: str, chosen: str) -> str:
-    selected = " selected" if value == chosen else ""
-    return f'<option value="{escape(value)}"{selected}>{escape(value)}</option>'

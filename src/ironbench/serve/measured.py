@@ -63,7 +63,8 @@ def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
     bar = f'<p class="lead">{" · ".join(links)}</p>'
     if failure and study.missing:  # else somebody has gone on with it in a terminal
         bar += f'<p class="problem" role="alert">It failed: {escape(failure)}</p>'
-    trials = rows_table([(name, row) for row in sorted(shelf.rows(name).values(), key=_when)], pick=True)
+    rows = sorted(shelf.rows(name).values(), key=lambda row: (row.started_at, row.id))
+    trials = rows_table([(name, row) for row in rows], pick=True)
     table = (
         f'<section><h2>Records</h2><form action="/compare"><p class="actions"><button>Compare two</button></p>{trials}'
         "</form></section>"
@@ -80,10 +81,6 @@ def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
     bodies = [f"<header class='top'>{bar}</header>", body(one, "study", drawn), f"<main>{how}{table}{note}</main>"]
     charts |= drawn
     return page(one.title, bodies, charts, at="/archive")
-
-
-def _when(row: Listed) -> tuple[str, str]:
-    return row.started_at, row.id
 
 
 def _of_runs(shelf: Shelf, rows: Sequence[Listed], what: str, series: str) -> HTMLResponse:

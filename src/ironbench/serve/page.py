@@ -111,6 +111,17 @@ def button(label: str, action: str, kind: str = "", confirm: str = "", **fields:
     )
 
 
+def option(value: str, chosen: bool, words: str | None = None) -> str:
+    """One choice of several; `words`: what it is called, where that is not its value."""
+    selected = " selected" if chosen else ""
+    return f'<option value="{escape(value)}"{selected}>{escape(value if words is None else words)}</option>'
+
+
+def select(name: str, nothing: str, options: str) -> str:
+    """A field of choices; `nothing`: what it means to choose none of them."""
+    return f"<label>{name}<select name={name}><option value=''>{nothing}</option>{options}</select></label>"
+
+
 def static(name: str) -> Response | None:
     """A style or script; None: there is none of that name."""
     if name not in _KINDS:

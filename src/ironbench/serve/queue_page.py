@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
 from ironbench.process import scratch
-from ironbench.serve.page import button, head, link, page
+from ironbench.serve.page import button, head, link, option, page, select
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, Entry, Wish, at_time, moment
 from ironbench.serve.shelf import is_name
@@ -141,11 +141,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
         name, text = _STAMP.sub("", entry.name) if entry.resumes else entry.name, queue.text(entry)
     text = text or FIRST
     open_ones = [one for one in queue.entries() if one.state not in ENDED]
-    choices = "".join(
-        f'<option value="{escape(one.id)}"{" selected" if fields.get("after") == one.id else ""}>'
-        f"{escape(f'{one.name} ({one.id})')}</option>"
-        for one in open_ones
-    )
+    choices = "".join(option(one.id, fields.get("after") == one.id, f"{one.name} ({one.id})") for one in open_ones)
     said = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
     body = (
         f'<main>{said}<form method="post" action="/queue"><div class="actions"><label>name of the lab file'
@@ -153,7 +149,7 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
         'maxlength="80"></label>'
         f'<label>not before<input type="datetime-local" name="at" value="{escape(fields.get("at", ""))}"></label>'
         f'<label>every night at<input type="time" name="nightly" value="{escape(fields.get("nightly", ""))}"></label>'
-        f"<label>after<select name=after><option value=''>no other</option>{choices}</select></label></div>"
+        f"{select('after', 'no other', choices)}</div>"
         f'<div class="grid"><section><h2>Lab file</h2><textarea name="text" aria-label="Lab file" spellcheck="false" '
         f'data-plan="/queue/plan">{escape(text)}</textarea></section><section><h2>Plan</h2><div id="plan" '
         'aria-live="polite"><p class="lead">The plan is being made …</p></div></section></div>'

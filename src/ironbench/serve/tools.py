@@ -18,7 +18,7 @@ from ironbench.record.parcel import SUFFIX, Reader
 from ironbench.report import elements
 from ironbench.report.charts.base import Table
 from ironbench.serve.compared import named
-from ironbench.serve.page import simple
+from ironbench.serve.page import select, simple
 from ironbench.serve.shelf import Shelf, error_text
 from ironbench.words import counted
 
@@ -46,8 +46,7 @@ def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
     choices = "".join(f"<option{' selected' if one == per else ''}>{one}</option>" for one in PER if one != "currency")
     form = (
         f'<form class="inline" action="/leaderboard"><label>list or workload<input name="name" value="{escape(name)}">'
-        f"</label><label>per<select name=per><option value=''>result</option>{choices}</select></label>"
-        "<button class=main>Rank</button></form>"
+        f"</label>{select('per', 'result', choices)}<button class=main>Rank</button></form>"
     )
     return simple("Leaderboard", form + "".join(parts), at="/archive")
 

@@ -128,7 +128,7 @@ def named_in(word: str, directory: LabDirectory) -> Named:
     if not directory.begun():
         return Named(word, directory.store.select([word]), directory.store)
     lab = directory.lab()
-    names = [setup.cell.name for setup in lab.setups if not setup.skipped]
+    names = [setup.cell.name for setup in lab.possible]
     if word in names:
         return Named(word, [one for one in directory.records() if one.cell.name == word], directory.store, (word,))
     if wanted := _levels(word, lab.factors):

@@ -254,7 +254,7 @@ class Workload(ABC):
 
     def writes(self, options: Mapping[str, str]) -> bool:
         """Whether it may change data: what a trial wrote is measured (`record.judge.wrote`)."""
-        return True
+        return "bare machine" not in self.needs
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
         """Whether its units (`counts`) are all that a trial does; else nothing is known per unit."""

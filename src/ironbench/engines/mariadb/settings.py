@@ -86,7 +86,7 @@ def shaping(settings: Mapping[str, str]) -> dict[str, str]:
 
 def for_devices(system: System) -> dict[str, str]:
     """What suits the emulated device of the data, where nobody set it: the server cannot know."""
-    on = next((d for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    on = system.layout.device_of("data")
     return {} if on is None or on.rotates else dict(_FLASH)
 
 

@@ -117,7 +117,7 @@ def place_log(cluster: Cluster, installation: Installation, identity: Identity) 
     _make_log_directory(cluster, identity)
     if moved:
         _point(link, cluster)
-    _reset_log(cluster, installation, identity)
+    _run([installation.program("pg_resetwal"), "-D", str(cluster.files)], cluster, identity)
     if moved and before.is_dir() and before.name == "wal":
         shutil.rmtree(before, ignore_errors=True)
         (before.parent / "cluster").unlink(missing_ok=True)
@@ -155,10 +155,6 @@ def _make_log_directory(cluster: Cluster, identity: Identity) -> None:
     for part in parts:
         part.mkdir(mode=0o700)
     identity.give(*parts)
-
-
-def _reset_log(cluster: Cluster, installation: Installation, identity: Identity) -> None:
-    _run([installation.program("pg_resetwal"), "-D", str(cluster.files)], cluster, identity)
 
 
 def _create(cluster: Cluster, installation: Installation, identity: Identity) -> None:

@@ -41,7 +41,7 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
     memory_bytes = _memory_bytes(system)
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
-    emulated = next((d for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), None)
+    emulated = system.layout.device_of("data")
     flash = not (emulated.rotates if emulated else rotates(system.layout.data or str(place.base())))
     work_bytes = memory_bytes * WORK_SHARE / (max(1, streams) * workers * AT_ONCE)
     maintenance_bytes = min(MOST_MAINTENANCE_BYTES, memory_bytes // 16)

@@ -83,12 +83,12 @@ def for_devices(system: System, installation: Installation) -> dict[str, str]:
 
     With io_method=worker no more reads are under way than there are I/O workers, 3 by default.
     """
-    depth = next((d.depth for d in system.layout.devices if any(p.role == "data" for p in d.partitions)), 0)
-    if not depth:
+    device = system.layout.device_of("data")
+    if device is None or not device.depth:
         return {}
     suited = {
-        "effective_io_concurrency": str(depth),
-        "io_workers": str(min(MOST_WORKERS, max(USUAL_WORKERS, depth))),
+        "effective_io_concurrency": str(device.depth),
+        "io_workers": str(min(MOST_WORKERS, max(USUAL_WORKERS, device.depth))),
     }
     return {name: value for name, value in suited.items() if name in known(installation)}
 

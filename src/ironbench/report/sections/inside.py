@@ -14,7 +14,7 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
 from ironbench.report.numbers import number, quantity, scale, times
 from ironbench.report.section import Section, by_value, with_rows
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, cut, grouped, in_percent
 
 PLACE = 1650
 _SHOWN = 10
@@ -113,13 +113,9 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
     """Text of a statement → a short name, unlike all others."""
     labels: dict[str, str] = {}
     for text in texts:
-        short = _cut(text, _NAME)
+        short = cut(text, _NAME)
         labels[text] = short if short not in labels.values() else f"{short} ({len(labels) + 1})"
     return labels
-
-
-def _cut(text: str, most: int = _WIDTH) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
@@ -136,7 +132,7 @@ def _statement(use: Use, one: Statement) -> tuple[str, ...]:
     if one.temp_tables:
         temporary = f"{number(one.temp_tables / one.calls)} tables"
     return (
-        _cut(one.text),
+        cut(one.text, _WIDTH),
         in_percent(one.time_s / use.statements_s) if use.statements_s else "",
         quantity(use.counted.per_second(one.calls), "1/s"),
         quantity(one.time_s / one.calls, "s"),
@@ -173,7 +169,7 @@ def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             mean = one.get(text)
             ratio = f" ({times(mean / first)})" if mean is not None and first else ""
             cells.append("–" if mean is None else f"{quantity(mean, 's')}{ratio}")
-        rows.append((_cut(text), *cells))
+        rows.append((cut(text, _WIDTH), *cells))
     if rows:
         name = f"Mean time of a call, and its ratio to {known[0].name}: without a verdict"
         yield name, Table(("statement", *(one.name for one in known)), tuple(rows))
@@ -181,7 +177,8 @@ def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
 
 def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
     rows = tuple(
-        (_cut(one.plan.statement), one.name, f"{one.words} (against {one.baseline_name})") for one in study.other_plans
+        (cut(one.plan.statement, _WIDTH), one.name, f"{one.words} (against {one.baseline_name})")
+        for one in study.other_plans
     )
     if rows:
         yield "Plans that differ", Table(("command", "in", "what differs"), rows, words=True)
@@ -207,7 +204,7 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             words = "as asked before"
             if before is not None and not same:
                 words = difference(Counter(own.steps), Counter(before.steps))
-            rows.append((_cut(own.statement), one.name, grouped(own.count), quantity(own.slowest_s, "s"), words))
+            rows.append((cut(own.statement, _WIDTH), one.name, grouped(own.count), quantity(own.slowest_s, "s"), words))
     if rows:
         head = ("command", "in", "plans in the server's log", "the slowest", "its plan")
         yield "As they were executed (auto_explain)", Table(head, tuple(rows), words=True)
@@ -215,7 +212,10 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
 
 def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
     rows = (
-        (one.name, f"{_cut(plan.statement)}\t{plan.failed}") for one in subjects for plan in one.plans if plan.failed
+        (one.name, f"{cut(plan.statement, _WIDTH)}\t{plan.failed}")
+        for one in subjects
+        for plan in one.plans
+        if plan.failed
     )
     refused = tuple((*value.split("\t", 1), names) for value, names in by_value(rows))
     if refused:

@@ -104,7 +104,7 @@ def _lead(study: Study) -> str:
 
 
 def _given(lab: Lab) -> bool:
-    return any(setup.system.dsn is not None for setup in lab.setups if not setup.skipped)
+    return any(setup.system.dsn is not None for setup in lab.possible)
 
 
 def _anew(lab: Lab) -> str:
@@ -124,7 +124,7 @@ def _dropped(study: Study) -> str:
     dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
     if not dropped:
         return ""
-    stayed = sum(any(warning.code == CPU_TAKEN for warning in one.warnings) for one in trials)
+    stayed = sum(one.warned(CPU_TAKEN) for one in trials)
     return (
         f" {dropped} of {counted(dropped + kept, 'slice')} were dropped and repeated: whole rotations, for all systems "
         "alike, in which others had disturbed one slice or more."

@@ -11,7 +11,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import bounds
 from ironbench.report.numbers import quantity, times
 from ironbench.report.section import Section
-from ironbench.words import grouped, listed
+from ironbench.words import cut, grouped, listed
 
 PLACE = 1250
 _WIDTH = 80
@@ -106,5 +106,4 @@ def _table(subject: Times) -> Table:
 
 
 def _title(one: Timed, most: int = _WIDTH) -> str:
-    text = f"{one.script}:{one.line}  {one.text}"
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return cut(f"{one.script}:{one.line}  {one.text}", most)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import engines, units, workloads
-from ironbench.experiment import size
 from ironbench.experiment.size import Planned, Resolution
 from ironbench.load import estimate, own, snapshot
 from ironbench.model.commands import asked
@@ -57,9 +56,9 @@ def cost(planned: Planned) -> Iterator[str]:
     yield from _asked(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
-    yield from own_data(size.possible(lab.setups))
-    yield from (shared.words for shared in estimate.shared_loads(size.possible(lab.setups)))
-    ours = [setup for setup in size.possible(lab.setups) if setup.system.dsn is None]
+    yield from own_data(lab.possible)
+    yield from (shared.words for shared in estimate.shared_loads(lab.possible))
+    ours = [setup for setup in lab.possible if setup.system.dsn is None]
     kept = [*(["data"] if ours else []), *(["snapshots"] if any(map(_loads, ours)) else []), "records"]
     yield f"about {quantity(lab.estimate_bytes, 'bytes')} of space for {listed(kept)}"
 
@@ -67,7 +66,7 @@ def cost(planned: Planned) -> Iterator[str]:
 def _quiet(lab: Lab) -> str:
     """How long a trial waits at most, which is no longer than it lasts (`drive.before.at_last`)."""
     most_s = lab.method.quiet_s
-    loads = [setup.cell.load for setup in size.possible(lab.setups)]
+    loads = [setup.cell.load for setup in lab.possible]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
     text = (
         f"waiting for a quiet machine comes on top: at most {units.span(max(lasting, default=most_s))} before a trial"
@@ -109,7 +108,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     span = " to ".join(dict.fromkeys((lengths[0], lengths[-1])))
     if around_s < 0.5:
         return f"each {span} measured"
-    setups = size.possible(lab.setups)
+    setups = lab.possible
     ours = [setup for setup in setups if setup.system.dsn is None]
     parts = {
         "warm-up": any(setup.cell.load.warmup_s or setup.cell.load.cache for setup in setups),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ironbench import units
-from ironbench.experiment import size, slices
+from ironbench.experiment import slices
 from ironbench.experiment.size import Planned
 from ironbench.load import estimate
 from ironbench.model.lab import SCREEN, Lab
@@ -74,7 +74,7 @@ def document(planned: Planned) -> dict[str, Any]:
         "trials": [{"cell": one.cell.name, "block": one.block, "stage": one.stage} for one in lab.trials],
         "estimate_s": lab.estimate_s,
         "estimate_bytes": lab.estimate_bytes,
-        "loads": estimate.shared_loads(size.possible(lab.setups)),
+        "loads": estimate.shared_loads(lab.possible),
         "resolution": resolution_fields(resolution) | {"needed_s": needed_s(planned)},
     } | more
 
@@ -98,7 +98,7 @@ def _pages(planned: Planned) -> Iterator[str]:
 
 
 def _controlled(lab: Lab) -> Iterator[str]:
-    setups = size.possible(lab.setups)
+    setups = lab.possible
     for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
         cells = [setup.cell.name for setup in setups if line in controlled(setup)]
         yield plain.clean(f"  {line}" + ("" if len(cells) == len(setups) else f"  (of {listed(cells)})"))
@@ -200,11 +200,11 @@ def _method(lab: Lab) -> Iterator[str]:
     if method.why_trials:
         yield f"method: trials, one after another, and not slices: {plain.clean(method.why_trials)}"
     elif method.slice_s is not None:
-        count = slices.rotations(size.possible(lab.setups)[0].cell.load, method.slice_s)
+        count = slices.rotations(lab.possible[0].cell.load, method.slice_s)
         still = "the others frozen" if slices.frozen(lab) else "the others idle on the same server, which is not frozen"
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
         if method.slice_piloted:
-            longest_s = slices.longest(size.possible(lab.setups)[0].cell.load.duration_s or 0.0)
+            longest_s = slices.longest(lab.possible[0].cell.load.duration_s or 0.0)
             if longest_s > slices.LENGTHS_S[0]:
                 turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
         order = "the order of the file" if method.order == "fixed" else "random order"

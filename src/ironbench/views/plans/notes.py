@@ -35,7 +35,7 @@ def notes(planned: Planned) -> list[str]:
 def _room(planned: Planned) -> Iterator[str]:
     """Space and page cache that there may not be."""
     lab = planned.lab
-    able = size.possible(lab.setups)
+    able = lab.possible
     places = [
         setup.system.layout.data for setup in able if setup.system.layout.data and not setup.system.layout.devices
     ]
@@ -99,7 +99,7 @@ def _undecidable(planned: Planned) -> Iterator[str]:
 
 def _notes(lab: Lab) -> Iterator[str]:
     """What the plan can know of records that will be suspect."""
-    able = [setup for setup in lab.setups if not setup.skipped]
+    able = lab.possible
     if note := checkpoints.interval_note(able, lab.method.crash):
         yield plain.clean(note)
     shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from ironbench.errors import FailureError, InputError, written
@@ -36,10 +36,6 @@ class IgenCpu(Workload):
         kernels.PIN,
         Option("png", "", "a file to write the picture to, e.g. png=set.png", incidental=True, path="file"),
     )
-
-    def writes(self, options: Mapping[str, str]) -> bool:
-        """No data of any database."""
-        return False
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)

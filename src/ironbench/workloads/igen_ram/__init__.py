@@ -46,10 +46,6 @@ class IgenRam(Workload):
             raise InputError(subject, "is too little for a lottery", "1MiB or more is possible")
         return valid
 
-    def writes(self, options: Mapping[str, str]) -> bool:
-        """No data of any database."""
-        return False
-
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         super().accepts(system, load, choice)
         _require(load.clients, choice.options["memory"])

@@ -71,10 +71,6 @@ class Storage(Workload):
             )
         return valid
 
-    def writes(self, options: Mapping[str, str]) -> bool:
-        """No data of any database."""
-        return False
-
     def estimate_bytes(self, engine: str, options: Mapping[str, str]) -> int:
         """Of its file in --data."""
         return _size(options)

@@ -23,6 +23,8 @@ from ironbench.workloads.tpch.course import TESTS, chosen, course
 from ironbench.workloads.tpch.parameters import QUERIES
 from ironbench.workloads.tpch.texts import DEPTHS
 
+_STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
+"""Test → how many single streams take as long."""
 _MOST_STREAMS = 200
 _LONGEST_S = 1e7
 _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
@@ -132,8 +134,7 @@ class Tpch(Workload):
         return None
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
-        streams = {"power": 1, "stream": 1, "throughput": 2, "both": 3}[options["test"]]
-        share = len(chosen(options["queries"])) / 22
+        streams, share = _STREAMS[options["test"]], len(chosen(options["queries"])) / 22
         return 1.0 + streams * share * engines.get(engine).traits.costs.queries_s * float(options["sf"])
 
     def expected_read_bytes(
@@ -142,10 +143,9 @@ class Tpch(Workload):
         data_bytes = self.estimate_bytes(engine, options)
         if memory_bytes is None or memory_bytes >= data_bytes:
             return float(data_bytes) if cold else 0.0
-        streams = {"power": 1, "stream": 1, "throughput": 2, "both": 3}[options["test"]]
         weights = [_READ_WEIGHTS.get(query, 1.0) for query in QUERIES]
         share = sum(weights[query - 1] for query in chosen(options["queries"])) / sum(weights)
-        return engines.get(engine).traits.costs.queries_read * streams * share * data_bytes
+        return engines.get(engine).traits.costs.queries_read * _STREAMS[options["test"]] * share * data_bytes
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return tpch_tables.dataset(engine, options)
