@@ -126,6 +126,20 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tupl
     assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_pair_that_a_claim_alone_is_about_has_its_verdict_whichever_way_round_it_is_asked_for(turned: bool) -> None:
+    order = Claim("order", "order", "throughput", ("log=memory", "log=ssd", "log=disk"))
+    plan = lab({"log": ("disk", "memory", "ssd")}, blocks=12, claims=[order], full=False)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1300.0, "log=ssd": 1150.0}, 0.01)
+    (claimed,) = [one.finding for one in studied(plan, records).claimed]
+    assert (claimed.cell, claimed.baseline) == ("log=memory", "log=ssd")
+    pair = ("log=memory", "log=ssd") if turned else ("log=ssd", "log=memory")
+    (found,) = [one.finding for one in compare_cells(plan, records, *pair, 1) if one.finding.decides]
+    assert found.p == pytest.approx(claimed.p)
+    assert found.ratio == pytest.approx(1 / claimed.ratio if turned else claimed.ratio)
+    assert found.conclusion is (Conclusion.SLOWER if turned else Conclusion.FASTER)
+
+
 def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would_pass() -> None:
     plan = lab({"version": ("16", "18")}, blocks=12)
     factors = [0.95 * (0.80 / 0.95) ** (block / 11) for block in range(12)]

@@ -42,6 +42,13 @@ def test_a_block_that_lacks_one_of_the_four_does_not_enter() -> None:
     assert interactions(lab, records)[0].blocks == 5
 
 
+def test_a_block_whose_four_ran_on_two_machines_does_not_enter() -> None:
+    lab = labfactory.lab(FACTORS, blocks=6)
+    records = measured(lab, 1.0)
+    records[0] = replace(records[0], machine="another")
+    assert interactions(lab, records)[0].blocks == 5
+
+
 def test_only_a_full_design_has_interactions() -> None:
     lab = labfactory.lab(FACTORS, blocks=6, full=False)
     assert interactions(lab, measured(lab, 1.0)) == ()

@@ -88,6 +88,14 @@ def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     assert Allowance(None).holds(10**9)
 
 
+def test_what_a_screen_took_of_the_budget_is_not_there_for_its_confirmation() -> None:
+    now = [0.0]
+    allowance = Allowance(1200.0, lambda: now[0], spent_s=1100.0)
+    allowance.passed, now[0] = 6, 120.0
+    assert not allowance.holds(6)
+    assert "after 20 min" in allowance.reason
+
+
 def test_waiting_for_a_quiet_machine_takes_only_what_trials_leave_of_the_budget() -> None:
     now = [100.0]
     allowance = Allowance(300.0, lambda: now[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import labfactory
 import pytest
@@ -108,3 +109,14 @@ def test_a_plan_shows_the_spread_that_its_resolution_follows_from() -> None:
     freedom_5 = (2.5706 + 1.4759) / math.sqrt(6)  # t(0.975) + t(0.9)
     for one in (short, long):
         assert math.log1p(one.detectable or 0) == pytest.approx(freedom_5 * one.varies, rel=0.05)
+
+
+def test_work_that_ends_by_itself_is_as_noisy_as_it_was_measured() -> None:
+    plan = labfactory.lab({"log": ("disk", "memory")})
+    setups = [
+        replace(one, cell=replace(one.cell, load=replace(one.cell.load, duration_s=None, transactions=10)))
+        for one in plan.setups
+    ]
+    found = resolution(setups, (Stage(1, 10),), Spread(0.02, 600.0, 10, "given"), 1, 1)
+    assert found.trial_s == 600.0
+    assert found.detectable == pytest.approx(detector(1)(Spread(0.02, 30.0, 10, "given"), 30.0, (Stage(1, 10),)))

@@ -15,7 +15,7 @@ from ironbench.analyse.factors import contrasts
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import work_name, work_names
 from ironbench.model.finding import Conclusion, Noise
-from ironbench.model.lab import Claim
+from ironbench.model.lab import Claim, Stage
 from ironbench.model.record import Status
 from ironbench.model.system import Choice
 from ironbench.report import document, formats
@@ -365,6 +365,9 @@ def test_intervals_at_more_than_95_percent_are_explained() -> None:
     notes = " ".join(document.notes(study))
     assert "Where an interval is at 97.5\u202f%, not 95\u202f%" in notes
     assert "shared out among 2 comparisons" in notes
+    more = replace(plan, method=replace(plan.method, stages=(Stage(1, 6), Stage(2, 6, added=True))))
+    notes = " ".join(document.notes(replace(study, lab=more)))
+    assert "shared out among 2 comparisons" in notes, "an added round has a level of its own"
 
 
 def test_a_cell_that_was_never_measured_differs_by_what_was_varied_and_not_by_all_that_was_not_seen_of_it() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ironbench.errors import InputError
 from ironbench.experiment import declare, slices
+from ironbench.experiment.noise import against_itself
 from ironbench.experiment.rotations import MOST_START_UP, chosen, slow_start
 from ironbench.experiment.turns import fewer_checkpoints
 from ironbench.model.lab import Lab
@@ -116,3 +117,15 @@ def test_records_say_when_fewer_checkpoints_were_made_than_planned(
     assert all("1 of 3 planned checkpoints" in one.text for one in found)
     for cause in ("slices may be too long for them", "none while another one runs"):
         assert all(cause in one.text for one in found)
+
+
+def test_a_baseline_that_cannot_stand_beside_itself_has_its_noise_measured_by_trials(
+    lab_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "_memory_there", lambda: 1 << 30)
+    declared(lab_file, "5s")
+    lab_file.write_text(lab_file.read_text().replace('"128MB"', '"300MB"').replace('"256MB"', '"64MB"'))
+    lab, secrets = declare.lab(lab_file)
+    assert lab.method.slice_s is not None
+    with pytest.raises(InputError, match="cannot take turns with itself: 2 systems side by side need"):
+        against_itself(lab, secrets, 6)

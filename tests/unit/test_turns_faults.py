@@ -31,6 +31,7 @@ from ironbench.printer import Printer
 from ironbench.process import processes
 from ironbench.process.freezer import Freezer
 from ironbench.record import Store, make, progress
+from ironbench.views.selection import named_in
 
 
 def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) -> list[Record]:
@@ -75,6 +76,15 @@ def test_a_block_of_which_one_record_is_void_is_measured_again_as_a_whole_and_gi
     assert {one.attempt for tries in progress.by_place(mended).values() for one in tries if one.status.comparable} == {
         2
     }
+
+
+def test_a_record_that_lost_its_partner_is_not_counted_where_a_cell_is_named() -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=1)
+    half = turned(plan, 0, 1, "then", disk=Status.OK)
+    whole = [*half, *turned(plan, 0, 2, "later", disk=Status.OK, memory=Status.OK)]
+    directory: Any = SimpleNamespace(begun=lambda: True, lab=lambda: plan, records=lambda: whole, store=None)
+    for word in ("log=disk", "disk"):
+        assert [one.attempt for one in named_in(word, directory).records] == [2]
 
 
 class Stopped:

@@ -57,9 +57,11 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]
     for levels, cells in _fours(lab):
         blocks = sorted({block for _, block in values})
         ratios = [
-            values[cells[0], block] * values[cells[3], block] / (values[cells[1], block] * values[cells[2], block])
+            both[0] * neither[0] / (one[0] * other[0])
             for block in blocks
             if all((cell, block) in values for cell in cells)
+            for both, one, other, neither in [[values[cell, block] for cell in cells]]
+            if len({machine for _, machine in (both, one, other, neither)}) == 1
         ]
         if ratios:
             result = paired(ratios)
@@ -69,14 +71,14 @@ def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]
     return tuple(results)
 
 
-def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], float]:
-    """(cell, block) → the metric of the trial that may be compared."""
+def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], tuple[float, str]]:
+    """(cell, block) → the metric of the trial that may be compared, and the machine that it ran on."""
     values = {}
     for place, attempts in by_place(records).items():
         usable = [record for record in attempts if record.status.comparable]
         value = usable[0].metrics.get(metric, 0.0) if usable and sampled(usable[0], metric) else 0.0
         if 0 < value < float("inf"):
-            values[place] = value
+            values[place] = value, usable[0].machine
     return values
 
 

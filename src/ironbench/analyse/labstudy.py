@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
@@ -294,20 +295,27 @@ def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int
     """Findings of cell `b` over cell `a`, the lab's metric first: `a` is the baseline, also where the lab declared it
     the other way round.
 
-    A pair that the lab did not declare was chosen after the numbers were seen: its findings carry no verdict.
+    A pair that neither a comparison nor a claim declares was chosen after the numbers were seen: its findings carry no
+    verdict.
     """
     pair, other = (b, a), (a, b)
     # Turned round a comparison keeps its p value and its interval, inverted: the family's order stays as it was.
     turned = tuple(pair if one == other else one for one in lab.comparisons)
+    claims = tuple(
+        replace(claim, cells=pair if {one, two} == {a, b} else (one, two))
+        for claim in lab.claims
+        for one, two in itertools.pairwise(claim.cells)
+    )
+    family = replace(lab, comparisons=turned, claims=claims)
+    results = [one for one in findings(records, family, look) if (one.cell, one.baseline) == pair]
     if pair not in turned:
+        claimed = {one.metric for one in results}
         undeclared = replace(lab, comparisons=(pair,), claims=())
-        results = [
-            replace(finding, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice="")
-            for finding in findings(records, undeclared, look)
+        results += [
+            replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice="")
+            for one in findings(records, undeclared, look)
+            if one.metric not in claimed
         ]
-    else:
-        lab = replace(lab, comparisons=turned)
-        results = [one for one in findings(records, lab, look) if (one.cell, one.baseline) == pair]
     names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, [pair])
     ranked = sorted(results, key=lambda finding: finding.metric != lab.method.metric)
     return tuple(Effect(finding, names[pair]) for finding in ranked)

@@ -146,10 +146,10 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
     )
     blocks, values = lab.method.stages[0].blocks, values_of(lab.method.metric, own)
     logs = {
-        (number, block): (math.log(values[run, block]), math.log(values[image, block]))
+        (number, block): (math.log(values[run, block][0]), math.log(values[image, block][0]))
         for block in range(blocks)
         for number, (run, image) in enumerate(runs)
-        if (run, block) in values and (image, block) in values
+        if (run, block) in values and (image, block) in values and values[run, block][1] == values[image, block][1]
     }
     trials = _Trials(signs, logs, blocks)
     waiting = {(trial.cell.name, trial.block) for trial in missing(due, own)}

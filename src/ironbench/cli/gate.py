@@ -158,11 +158,13 @@ def _not_in_blocks(a: Named, b: Named) -> str:
 
 def _of_cells(directory: LabDirectory, base: Named, new: Named) -> list[Effect]:
     """The comparisons that the lab declares between them, each with `base` as its reference."""
+    from ironbench.analyse.findings import declared
     from ironbench.analyse.labstudy import compare_cells
 
     lab, records = directory.lab(), directory.records()
     look = max(1, len(directory.declared()))
-    pairs = [(a, b) for a in base.cells for b in new.cells if {(a, b), (b, a)} & set(lab.comparisons)]
+    judged = {one[:2] for one in declared(lab)}
+    pairs = [(a, b) for a in base.cells for b in new.cells if {(a, b), (b, a)} & judged]
     if not pairs:
         known = [f'"{two}" "{one}"' for one, two in lab.comparisons[:3]]
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from io import StringIO
@@ -151,10 +152,11 @@ def conduct(
     emulated devices are asked, if that is wanted. The caller holds the directory, in which the lab has begun.
     UnwrittenError when a record cannot be kept, FailureError when trial after trial fails, or a command of the lab.
     """
-    before = len(directory.records())
+    before, began_s = len(directory.records()), time.monotonic()
     records = _conducted(secrets, directory, printer, known, forgiven, traces)
     while confirm.begun(directory, records, printer):
-        records = _conducted(secrets, directory, printer, known, forgiven, traces)
+        spent_s = time.monotonic() - began_s
+        records = _conducted(secrets, directory, printer, known, forgiven, traces, spent_s)
     if len(records) > before:
         _say_what_stays_of(directory.lab(), secrets, printer)
     return records
@@ -167,8 +169,9 @@ def _conducted(
     known: TrialNotes,
     forgiven: Collection[str],
     traces: str,
+    spent_s: float = 0.0,
 ) -> list[Record]:
-    """Every trial that is planned by now."""
+    """Every trial that is planned by now; `spent_s`: see `Blocks`."""
     before, lab = directory.records(), directory.lab()
     if Blocks(directory, before, forgiven, printer.say).planned(before) is None:
         return before
@@ -180,7 +183,7 @@ def _conducted(
         closing(Data(lab, secrets, printer, crew)) as data,
         closing(Live(directory.path, lab.series)) as live,
     ):
-        schedule = Blocks(directory, before, forgiven, printer.say, kept.now)
+        schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
             crew.close()  # as in a run
         each = EngineEach(

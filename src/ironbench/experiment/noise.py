@@ -11,6 +11,7 @@ from dataclasses import replace
 from ironbench.analyse.findings import findings
 from ironbench.analyse.subjects import BY_SLICES, work_name
 from ironbench.errors import InputError
+from ironbench.experiment import size, slices
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
 from ironbench.model.record import Record
@@ -45,13 +46,18 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
         setups=(first, again),
         baseline=first.cell.name,
         comparisons=((again.cell.name, first.cell.name),),
-        method=replace(lab.method, stages=(Stage(1, blocks),), order="random"),
+        method=replace(lab.method, stages=(Stage(1, blocks),), order="random", budget_s=None),
         claims=(),
         rated=(),
         rated_comparisons=(),
         trials=tuple(trials),
         estimate_s=0.0,
     )
+    if found.method.slice_s is not None:
+        contents = {one.cell.name: size.content(one, lab.method.restore) for one in found.setups}
+        if why := slices.why_trials(found, contents):
+            cause = f"{lab.baseline} cannot take turns with itself: {why}"
+            raise InputError("measure.method", cause, 'write method = "trials" in a copy of the lab file')
     own = secrets.get(lab.baseline, Secrets())
     return found, {first.cell.name: own, again.cell.name: own}
 

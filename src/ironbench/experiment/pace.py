@@ -70,12 +70,14 @@ def _kind(trial: Trial) -> tuple[str, str]:
 
 
 class Allowance:
-    """Whether more trials fit in the budget, at the pace of those that have passed. `now` gives seconds that grow."""
+    """Whether more trials fit in the budget, at the pace of those that have passed. `now` gives seconds that grow;
+    `spent_s`: of the budget, before."""
 
-    def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic, spent_s: float = 0.0) -> None:
         self._budget_s = budget_s
         self._now = now
-        self._began_s = self._ready_s = now()
+        self._ready_s = now()
+        self._began_s = self._ready_s - spent_s
         self.passed = 0
         """Trials so far."""
         self.reason = ""

@@ -122,13 +122,15 @@ class Blocks:
         forgiven: Collection[str] = (),
         say: Callable[[str], object] = lambda _: None,
         now: Callable[[], float] = time.monotonic,
+        spent_s: float = 0.0,
     ) -> None:
         """`before`: records of earlier processes; `forgiven`: ids of failed ones that do not count; `say`: shows what
-        a search chose; `now`: seconds that count against the budget.
+        a search chose; `now`: seconds that count against the budget; `spent_s`: of it, by the screen that it confirms.
         """
         lab = directory.lab()
         self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
-        self._allowance, self._pace, self._say = Allowance(lab.method.budget_s, now), Pace(lab, now), say
+        self._allowance = Allowance(lab.method.budget_s, now, spent_s)
+        self._pace, self._say = Pace(lab, now), say
 
     def ready(self) -> None:
         """The data are loaded: from here on time is that of trials."""

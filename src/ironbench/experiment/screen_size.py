@@ -80,7 +80,7 @@ def sized(
         estimate_s=costs.lab_s(0.0, lab.method.blocks),
         estimate_bytes=estimate.space_bytes(lab.setups, contents, len(trials)),
     )
-    trial_s = min(setup.cell.load.duration_s or 30.0 for setup in lab.setups)
+    trial_s = min(setup.cell.load.duration_s or spread.trial_s for setup in lab.setups)
     found = detect(spread, trial_s, stages)
     target = budget.next_target(found)
     tried = range(lab.method.blocks, screen.MOST_BLOCKS + 1)

@@ -66,7 +66,7 @@ def resolution(
     setups: Sequence[Setup], stages: tuple[Stage, ...], spread: Spread, comparisons: int, looks: int | None
 ) -> Resolution:
     detect = detector(comparisons)
-    trial_s = min((setup.cell.load.duration_s or 30.0 for setup in possible(setups)), default=30.0)
+    trial_s = min((setup.cell.load.duration_s or spread.trial_s for setup in possible(setups)), default=spread.trial_s)
     found = detect(spread, trial_s, stages) if sum(stage.blocks for stage in stages) >= blocks.FIRST else None
     target = budget.next_target(found if found is not None else 0.2)
     return Resolution(found, target, budget.needed(trial_s, target, looks, spread, detect), trial_s, spread)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.curve import Peak
+from ironbench.analyse.looks import at
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Effect, Part, Study
 from ironbench.analyse.subjects import counted_in
@@ -302,7 +303,8 @@ def _confidence_note(study: Study) -> str:
     levels = sorted({effect.finding.confidence for effect in effects if effect.finding.confidence > _USUAL + 1e-9})
     if not levels:
         return ""
-    looks, comparisons = len(study.lab.method.stages) if study.lab else 1, len(effects)
+    method, comparisons = study.lab.method if study.lab else None, len(effects)
+    looks = at(method, method.stages[-1].number).looks if method else 1
     among = [f"{looks} looks at the findings"] if looks > 1 else []
     among += [f"{comparisons} comparisons"] if comparisons > 1 else []
     levels_named = " to ".join(confidence(level) for level in dict.fromkeys((levels[0], levels[-1])))

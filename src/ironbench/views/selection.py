@@ -12,6 +12,7 @@ from ironbench.errors import InputError, nearest
 from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
+from ironbench.record.progress import by_place
 
 if TYPE_CHECKING:
     # Studies import numpy, a tenth of a second that names of records need not wait for.
@@ -130,11 +131,11 @@ def named_in(word: str, directory: LabDirectory) -> Named:
     lab = directory.lab()
     names = [setup.cell.name for setup in lab.possible]
     if word in names:
-        return Named(word, [one for one in directory.records() if one.cell.name == word], directory.store, (word,))
+        return Named(word, [one for one in _whole(directory) if one.cell.name == word], directory.store, (word,))
     if wanted := _levels(word, lab.factors):
         cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
         if cells:
-            records = [one for one in directory.records() if wanted.items() <= one.cell.levels.items()]
+            records = [one for one in _whole(directory) if wanted.items() <= one.cell.levels.items()]
             own = len(cells) == 1  # a rated cell has the levels of its own
             return Named(word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells)
     try:
@@ -142,6 +143,13 @@ def named_in(word: str, directory: LabDirectory) -> Named:
     except InputError:
         levels = [f"{factor.name}={level}" for factor in lab.factors for level in factor.levels]
         raise InputError(word, "names no cell, level or record of this lab", nearest(word, [*names, *levels])) from None
+
+
+def _whole(directory: LabDirectory) -> list[Record]:
+    """Without those of systems that lost their partners, where their trial was measured again."""
+    records = directory.records()
+    kept = {one.id for tries in by_place(records).values() for one in tries}
+    return [one for one in records if one.purpose != "lab" or one.id in kept]
 
 
 def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:
