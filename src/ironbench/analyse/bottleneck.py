@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ironbench import engines
+from ironbench import engines, workloads
 from ironbench.catalogue import base_name, part_of
 from ironbench.machine import quiet
 from ironbench.model.observer import (
@@ -135,8 +135,11 @@ def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Recor
 def total(record: Record) -> float:
     """Seconds of a client's time per transaction."""
     load, metrics = record.cell.load, record.metrics
-    if load.rate is None:
-        clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else load.clients
+    work = workloads.find(record.choice.workload)
+    connections = work.connections(load.clients) if work else load.clients
+    # As shares are made in `observe`: of those at work, where some wait for others' work; of all, where clients think.
+    if load.rate is None and (connections == load.clients or load.think_time_s):
+        clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
         return clients / metrics["throughput"]
     return metrics.get("service_time_mean_s", 0.0)
 

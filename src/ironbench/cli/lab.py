@@ -291,13 +291,14 @@ def _adds_blocks(
     policy: Policy, directory: LabDirectory, records: Sequence[Record], elapsed_s: float, printer: Printer
 ) -> bool:
     """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them."""
+    from ironbench.analyse.findings import declared
     from ironbench.analyse.gate import Outcome
     from ironbench.cli import verdict
     from ironbench.cli.gate import whole
     from ironbench.experiment import schedule
     from ironbench.stats.multiplicity import LEAST_BLOCKS
 
-    if not policy.more_s or verdict.interrupted(records):
+    if not policy.more_s or verdict.interrupted(records) or not declared(directory.lab()):
         return False
     judged = whole(directory, policy.undecided)
     if judged.outcome is not Outcome.CANNOT_TELL or judged.study.missing:
@@ -317,13 +318,17 @@ def _adds_blocks(
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
     """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected:
     then its own document takes the place of the gate's, too."""
+    from ironbench.analyse.findings import declared
     from ironbench.cli import verdict
-    from ironbench.cli.gate import shown
+    from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
 
-    if code not in (0, verdict.SUSPECT):
+    over = code in (0, verdict.SUSPECT)
+    if not over or not declared(directory.lab()):
         if json:
             verdict.show(directory, records, json, Printer.silent())
+        if over:
+            require_comparisons(str(directory.path), directory.lab())
         return code
     return shown(gate(directory, policy.undecided), (), json)
 

@@ -17,7 +17,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,13 @@ from ironbench.cluster import clocks, guard, loading
 from ironbench.cluster.clocks import Answer, Offset
 from ironbench.cluster.hiring import CLUSTER_S, LOST_S, Hired, first_line
 from ironbench.cluster.worker import BOOT
+from ironbench.errors import FailureError
 from ironbench.process.child import Channel, answer
 
 LATE_S = 30.0
 """So long after the first worker is ready the last one must be, too."""
+_ENDED = frozenset({"done", "aborted", "refused"})
+"""Phases of a worker that drives no more."""
 _LOOK_S = 0.2
 _SOON_S = 0.005
 _QUESTIONS = 16
@@ -93,9 +96,19 @@ class _Control:
         answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._hired.machines()})
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
+        """What keeps each worker from the server, in words; empty where nothing does. FailureError: one is gone."""
         import ray
 
-        found: list[str] = ray.get([worker.reach.remote(server) for worker in self._hired.workers], timeout=CLUSTER_S)
+        asked = [worker.reach.remote(server) for worker in self._hired.workers]
+        ray.wait(asked, num_returns=len(asked), timeout=CLUSTER_S)
+        found: list[str] = []
+        for number, one in enumerate(asked):
+            try:
+                found.append(ray.get(one, timeout=0.1))
+            except ray.exceptions.GetTimeoutError:
+                found.append(f"it could not tell within {units.span(CLUSTER_S)}; does its machine find that name?")
+            except ray.exceptions.RayError as error:
+                raise FailureError("workers", f"{self._hired.name(number)} was lost: {first_line(error)}") from None
         return found
 
     def _load(self, plan: dict[str, Any]) -> None:
@@ -122,12 +135,12 @@ class _Control:
         offsets: list[Offset] = []
         try:
             self._all(lambda number, worker: worker.begin.remote(plans[number]))
-            self._until({"ready", "done", "refused"})
+            self._until({"ready", *_ENDED})
             offsets = self._offsets()
             begin_ns = clocks.begin_ns(time.time_ns(), offsets)
             self._start(begin_ns, offsets)
             answer(self._parent, {"began": begin_ns})
-            self._until({"done", "refused"})
+            self._until(_ENDED)
         except _LostError as error:
             lost = str(error)
             answer(self._parent, {"lost": lost})
@@ -143,7 +156,7 @@ class _Control:
                 by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
                 raise _LostError(f"the clock of {self._hired.name(number)} was set {by}, or ours was, during the start")
 
-    def _until(self, phases: set[str]) -> None:
+    def _until(self, phases: Set[str]) -> None:
         """All workers are in one of the phases. _LostError."""
         stopped, first_s, told_s = False, 0.0, 0.0
         soon = "ready" in phases
@@ -155,8 +168,8 @@ class _Control:
             here = [state[0] in phases for state in states]
             if all(here):
                 return
-            refused = any(state[0] == "refused" for state in states)
-            if (refused or self._stopping.is_set()) and not stopped:
+            void = any(state[0] in ("refused", "aborted") for state in states)
+            if (void or self._stopping.is_set()) and not stopped:
                 stopped = True
                 self._all(lambda _, worker: worker.stop.remote())
             if soon and any(here):
@@ -250,7 +263,7 @@ def _over(state: Any) -> bool:
     import ray
 
     try:
-        return ray.get(state, timeout=0.1)[0] in ("done", "refused")
+        return ray.get(state, timeout=0.1)[0] in _ENDED
     except ray.exceptions.RayError:
         return True
 

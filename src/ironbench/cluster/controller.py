@@ -139,12 +139,12 @@ class Control:
 
     def request(self, message: dict[str, Any]) -> dict[str, Any]:
         """The answer. InputError, FailureError."""
-        self._child.send(message)
+        self._send(message)
         return self._next(_START_S)[0]
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
         """`rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`."""
-        self._child.send({"ask": "load", "plan": plan})
+        self._send({"ask": "load", "plan": plan})
         counts: list[list[int]] = []
         while True:
             frame = self._next(_SILENT_S)[0]
@@ -160,7 +160,7 @@ class Control:
 
         The first Ctrl-C ends the trial and keeps what was done; the second is raised.
         """
-        self._child.send({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
+        self._send({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
         found: list[Part] = []
         lost, states = "", _States(progress)
         for frame, data in self._frames_until_over(progress):
@@ -184,7 +184,7 @@ class Control:
         while True:
             try:
                 if (interrupted or progress.stopping) and not stopped:
-                    self._child.send({"stop": True})
+                    self._send({"stop": True})
                     stopped = True
                 try:
                     frame = self._frames.get(timeout=0.1)
@@ -204,6 +204,10 @@ class Control:
             yield frame
             if "over" in frame[0]:
                 return
+
+    def _send(self, message: dict[str, Any], data: bytes = b"") -> None:
+        with contextlib.suppress(OSError):  # a child that is gone is known by what it does not answer
+            self._child.send(message, data)
 
     def _next(self, patience_s: float) -> tuple[dict[str, Any], bytes]:
         try:
@@ -236,7 +240,7 @@ class _States:
         whole = min(len(known) for known in self._seconds)
         new = [merge.second([known[at] for known in self._seconds]) for at in range(self._shown, whole)]
         self._shown = whole
-        phases = [state[0] for state in states]
+        phases = ["done" if state[0] == "aborted" else state[0] for state in states]
         phase = min(phases, key=lambda one: _PHASES.index(one) if one in _PHASES else len(_PHASES))
         elapsed_s = max(state[1] for state in states)
         self._progress.show(phase, elapsed_s, sum(state[2] for state in states), sum(state[3] for state in states), new)

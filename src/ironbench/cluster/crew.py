@@ -13,7 +13,7 @@ import msgspec
 
 from ironbench.cluster import merge, parts
 from ironbench.cluster.controller import HINT, Control, Window, sampler
-from ironbench.errors import InputError, written
+from ironbench.errors import FailureError, InputError, written
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load
 from ironbench.printer import Printer
@@ -82,7 +82,7 @@ class Crew:
             self.printer.say(f"  {lost}")
             self.close()  # Ray may be what is broken
         if not found:
-            return Driven(started, alive=True, failure=lost or "no worker has a result")
+            raise FailureError("workers", lost or "none of them has a result")
         return merge.driven(found, load, seen, window.began_ns, lost, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:

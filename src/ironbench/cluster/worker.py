@@ -7,6 +7,7 @@ the core are imported.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import resource
@@ -86,12 +87,15 @@ class Worker:
             self._progress.stop()
 
     def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float]]]:
-        """Of its seconds those that are new. The phase is `refused` when it could not be driven."""
+        """Of its seconds those that are new. The phase is `refused` when it could not be driven, and `aborted` when an
+        error ended it."""
         progress = self._progress
         if progress is None or self._refused:
             return "refused", 0.0, 0, 0, []
         # What is done has its result a moment later.
-        phase = "done" if self._result is not None else progress.phase.replace("done", "drain")
+        phase = progress.phase.replace("done", "drain")
+        if self._result is not None:
+            phase = "aborted" if json.loads(self._result.summary)["aborted"] else "done"
         passed = progress.seconds(self._sent)
         self._sent += len(passed)
         return phase, progress.elapsed_s, progress.transactions, progress.errors, passed

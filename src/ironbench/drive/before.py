@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ironbench import engines, units, workloads
 from ironbench.drive import caches, checkpoints
@@ -58,6 +59,8 @@ class Ready:
     state: State
     read_bytes: int | None = None
     """By the engine so far."""
+    pace: Callable[[Session], object] = lambda _: None
+    """Sets once more how far apart checkpoints are: a restart forgets it."""
     clock: Clock = field(default_factory=Clock)
 
 
@@ -77,7 +80,8 @@ def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clo
     if trial.purpose in ("lab", *PRELIMINARY) and own:  # each isolated from the one before
         done = done.merge(engine.administration.reset_statistics(session))
     sources, conditions = checkpoints.prepared(session, load, own, by_clock)
-    return Ready(sources, done.merge(conditions), state)
+    pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)
+    return Ready(sources, done.merge(conditions), state, pace=pace)
 
 
 def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill) -> Ready:
@@ -88,6 +92,7 @@ def at_last(ready: Ready, session: Session, load: Load, quiet_s: float | None, c
     done, state = ready.prepared, ready.state
     if state.asked == "cold":
         done = done.merge(chill(session))
+        ready.pace(session)
     if quiet_s is not None:
         done = done.merge(*quiet.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
     read_bytes = caches.read_bytes(session) if state.asked else None

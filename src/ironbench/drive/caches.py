@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ironbench import engines, units
 from ironbench.engines.administration import DENIED
+from ironbench.engines.library import LibraryEngine
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine import copies
 from ironbench.machine.fingerprint import virtualisation
@@ -110,7 +111,10 @@ def read_bytes(session: Session) -> int | None:
     A process that has waited for a child counts the child's reads as its own (Linux: wait_task_zombie, kernel/exit.c),
     so that clients which have gone are not lost. A library engine runs in children of ours.
     """
-    pids = [os.getpid()] if engines.get(session.engine).can("in client") else list(session.processes())
+    engine = engines.get(session.engine)
+    pids = [os.getpid()] if engine.can("in client") else list(session.processes())
+    if isinstance(engine, LibraryEngine) and not engine.can("in client"):
+        pids.append(os.getpid())  # what children of ours read that have ended
     counts = [_io(pid) for pid in pids]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

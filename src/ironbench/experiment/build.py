@@ -234,7 +234,7 @@ def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str
     if not sections.workload.name:
         raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
     workload = workloads.get(sections.workload.name)
-    paths = [option.name for option in workload.options if option.path]
+    paths = {option.name: option.path for option in workload.options if option.path}
     return workload, workload.validated(resolve.options(sections, paths, folder))
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from io import StringIO
+from pathlib import Path
 from typing import Protocol
 
 from ironbench import devices, engines, load, workloads
@@ -27,7 +28,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import Choice, Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
-from ironbench.process import measuring
+from ironbench.process import measuring, place
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.words import counted
@@ -79,6 +80,8 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
             source = snapshot.ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
+            if plan.system.commands and plan.system.layout.data:
+                stack.callback(place.release, Path(plan.system.layout.data))  # a command may unmount what lies there
             bench = RestoredEach(
                 plan=plan,
                 secrets=secrets,
@@ -98,6 +101,8 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
             loaded = load.ready(session, plan, printer, crew.copiers(most))
+            if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
+                session.restart()  # its cache is made for the data that are there when it starts
             if plan.choice.data is not None and plan.choice.data.check:
                 own.require_check(session, plan.choice.data.check)
             storage.set_model_timing(on=True)

@@ -187,7 +187,7 @@ class Blocks:
         trial = replace(planned, cell=lab.setup(planned.cell.name).cell)
         cells = [setup.cell for setup in lab.possible]
         piloted = lab.setup(lab.setup(trial.cell.name).origin).cell
-        due = _warmed(trial, cells, piloted, records, self._directory.store)
+        due = _warmed(trial, cells, piloted, records, self._directory.store, forgiven=self._forgiven)
         rated = _rate_notes(due.trial, self._directory)
         best = lab.setup(trial.cell.name).best
         searched = {SEARCH: best.sentence} if best else {}
@@ -219,9 +219,11 @@ def _warmed(
     records: Sequence[Record],
     store: Store,
     notes: TrialNotes = NO_NOTES,
+    forgiven: Collection[str] = (),
 ) -> Due:
-    """The trial with its warm-up, or first the pilot of one of `cells`. `piloted`: the cell whose pilot decides it."""
-    pilot = warmup.missing(cells, records)
+    """The trial with its warm-up, or first the pilot of one of `cells`. `piloted`: the cell whose pilot decides it;
+    `forgiven`: see `warmup.missing`."""
+    pilot = warmup.missing(cells, records, forgiven)
     found, warmed = warmup.applied(pilot or trial, records, store, piloted)
     return Due(found, notes.merge(warmed.conditions, warmed.warnings))
 

@@ -192,6 +192,10 @@ def _within(
 def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
     """Blocks and trial length of a run. `declared`: the user gave a length. InputError: too little time."""
     contents = {setup.cell.name: content(setup, "auto") for setup in setups}
+    for setup in setups:  # by the dump, whatever is kept of it by now: --resume plans the same run again
+        if setup.choice.data is not None and setup.choice.data.imported:
+            name = setup.cell.name
+            contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
     loads = [setup.cell.load for setup in setups]
     lengths = budget.lengths(loads[0].duration_s if declared else None, [load.checkpoint_s for load in loads])
     confirmations = CONFIRMATIONS if len(setups) > 1 and loads[0].rate is None else 0

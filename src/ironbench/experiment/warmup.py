@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench.model.record import Record, Warning
@@ -26,11 +26,16 @@ class Warmup:
     prepared: TrialNotes
 
 
-def missing(cells: Iterable[Cell], records: Sequence[Record]) -> Trial | None:
-    """The next pilot to be measured; None when every cell that wants one has had it or failed as often as it may."""
+def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
+    """The next pilot to be measured; None when every cell that wants one has had it or failed as often as it may.
+
+    `forgiven`: ids of failed ones that do not count, where no trial of their cell has another warm-up already.
+    """
     for cell in cells:
         tries = _pilots(cell, records)
-        done = any(one.status.comparable for one in tries) or len(failed(tries)) >= TRIES
+        begun = any((one.purpose, one.cell.name) == ("lab", cell.name) and one.status.comparable for one in records)
+        lost = [one for one in failed(tries) if begun or one.id not in forgiven]
+        done = any(one.status.comparable for one in tries) or len(lost) >= TRIES
         if cell.load.warmup_auto and not done:
             return pilot(cell, len(tries) + 1)
     return None

@@ -131,6 +131,8 @@ def _require_unused(folder: Path) -> None:
 
 def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
     shutil.rmtree(folder, ignore_errors=True)  # half of one, or one whose files were changed
+    shutil.rmtree(folder.with_name(f"{folder.name}.new"), ignore_errors=True)
+    _clear(folder.with_name(f"{folder.name}.load"))
     estimate = int(contents.bytes * SLACK) + engine.traits.costs.log_of(contents.bytes)
     space.require(folder.parent, estimate, f"the data ({contents.words})")
 
@@ -140,7 +142,6 @@ def _made(
 ) -> dict[str, Any]:
     engine = engines.get(system.engine)
     building = folder.with_name(f"{folder.name}.load")
-    _clear(building)
     clients = rows.most_connections(system.engine)
     try:
         plain, secrets = engine.validated(engine.plain(system, building), clients)
@@ -167,12 +168,12 @@ def _made(
 
 def _clear(building: Path) -> None:
     """Removes what a killed load left. InputError when its server runs still."""
-    if not building.exists():
+    gone = building.with_suffix(".gone")
+    if not building.exists() and not gone.exists():
         return
     if place.ours(building):
         os.close(place.lock(building))
     # An initdb whose ironbench was killed goes on for a moment; under another name its files are out of its reach.
-    gone = building.with_suffix(".gone")
     deadline = time.monotonic() + _INITDB_PATIENCE_S
     while building.exists() or gone.exists():
         if not gone.exists():

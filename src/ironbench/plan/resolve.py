@@ -209,10 +209,13 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
     return None if data == OwnData() else data
 
 
-def options(sections: Sections, paths: Collection[str], folder: Path | None) -> dict[str, str]:
-    """`paths`: names of the options that are paths; `folder`: as in `choice`."""
+def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -> dict[str, str]:
+    """`paths`: the options that are paths, and of what kind; `folder`: as in `choice`."""
     given = texts(sections.workload.options)
-    placed = {name: _path(text, folder) for name, text in given.items() if folder and text and name in paths}
+    placed = {}
+    for name in paths.keys() & given.keys() if folder else ():
+        each = given[name].split(",") if paths[name] == "directories" else [given[name]]
+        placed[name] = ",".join(_path(one, folder) if one else "" for one in each)
     return given | placed
 
 

@@ -96,6 +96,10 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
         ours = path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor))
     except BlockingIOError:
         ours = False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        ours = True  # nobody can be kept out
     if not ours:  # or it went between opening and locking
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         cause = f"another ironbench works on it (process {holder})"

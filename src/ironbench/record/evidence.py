@@ -136,6 +136,10 @@ def workers(path: Path) -> tuple[Worker, ...]:
     return read_workers(path.read_bytes())
 
 
+def slices(path: Path) -> tuple[dict[str, float | bool], ...]:
+    return msgspec.json.decode(path.read_bytes(), type=tuple[dict[str, float | bool], ...])
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     TIMELINE: columns,
     SECONDS: columns,
@@ -145,6 +149,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     LOG: text,
     "commands.log": text,
     "plans.txt": text,
+    "slices.json": slices,
     INSIDE: inside,
     TIMED: timed,
     WORKERS: workers,

@@ -236,7 +236,8 @@ class Pages:
 
     async def post_resume(self, request: Request) -> Response:
         name, more = request.path_params["lab"], (await form(request)).get("more", "")
-        await run_in_threadpool(self.shelf.lab, name)
+        directory = await run_in_threadpool(self.shelf.lab, name)
+        queue_page.refuse_person(directory.lab())
         if more and not (more.isascii() and more.isdigit() and len(more) <= 4 and 6 <= int(more) <= 1000):
             raise InputError(
                 "blocks more", f"{more[:20]!r} is no number from 6 to 1000", "a verdict needs 6 of its own"

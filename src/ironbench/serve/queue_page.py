@@ -10,6 +10,7 @@ from html import escape
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
+from ironbench.model.lab import Lab
 from ironbench.process import scratch
 from ironbench.serve.page import button, head, link, option, page, select
 from ironbench.serve.queue import Queue
@@ -168,8 +169,8 @@ def plan(name: str, text: str) -> str:
         return f'<p class="problem">{escape(f"{error}{hint}")}</p>'
 
 
-def planned(name: str, text: str) -> str:
-    """InputError."""
+def planned(name: str, text: str, *, queued: bool = False) -> str:
+    """InputError. `queued`: it is to be measured without a terminal."""
     from ironbench.experiment import declare
     from ironbench.views.plans import lab as planning
 
@@ -178,7 +179,10 @@ def planned(name: str, text: str) -> str:
         path = folder / f"{name[:80]}.toml"
         path.write_text(text, encoding="utf-8", errors="replace")
         try:
-            return planning.text(declare.planned(declare.read(path), machines_needed=False)).replace(f"{folder}/", "")
+            found = declare.planned(declare.read(path), machines_needed=False)
+            if queued:
+                refuse_person(found.lab)
+            return planning.text(found).replace(f"{folder}/", "")
         except InputError as error:
             where = f"{folder}/"
             subject, cause = error.subject.replace(where, ""), error.cause.replace(where, "")
@@ -195,5 +199,13 @@ def put(queue: Queue, fields: Mapping[str, str]) -> Entry:
         fields.get("after", ""),
         fields.get("nightly", ""),
     )
-    planned(wish.name, text)
+    planned(wish.name, text, queued=True)
     return queue.put(wish)
+
+
+def refuse_person(lab: Lab) -> None:
+    """InputError: a person is to be asked, and a queued lab has no terminal."""
+    for one in lab.every_command:
+        if one.by_hand:
+            cause = "waits for a person, and a queued lab has no terminal to ask on"
+            raise InputError(f"commands of {one.of}", cause, "begin it in a terminal, or write a command")

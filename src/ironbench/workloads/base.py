@@ -46,8 +46,9 @@ class Option:
     """A number without fraction; only with bounds."""
     incidental: bool = False
     """Whether it leaves the measured work as it is: trials that differ in it alone did the same work."""
-    path: Literal["", "file", "directory"] = ""
-    """A relative one in a lab file starts at the lab file's directory. Where a directory lies is part of the work."""
+    path: Literal["", "file", "directory", "directories"] = ""
+    """`directories` are joined by `,`. A relative one in a lab file starts at the lab file's directory. Where one
+    lies is part of the work."""
 
     def validated(self, text: str) -> str:
         """The value in its normal form. InputError names option, value and what is possible."""

@@ -61,9 +61,10 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
         Engine::Ldap { connection, io, reconnect, bind_back } => {
             let operations = Operations::of(program, &connection.base)?;
             let own = if *bind_back { Some(ldap_wire::OwnBind::of(connection)?) } else { None };
-            let (timed, letters) = (orders.plan.statements, Seeds::new(!orders.plan.seed, orders.clients(), true));
+            let part = orders.plan.its_part();
+            let (timed, letters) = (orders.plan.statements, Seeds::new(!orders.plan.seed, part.all_clients, true));
             let script = |client| {
-                let random = letters.client(client);
+                let random = letters.client(part.first_client + client);
                 LdapScript::new(clients.client(client), &operations, random, timed, *reconnect)
                     .binding_back(own.as_ref())
             };

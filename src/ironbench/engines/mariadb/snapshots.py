@@ -48,11 +48,11 @@ def restored(home: Home) -> bool:
 
 
 def _give_up(home: Home) -> None:
+    gone = home.place / "files.old"
+    shutil.rmtree(gone, ignore_errors=True)  # of an ironbench that was killed while it removed it
     if not home.files.exists():
         return
     if restored(home):
-        gone = home.place / "files.old"
-        shutil.rmtree(gone, ignore_errors=True)
         homes.give_up_log(home.files)
         home.files.rename(gone)
         shutil.rmtree(gone)

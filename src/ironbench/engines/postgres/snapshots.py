@@ -84,14 +84,14 @@ def _require_shut_down(cluster: Cluster, installation: Installation) -> None:
 
 
 def _give_up(cluster: Cluster, installation: Installation) -> None:
+    gone = cluster.place / "cluster.old"
+    shutil.rmtree(gone, ignore_errors=True)  # of an ironbench that was killed while it removed it
     if not cluster.files.exists():
         return
     if not restored(cluster):
         _keep(cluster, installation)
         return
     _give_up_log(cluster)
-    gone = cluster.place / "cluster.old"
-    shutil.rmtree(gone, ignore_errors=True)
     cluster.files.rename(gone)
     shutil.rmtree(gone)
 

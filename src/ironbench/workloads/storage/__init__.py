@@ -51,7 +51,12 @@ class Storage(Workload):
         Option("compressible", "0", "of 100 bytes written, how many are zeros; others are random", (), 0, 100),
         Option("direct", "on", "past the page cache", ("on", "off")),
         Option("io", "auto", "how I/Os are kept under way; auto: io_uring if allowed", ("auto", "io_uring", "threads")),
-        Option("beside", "", "further directories, joined by `,`: each alone, and all at the same time as --data"),
+        Option(
+            "beside",
+            "",
+            "further directories, joined by `,`: each alone, and all at the same time as --data",
+            path="directories",
+        ),
     )
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
