@@ -113,6 +113,13 @@ def test_a_long_interval_is_left_to_the_server_and_gone_at_its_next_start(place:
         assert bench.session.query("show checkpoint_timeout") == [("5min",)]
 
 
+def test_a_cold_start_keeps_the_interval_of_checkpoints(place: Path) -> None:
+    load = paced(duration_s=0.5, checkpoint_s=45.0, cache="cold")
+    with Bench(place / "d", load, "tpcb-like") as bench:
+        assert bench.drive().prepared.conditions["checkpoints"] == "every 45 s (checkpoint_timeout)"
+        assert bench.session.query("show checkpoint_timeout") == [("45s",)]
+
+
 def test_a_server_that_is_frozen_between_turns_keeps_no_interval_by_its_own_clock(place: Path) -> None:
     load = paced(duration_s=0.5, checkpoint_s=45.0)
     with Bench(place / "d", load, "tpcb-like") as bench:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from factories import record
 
-from ironbench.analyse.bottleneck import where_time_goes
+from ironbench import workloads
+from ironbench.analyse.bottleneck import total, where_time_goes
 from ironbench.analyse.shares import waterfall
 from ironbench.model.record import Budget, Status, Warning
-from ironbench.model.system import Load
+from ironbench.model.system import Choice, Load
 from ironbench.stats.intervals import wilson
 
 
@@ -172,3 +173,14 @@ def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:
     assert found is not None
     assert found.limit.resource == ""
     assert "client and observers took" in found.limit.sentence
+
+
+@pytest.mark.parametrize(("think_time_s", "seconds"), [(0.0, 0.015), (1.0, 17 / 1000)])
+def test_the_time_of_a_transaction_is_that_of_all_who_work_and_not_of_the_clients_alone(
+    think_time_s: float, seconds: float
+) -> None:
+    """A brokerage's market of nine connections works beside its eight clients."""
+    choice = Choice("brokerage", workloads.get("brokerage").validated({}))
+    assert workloads.get("brokerage").connections(8) == 17
+    one = record(choice=choice, metrics={"service_time_mean_s": 0.015}, load=Load(think_time_s=think_time_s))
+    assert total(one) == pytest.approx(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from ironbench.cluster import controller, hiring
 from ironbench.cluster.control import _Control
 from ironbench.cluster.worker import BOOT
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.process.child import Channel
 
 Result = tuple[int, tuple[dict[str, Any], bytes]]
@@ -55,7 +56,7 @@ class _SilentError(Exception):
 class _Ray:
     """Answers of workers are their results, or None where none comes; waiting costs no time but is counted."""
 
-    exceptions = SimpleNamespace(RayError=_SilentError)
+    exceptions = SimpleNamespace(RayError=_SilentError, GetTimeoutError=_SilentError)
 
     def __init__(self) -> None:
         self.waited_s = 0.0
@@ -101,3 +102,47 @@ def test_an_address_of_a_cluster_that_cannot_be_meant_is_refused_as_such(address
     with pytest.raises(InputError, match="is no address of a Ray cluster") as caught:
         hiring._require_answer(address, f"--cluster {address}")
     assert "HOST:PORT" in caught.value.hint
+
+
+def test_an_error_that_ends_the_drive_of_one_worker_ends_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = _Control(cast(Channel, _Parent()))
+    stopped: list[str] = []
+
+    def asked(ask: Any) -> list[Any]:
+        worker = SimpleNamespace(
+            state=SimpleNamespace(remote=lambda: "state"), stop=SimpleNamespace(remote=lambda: "stop")
+        )
+        if ask(0, worker) == "stop":
+            stopped.append("all")
+            return [None, None]
+        return [("aborted", 1.0, 5, 1, []), ("done" if stopped else "run", 1.0, 5, 0, [])]
+
+    monkeypatch.setattr(control, "_all", asked)
+    control._until({"done", "aborted", "refused"})
+    assert stopped == ["all"]
+
+
+def test_a_worker_that_cannot_tell_whether_it_reaches_the_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = _Ray()
+    monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
+    control = _Control(cast(Channel, _Parent()))
+    control._hired.workers = [
+        SimpleNamespace(reach=SimpleNamespace(remote=lambda server, result=result: SimpleNamespace(result=result)))
+        for result in ("", None, "")
+    ]
+    first, second, third = control._reach({"host": "db"})
+    assert (first, third) == ("", "") and "could not tell within" in second
+
+
+def test_a_control_process_that_has_died_is_said_to_have_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    def send(message: dict[str, Any], data: bytes = b"") -> None:
+        raise BrokenPipeError
+
+    control = object.__new__(controller.Control)
+    died = FailureError("control process of the workers", "its process ended")
+    child: Any = SimpleNamespace(send=send, died=lambda *_, kind: died)
+    control._child = child
+    control._frames = queue.SimpleQueue()
+    control._frames.put(None)
+    with pytest.raises(FailureError, match="its process ended"):
+        control.request({"ask": "workers"})

@@ -9,6 +9,7 @@ import labfactory
 import pytest
 from factories import example
 
+from ironbench.experiment import warmup
 from ironbench.experiment.pace import Allowance, Pace
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
@@ -163,3 +164,13 @@ def test_trials_before_the_blocks_count_and_the_first_guess_is_the_plans() -> No
     done += [replace(record(Trial(auto, 0, "pilot")), purpose="pilot")]
     first = pace.title(trials[0], done)
     assert first.startswith("trial 5 of 16, ") and first.endswith(f"left: {trials[0].cell.name}, block 1")
+
+
+def test_failed_pilots_are_tried_again_when_somebody_asks_unless_a_trial_has_another_warm_up() -> None:
+    cell = Cell("log=on", Load(warmup_auto=True))
+    pilots = [replace(record(warmup.pilot(cell, attempt), Status.FAILED), purpose="pilot") for attempt in (1, 2)]
+    assert warmup.missing([cell], pilots) is None
+    again = warmup.missing([cell], pilots, {one.id for one in pilots})
+    assert again is not None and again.attempt == 3
+    whole = replace(record(Trial(cell, 0, "lab")), cell=cell)
+    assert warmup.missing([cell], [*pilots, whole], {one.id for one in pilots}) is None

@@ -1,5 +1,6 @@
 """A record is written whole or not at all, never edited, found by id, series and label."""
 
+import errno
 import hashlib
 import io
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import FailureError, InputError
+from ironbench.experiment.turns import SLICES
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System
@@ -258,3 +261,19 @@ def test_a_file_that_records_share_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "engines" / f"{key}.json").unlink()
     assert store.engine(key) == {"version": "18.1"}
     assert Store(tmp_path).engine(key) == {}
+
+
+@pytest.mark.parametrize(("number", "enters"), [(errno.ENOLCK, True), (errno.EIO, False)])
+def test_on_a_file_system_without_locks_nobody_is_kept_out(
+    number: int, enters: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, kind: int) -> None:
+        raise OSError(number, "")
+
+    monkeypatch.setattr(durable.fcntl, "flock", flock)
+    with nullcontext() if enters else pytest.raises(OSError), Store(tmp_path).measuring("s"):
+        pass
+
+
+def test_the_slices_of_a_record_are_evidence_that_travels_with_it() -> None:
+    assert SLICES in READERS

@@ -16,16 +16,18 @@ from hypothesis import strategies as st
 
 from ironbench import _core, workloads
 from ironbench.analyse.workers import by_worker
-from ironbench.cluster import clocks, controller, loading, merge, parts
+from ironbench.cluster import clocks, controller, crew, loading, merge, parts
 from ironbench.cluster.clocks import Answer
+from ironbench.cluster.crew import Crew
 from ironbench.cluster.merge import Part
 from ironbench.cluster.worker import core_digest
 from ironbench.drive.run import Tasks, compiled_plan
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
+from ironbench.printer import Printer
 from ironbench.record import judge
 from ironbench.workloads import ScriptSource
 from ironbench.workloads.brokerage import market_clients
@@ -248,3 +250,13 @@ def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -
             control.hire(1)
     monkeypatch.setattr(controller.Control, "request", lambda *_: {"workers": [dict(ours)]})
     control.hire(1)
+
+
+def test_a_trial_of_which_no_worker_is_left_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = SimpleNamespace(workers=[{}], driven=lambda *_: ([], "worker 1 on m was lost"), close=lambda: None)
+    monkeypatch.setattr(Crew, "_ready", lambda *_: alone)
+    monkeypatch.setattr(Crew, "_require_reached", lambda *_: None)
+    monkeypatch.setattr(crew, "sampler", lambda *_: None)
+    load = Load(clients=2, workers=1)
+    with pytest.raises(FailureError, match="worker 1 on m was lost"):
+        Crew(Printer.silent()).drive(plan(load), load, _core.Progress(), "now")

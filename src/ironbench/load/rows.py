@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -19,6 +20,7 @@ from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
 from ironbench.load.pieces import Pieces
 from ironbench.load.tables import size
+from ironbench.machine import copies
 from ironbench.model.session import Line, Session
 from ironbench.model.workers import MOST_CONNECTIONS
 from ironbench.printer import Printer
@@ -97,6 +99,9 @@ def loaded(
         with _Timed(phases, "rows"):
             copied = _copied(session, dataset, connections, show, pieces, copiers)
             resume |= copied.get("resumed", False)
+            for directory in set(session.directories().values()) if session.within() else ():
+                copies.sync(Path(directory))
+                copies.evict(Path(directory))  # this process wrote them, whose memory is not limited
         with _Timed(phases, "keys"):
             show(0.9, "keys")
             _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)

@@ -12,6 +12,7 @@ from ironbench._core import Histogram
 from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.engines.postgres.observers.waits import OBSERVER as WAITS
 from ironbench.machine.tree import Tree
+from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample, Source
 from ironbench.model.observer import PARTS, OnCores, Waits
@@ -174,3 +175,5 @@ def test_connections_that_wait_for_the_work_of_others_are_not_called_the_clients
     assert reading(Load(clients=8), 13) == pytest.approx(1.0, abs=0.01)
     assert reading(Load(clients=13), 13) == pytest.approx(8 / 13)
     assert reading(Load(clients=8, think_time_s=1.0), 13) == pytest.approx(8 / 13), "who thinks is at work"
+    curve = Curve("clients", "ramp:3-13/10s", ((0.0, 3.0), (10.0, 13.0)))
+    assert reading(Load(clients=13, curve=curve), 13) == pytest.approx(1.0), "5 rest until the curve wants them"

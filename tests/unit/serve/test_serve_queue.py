@@ -24,6 +24,7 @@ from ironbench.process.detached import Detached, status_of
 from ironbench.process.processes import ProcessId
 from ironbench.record.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
+from ironbench.serve import queue_page
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import CANCELLED, DONE, FAILED, RUNNING, STOPPED, WAITING, Entry, next_at
 
@@ -351,3 +352,11 @@ def test_files_of_a_queue_are_read_again_only_after_it_has_changed(
     with contextlib.closing(Queue(tmp_path)) as other:
         other.cancel(before[0].id)
     assert states(queue) == [("one", CANCELLED)]
+
+
+def test_a_lab_that_asks_a_person_is_refused_by_the_queue_and_its_plan_is_shown(queue: Queue) -> None:
+    text = queue_page.FIRST + '\n[commands]\nprepare = "ask: plug in the new drive"\ncleanup = "ask: take it out"\n'
+    assert queue_page.planned("lab", text)
+    with pytest.raises(InputError, match="has no terminal to ask on"):
+        queue_page.put(queue, {"name": "lab", "text": text})
+    assert queue.entries() == []

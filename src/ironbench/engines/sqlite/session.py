@@ -113,7 +113,8 @@ class SqliteSession(SessionDefaults):
         self._settings = settings
         self._lock: int | None = lock
         self._using = threading.Lock()
-        self._connection: SqliteConnection | None = None
+        self._connection: SqliteConnection | SqliteLine | None = None
+        """Where memory is limited, in a process of the control group: what it reads counts there."""
         self._stopped = False
         self.query("SELECT 1")
 
@@ -197,14 +198,17 @@ class SqliteSession(SessionDefaults):
         rows = self.query(f"PRAGMA {name}")
         return (rows[0][0] or "") if rows else ""
 
-    def _attempt(self, use: Callable[[SqliteConnection], _T]) -> _T:
+    def _attempt(self, use: Callable[[SqliteConnection | SqliteLine], _T]) -> _T:
         from ironbench import _core
 
         with self._using:
             if self._stopped:
                 raise FailureError("SQLite", "the session was stopped")
-            if self._connection is None:
+            if self._connection is None and self._entry is None:
                 self._connection = _core.SqliteConnection(self._path, statements(self._settings))
+            elif self._connection is None:
+                self._connection = SqliteLine(self._path, statements(self._settings), self.within())
+            assert self._connection is not None
             return use(self._connection)
 
     def _drop(self) -> None:
