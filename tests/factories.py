@@ -163,6 +163,7 @@ def evidence() -> Evidence:
             "statements.json": attached.written_timed([TIMED]),
             "workers.json": attached.written_workers([WORKER], {}),
             "commands.log": b"done\n",
+            "slices.json": b'[{"at_s":0.0,"dropped":false}]',
         },
     )
 

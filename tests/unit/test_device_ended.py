@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from patience import eventually
 
 from ironbench.devices import mounting
 from ironbench.devices.mounting import Mounted
@@ -87,8 +88,9 @@ def test_processes_that_signals_had_stopped_go_on_when_their_server_was_killed(
     with subprocess.Popen(["sleep", "60"], cwd=data) as left:
         try:
             left.send_signal(signal.SIGSTOP)
+            assert eventually(lambda: processes.state(left.pid) == "T")
             entry = register.new("any", str(data.parent))
             assert register.end(entry)
-            assert processes.state(left.pid) in "RS"
+            assert processes.state(left.pid) in ("R", "S")
         finally:
             left.kill()

@@ -117,6 +117,7 @@ def read(store: Store, id: str) -> dict[str, object]:
         "inside.json": store.inside(id),
         "statements.json": store.timed(id),
         "workers.json": store.workers(id),
+        SLICES: store._evidence(id, SLICES, READERS[SLICES], ()),
         **{name: store.text(id, name) for name in ("log/child.log", "plans.txt", "streams.csv", "commands.log")},
     }
 

@@ -327,7 +327,7 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     def started(turns: Turns, stack: ExitStack, trial: Trial, *_: object) -> Any:
         if trial.cell.name == "log=memory":
             raise FailureError("server", "its log lies nowhere")
-        return SimpleNamespace(cell=trial.cell.name, stop=lambda: None)
+        return SimpleNamespace(cell=trial.cell.name, record=None, stop=lambda: None)
 
     monkeypatch.setattr(Turns, "_side", started)
     records = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))

@@ -278,8 +278,8 @@ def _end_servers(data: str | None) -> None:
     """Those on `data`: others stand beside it, on devices of their own."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
-        ours = entry.kind != register.DEVICE and entry.owner == own and data in (None, entry.data)
-        if ours and entry.server is not None:
+        ours = entry.kind != register.DEVICE and entry.owner == own
+        if ours and (data is None or Path(entry.data).is_relative_to(data)) and entry.server is not None:
             entry.server.signal(signal.SIGQUIT)
 
 

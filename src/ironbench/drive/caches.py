@@ -113,8 +113,11 @@ def read_bytes(session: Session) -> int | None:
     """
     engine = engines.get(session.engine)
     pids = [os.getpid()] if engine.can("in client") else list(session.processes())
-    if isinstance(engine, LibraryEngine) and not engine.can("in client"):
-        pids.append(os.getpid())  # what children of ours read that have ended
+    if isinstance(engine, LibraryEngine):
+        if engine.can("in client"):
+            session.restart()  # its connection may be in a child, which counts here once it has ended
+        else:
+            pids.append(os.getpid())  # what children of ours read that have ended
     counts = [_io(pid) for pid in pids]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -146,10 +146,10 @@ def observed(
     if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
         observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
     busy = None
-    if load is not None and load.curve is not None and load.curve.of == "clients":
-        busy = load.curve.mean(0.0, window_s)  # the others are connected, and rest until the curve wants them
-    elif load is not None and _some_wait_for_work(load, connections):
+    if load is not None and _some_wait_for_work(load, connections):
         busy = _busy_clients(driven, window_s)
+    elif load is not None and load.curve is not None and load.curve.of == "clients":
+        busy = load.curve.mean(0.0, window_s)  # the others are connected, and rest until the curve wants them
     for one in observers():
         if isinstance(one, WaitObserver):
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))

@@ -10,6 +10,7 @@ from ironbench.engines.administration import MARK, REQUEST, Administration, Made
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.postgres import copies, facts, given
+from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
@@ -173,12 +174,12 @@ class PostgresAdministration(Administration):
         if own and by_clock and interval_s >= SHORTEST_TIMEOUT_S:
             session.query(f"alter system set checkpoint_timeout = '{round(interval_s)}s'")
             session.query("select pg_reload_conf()")
-            session.query("checkpoint")  # the next one comes an interval after this one
+            session.query(CHECKPOINT)  # the next one comes an interval after this one
             return (), {"checkpoints": f"every {round(interval_s)} s (checkpoint_timeout)"}
         if own:
-            session.query("checkpoint")
+            session.query(CHECKPOINT)
         how = f"requested every {interval_s:.3g} s (CHECKPOINT, at full speed)"
-        return (Source(REQUEST, "request", "checkpoint", interval_s),), {"checkpoints": how}
+        return (Source(REQUEST, "request", CHECKPOINT, interval_s),), {"checkpoints": how}
 
     checkpoint_setting = "checkpoint_timeout"
 

@@ -16,6 +16,7 @@ from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres import dumps, installation
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.copies import PostgresCopies
+from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.dumps import PgDump
 from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.model.redact import redacted_sql
@@ -123,7 +124,7 @@ class PostgresDataImport(DataImport):
         # FREEZE marks rows as visible to all now, which the first reader of each page would have to do and write.
         session.query("vacuum (freeze, analyze)")
         try:
-            session.query("checkpoint")
+            session.query(CHECKPOINT)
         except FailureError as error:
             if error.sqlstate != DENIED:
                 raise

@@ -13,6 +13,10 @@ _PAGE_BYTES = 8192
 """PostgreSQL's block size unless it was compiled otherwise (`block_size`)."""
 
 
+CHECKPOINT = "set local statement_timeout = 0; checkpoint"
+"""It may take longer than the statements of a lab's clients may."""
+
+
 class PostgresDialect(Dialect):
     # pg_class.relkind (PostgreSQL 18 documentation, 52.11).
     kinds: Mapping[str, str] = {
@@ -48,8 +52,7 @@ class PostgresDialect(Dialect):
         return [f"vacuum (freeze, analyze) {table}" for table in tables]
 
     def checkpoint(self) -> str:
-        """It may take longer than the statements of a lab's clients may."""
-        return "set local statement_timeout = 0; checkpoint"
+        return CHECKPOINT
 
     def emptied(self, table: str) -> Sequence[str]:
         return [f"truncate {table} restart identity"]

@@ -24,7 +24,7 @@ _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|merge|with|values|ta
 _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; explain ({how}) {sql}"
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
-_REQUESTED = re.compile(r"\s*checkpoint\s*;?\s*", re.IGNORECASE)
+_REQUESTED = re.compile(r"\s*(?:checkpoint|set local statement_timeout = (?:0|\$1))\s*;?\s*", re.IGNORECASE)
 """Of ironbench, in trials for which it requests checkpoints."""
 _TOP = 8
 """Statements that are kept by each order: time, calls, blocks read, log."""

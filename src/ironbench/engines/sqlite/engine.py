@@ -151,11 +151,15 @@ class SqliteEngine(LibraryEngine):
                 copies.evict(folder)
                 entry = self.enter_register(folder, system.memory_total_bytes)
             session = SqliteSession(folder, settings, lock, entry)
-            session.require_page_size(settings.get("page_size"))
         except BaseException:
             if entry is not None:
                 register.end(entry)
             os.close(lock)
+            raise
+        try:
+            session.require_page_size(settings.get("page_size"))
+        except BaseException:
+            session.stop()
             raise
         return session
 
