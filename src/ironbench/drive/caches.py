@@ -161,6 +161,8 @@ def _memory_bytes(session: Session, system: System, clients: int) -> int:
         return own
     if system.memory_total_bytes is not None:
         return system.memory_total_bytes
+    if system.dsn is not None:  # a server that is in no group of ours
+        return Tree().table("/proc/meminfo").get("MemAvailable", 0)
     return memory_available(Tree()) or 0
 
 
