@@ -36,13 +36,13 @@ test: setup ## All tests but the long ones: Rust, Python, live engines
 	@scripts/servers
 	@rm -f $(RETRIED) $(FAILED)
 	@$(MAKE) --no-print-directory -j2 build-rust-tests test-together
-	@cargo test --locked --quiet --profile bench --workspace
+	@cargo test --locked --quiet --release --workspace
 	@$(VENV)/bin/python -m pytest -m 'alone and not long' tests/live || $(AGAIN)
 	@if [ -s $(RETRIED) ]; then echo "passed only when run once more, alone:"; cat $(RETRIED); fi
 
 # Python's tests wait more than they compute: Rust's are built meanwhile. They run alone: some of them keep time.
 build-rust-tests:
-	@cargo test --locked --quiet --profile bench --workspace --no-run
+	@cargo test --locked --quiet --release --workspace --no-run
 test-together:
 	@# Compiles what is new once, not once in each worker.
 	@$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null || true
