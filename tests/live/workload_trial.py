@@ -37,6 +37,9 @@ class Served:
     def directories(self) -> dict[str, str]:
         return {"data": self._server.host}
 
+    def within(self) -> tuple[str, ...]:
+        return ()
+
     def line(self, cpus: Sequence[int] = ()) -> _core.Connection:
         return _core.Connection(json.dumps(self._connection).encode())
 
@@ -66,6 +69,9 @@ class Filed:
 
     def directories(self) -> dict[str, str]:
         return {"data": str(Path(self._path).parent)}
+
+    def within(self) -> tuple[str, ...]:
+        return ()
 
     def close(self) -> None:
         self._session.close()
