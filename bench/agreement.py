@@ -1,7 +1,7 @@
 """Slices against trials of ten times the measured time: do they answer the same questions alike?
 
 Seven questions of two cells each, first by slices, then by trials. Slices that were precise and wrong would show here:
-the two intervals would not overlap. Data lie on the disk, since logs and flushes are part of the questions. About 70
+the two intervals would not overlap. Data lie on the disk, since logs and flushes are part of the questions. About 80
 minutes; each question goes on where it was stopped. `IRONBENCH_BENCH_QUESTIONS=log,engine` asks these two.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from scipy import special
 
-from bench.figures import equal, said
+from bench.figures import Between, equal, said
 from bench.series import HOME, Declaration, finding
 from ironbench.model.finding import Finding
 from ironbench.stats.multiplicity import LEVEL
@@ -114,18 +114,6 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Distance:
-    """Ratio by slices over that by trials, with its 95 % interval by Welch's t on logarithms."""
-
-    ratio: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.ratio:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-
 def declaration(name: str, method: str) -> Declaration:
     question = QUESTIONS[name]
     text = LAB.format(
@@ -157,14 +145,14 @@ def logs(found: Finding) -> list[float]:
     return [math.log(ratio) for _, ratio in found.ratios]
 
 
-def distance(by_slices: Finding, by_trials: Finding) -> Distance:
-    """Welch, Biometrika 34, 1947."""
+def distance(by_slices: Finding, by_trials: Finding) -> Between:
+    """The ratio by slices over that by trials; its 95 % interval by Welch's t on logarithms (Biometrika 34, 1947)."""
     each = logs(by_slices), logs(by_trials)
     squares = [statistics.variance(one) / len(one) for one in each]
     freedom = sum(squares) ** 2 / sum(square**2 / (len(one) - 1) for square, one in zip(squares, each, strict=True))
     mean = statistics.fmean(each[0]) - statistics.fmean(each[1])
     half = float(special.stdtrit(freedom, 0.975)) * math.sqrt(sum(squares))
-    return Distance(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return Between(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
 def found_in(found: Finding, block_s: float, seconds: float) -> str:

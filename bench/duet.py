@@ -6,7 +6,7 @@ Two equal PostgreSQL servers are driven by pgbench, for the same time in both wa
 - duet: both at once, each with its client on one half of the CPUs; the halves are exchanged each second
 
 Both give one ratio in two seconds. Before each turn a fixed computation of about 20 ms is timed: it would be worth its
-time if the ratios, less what it predicts from other rounds, varied less. About seven minutes.
+time if the ratios, less what it predicts from other rounds, varied less. About 13 minutes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from pathlib import Path
 import numpy as np
 from scipy import special
 
-from bench.figures import said
+from bench.figures import Between, said
 from bench.peers import BIN
 from bench.series import asked
-from bench.slices import Timed
 from ironbench.process import processes
 from tests.live.raw_server import RawServer
 
@@ -143,12 +142,12 @@ def rate(ended: np.ndarray, span: tuple[float, float]) -> float:
     return max(1, int(last - first)) / (span[1] - span[0])
 
 
-def over(a: np.ndarray, b: np.ndarray) -> Timed:
-    """Variance of `a` over that of `b`, (rounds, ratios), about the mean of each round."""
+def over(a: np.ndarray, b: np.ndarray) -> Between:
+    """Variance of `a` over that of `b`, (rounds, ratios), about the mean of each round; its 90 % interval by F."""
     freedom = len(a) * (PAIRS - 1)
     ratio = float(np.var(a, axis=1, ddof=1).mean() / np.var(b, axis=1, ddof=1).mean())
     low, high = (ratio / float(special.fdtri(freedom, freedom, p)) for p in (0.95, 0.05))
-    return Timed(ratio, low, high)
+    return Between(ratio, low, high)
 
 
 def left(d: np.ndarray, k: np.ndarray) -> float:

@@ -18,6 +18,18 @@ class Interval(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """A ratio with the bounds of its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a figure must be."""
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from bench.figures import at_most, said
+from bench.figures import Between, at_most, said
 from bench.series import HOME, Declaration, asked, finding
 from ironbench.experiment.noise import against_itself
 from ironbench.model.record import Record
@@ -150,18 +150,7 @@ def _compared(name: str, by_slices: Sequence[Block], by_trials: Sequence[Block])
         said(f"{name}: spread of a block's log ratio, {method}", f"{spread:.4f} ({took_s:.1f} s a block)")
     ratio = spreads[0] ** 2 * took[0] / (spreads[1] ** 2 * took[1])
     freedom = len(by_slices) - 1, len(by_trials) - 1
+    # The 90 % interval by the F distribution: noise is taken as normal.
     low, high = (ratio / float(special.fdtri(*freedom, p)) for p in (0.95, 0.05))
-    timed = Timed(ratio, low, high)
+    timed = Between(ratio, low, high)
     said(f"{name}: time of slices over trials, same difference", timed, at_most(1 / 3, "≤ 1/3"), str(timed))
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A ratio of variances times time, with its 90 % interval by the F distribution: noise is taken as normal."""
-
-    ratio: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f})"
