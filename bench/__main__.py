@@ -29,6 +29,7 @@ LONG = {
     "brokerage_aa",
     "cluster_kills",
     "duet",
+    "duet_labs",
     "gate_aa",
     "noise_aa",
     "own_data",

@@ -149,18 +149,19 @@ class Progress:
         """Of a drive that is a part and waits (phase `ready`): all begin at this instant of CLOCK_REALTIME."""
     def by_turns(self) -> None:
         """Before the drive begins: it goes by turns, of a closed loop on a server, and ends with `finish`."""
-    def rested(self) -> bool:
-        """Waits until all clients are connected and rest; False: it is over, or Ctrl-C came. Releases the GIL."""
-    def turn(self, start_up_s: float, slice_s: float) -> tuple[int, int, float] | None:
-        """Lets the clients work, measures the slice after the start-up, waits until all rest. Releases the GIL.
+    def begin_turn(self, start_up_s: float, slice_s: float, cpus: Sequence[int]) -> None:
+        """While all clients rest: lets them work, and measures the slice after the start-up. Their threads move to
+        `cpus`, which this process may use; none: they stay where they are."""
+    def rested(self) -> tuple[int, int, float] | None:
+        """Waits until all clients are connected, or have ended their turn, and rest. Releases the GIL.
 
         Transactions that ended well in the slice, those given up in it, and seconds from its end until the last client
-        rested. None: as False of `rested`.
+        rested. None: it is over, or Ctrl-C came.
         """
     def forget(self) -> None:
         """While all rest: the slice of the last turn is not measured, as if it were no part of the trial."""
     over: bool
-    """Of a drive by turns: all of its clients have ended, so that `rested` and `turn` have nothing to wait for."""
+    """Of a drive by turns: all of its clients have ended, so that `rested` has nothing to wait for."""
     stopping: bool
     """Whether `stop` was called."""
     def show(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +139,46 @@ def test_rated_cells_are_measured_by_trials_beside_slices_of_a_length_that_a_pil
     assert all("rate" in one["conditions"] and one["cell"]["load"]["rate"] for one in rated)
     assert all(one["attempt"] == 1 and one["status"] in ("ok", "suspect") for one in own)
     assert len([one for one in found if one["purpose"] == "peak"]) == 3
+    assert user.nothing_runs()
+
+
+def cpus_of(pids: list[int]) -> set[str]:
+    """The CPUs that all their threads may use."""
+    found = set()
+    for pid in pids:
+        for status in Path(f"/proc/{pid}/task").glob("*/status"):
+            with contextlib.suppress(OSError):
+                found |= set(re.findall(r"^Cpus_allowed_list:\s*(\S+)", status.read_text(), re.MULTILINE))
+    return found
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) != 2, reason="asks for a machine with two CPUs")
+def test_both_systems_of_a_duet_work_at_once_each_on_a_cpu_of_its_own_that_they_exchange(user: User) -> None:
+    file = written(user, "tpcb-like", 2, "2500ms")
+    file.write_text(file.read_text().replace('method = "slices"', 'method = "duet"'))
+    assert "method: duet" in " ".join(user("lab", "plan", str(file)).stdout.split())
+    seen: set[tuple[str, ...]] = set()
+    with user.begun("lab", "run", str(file)) as run:
+        while run.process.poll() is None:
+            pids = [one.server.pid for one in sorted(servers(user), key=lambda one: one.data) if one.server]
+            each = [cpus_of([pid, *(one.pid for one in processes.below(pid))]) for pid in pids]
+            if len(each) == 2 and all(len(cpus) == 1 for cpus in each):
+                seen.add(tuple(cpu for cpus in each for cpu in cpus))
+            time.sleep(0.02)
+        told, _ = run.end(within_s=120.0)
+    assert told.code in (0, 3), told
+    found = records(user)
+    assert [one["status"] in ("ok", "suspect") for one in found] == [True] * 4
+    assert "duet_variance_ratio" in found[0]["metrics"]
+    assert ("0", "1") in seen and ("1", "0") in seen
+    at_once = found[0]["metrics"]["duet_variance_ratio"] < 1
+    for one in found:
+        assert ("both systems at once" in one["conditions"]["slices"]) == at_once
+        assert ("duet_variance_ratio" in one["metrics"]) == (one["block"] == 0)
+        assert (one["metrics"]["slices"], one["elapsed_s"]) == (10, 2.5)
+        (file_,) = user.results.glob(f"labs/*/trials/{one['id']}/slices.json")
+        halves = [part["second_half"] for part in json.loads(file_.read_text()) if not part["dropped"]]
+        assert sum(halves) == (5 if at_once else 0)
     assert user.nothing_runs()
 
 

@@ -35,25 +35,19 @@ _core = pytest.importorskip("ironbench._core", reason="the core is not built")
 
 
 @dataclass
-class Named:
-    """What a rotation asks of a system's session."""
-
-    pids: tuple[int, ...] = (1,)
-
-    def processes(self) -> tuple[int, ...]:
-        return self.pids
-
-
-@dataclass
 class Recorded:
     """A side that notes what is done with it."""
 
-    session: Named = field(default_factory=Named)
+    pids: tuple[int, ...] = (1,)
     cell: str = "one"
+    warmup_s: float | None = None
     lost_s: float = 0.0
     turns: list[bool] = field(default_factory=list)
     """Of each slice, whether it was dropped."""
     taken: list[float] = field(default_factory=list)
+
+    def processes(self) -> tuple[int, ...]:
+        return self.pids
 
     def turn(self, start_up_s: float, slice_s: float) -> None:
         self.turns.append(False)
@@ -64,9 +58,10 @@ class Recorded:
     def forget(self) -> None:
         self.turns[-1] = True
 
-    def started(self) -> Started:
+    def started(self) -> dict[str, Started]:
         """Of so many clients that chance plays no part."""
-        return Started(round(1e9 * max(0.0, EARLY_S - self.lost_s)), round(1e9 * LATE_S), EARLY_S, LATE_S)
+        early = round(1e9 * max(0.0, EARLY_S - self.lost_s))
+        return {str(id(self)): Started(early, round(1e9 * LATE_S), EARLY_S, LATE_S)}
 
 
 def measured(
@@ -135,7 +130,7 @@ def test_records_of_a_block_with_more_disturbed_rotations_than_may_be_dropped_ar
 def test_a_server_out_of_sight_is_no_program_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disturbance, "read", lambda own: None)
     monkeypatch.setattr(disturbance, "taken", lambda before, after: Taken(0.9, 0.01))
-    sides: list[Any] = [Recorded(Named(())), Recorded(Named(()))]
+    sides: list[Any] = [Recorded(()), Recorded(())]
     found = Rotations(sides, random.Random(1), fixed=True)
     found.measure(3, 1.0, lambda kept: None)
     assert (found.dropped, found.warnings()) == (0, ())
@@ -178,13 +173,17 @@ class Clients:
     lost_s: float
     """Of their work, in the first half second after the start-up of a thawed system."""
     turns: int = 0
+    done: int = 0
 
-    def turn(self, start_up_s: float, slice_s: float) -> tuple[int, int, float]:
+    def begin_turn(self, start_up_s: float, slice_s: float, cpus: tuple[int, ...]) -> None:
         # They begin together; later they are at all points of their transactions (renewal theory: Cox, 1962, 4.2).
         ended = [max(0.0, at_s / self.took_s - 0.5) for at_s in (start_up_s, start_up_s + slice_s)]
         lost_s = self.lost_s if self.turns % 2 == 0 else 0.0
         self.turns += 1
-        return round(100 * (ended[1] - ended[0] - lost_s / self.took_s)), 0, 0.0
+        self.done = round(100 * (ended[1] - ended[0] - lost_s / self.took_s))
+
+    def rested(self) -> tuple[int, int, float]:
+        return self.done, 0, 0.0
 
     def forget(self) -> None:
         pass
@@ -195,10 +194,11 @@ class Clients:
 def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s: float, lost_s: float) -> None:
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
     unused: Any = None
-    side = Side(plan, unused, unused, unused, unused, "")
+    setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"))
+    side = Side(plan, setup, unused, unused, unused, "")
     progress: Any = Clients(took_s, lost_s)
     side._at_turns.progress = progress
-    found = side.started()
+    found = side.started()["one"]
     assert EARLY_S - found.early / found.late * LATE_S == pytest.approx(lost_s, abs=0.001)
     assert progress.turns == 2
 
@@ -212,9 +212,9 @@ class Counted:
     lost_s: float = 0.0
     cell: str = "one"
 
-    def started(self) -> Started:
+    def started(self) -> dict[str, Started]:
         early, late = self.chance.poisson((self.per_s * (EARLY_S - self.lost_s), self.per_s * LATE_S))
-        return Started(int(early), int(late), EARLY_S, LATE_S)
+        return {str(id(self)): Started(int(early), int(late), EARLY_S, LATE_S)}
 
 
 def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:

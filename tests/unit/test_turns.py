@@ -15,7 +15,7 @@ import labfactory
 import pytest
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import BY_SLICES, work_name
+from ironbench.analyse.subjects import SLICES, by, work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
@@ -257,9 +257,9 @@ def test_the_plan_counts_what_turns_take_and_a_directory_for_each(lab_file: Path
 
 def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
     setups = declared(lab_file).setups
-    known = [Noise("m", work_name(setups[0].choice) + BY_SLICES, "throughput", 10, 0.01, 0.01, "2026-11-25T00:00:00")]
+    known = [Noise("m", work_name(setups[0].choice) + by(SLICES), "throughput", 10, 0.01, 0.01, "2026-11-25T00:00:00")]
     assert of_machine(setups, "throughput", known, "m") == ASSUMED
-    assert of_machine(setups, "throughput", known, "m", BY_SLICES).share == 0.01
+    assert of_machine(setups, "throughput", known, "m", SLICES).share == 0.01
 
 
 @pytest.mark.parametrize(

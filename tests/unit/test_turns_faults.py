@@ -123,7 +123,8 @@ def side(**progress: Any) -> Side:
     """Of a system whose drive goes on in a thread; `progress`: what the core says of it."""
     unused: Any = None
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
-    found = Side(plan, unused, unused, unused, unused, "")
+    setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"))
+    found = Side(plan, setup, unused, unused, unused, "")
     of_core: Any = SimpleNamespace(**progress)
     found._at_turns.progress = of_core
     return found
@@ -133,7 +134,7 @@ def side(**progress: Any) -> Side:
 def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(measure: Callable[[Side], object]) -> None:
     drive_ends = threading.Event()
     # A second Ctrl-C: whoever waits for clients to rest is told that waiting is over.
-    one = side(turn=lambda *_: None, rested=lambda: False, over=False)
+    one = side(begin_turn=lambda *_: None, rested=lambda: None, over=False)
     one._thread = threading.Thread(target=drive_ends.wait, args=(30.0,), daemon=True)
     one._thread.start()
     try:
@@ -145,7 +146,7 @@ def test_ctrl_c_in_a_turn_waits_neither_for_its_clients_nor_for_its_drive(measur
 
 
 def test_a_turn_that_ends_with_the_drive_of_its_system_waits_for_what_became_of_it() -> None:
-    one = side(turn=lambda *_: None, over=True)
+    one = side(begin_turn=lambda *_: None, rested=lambda: None, over=True)
     one._thread = threading.Thread(target=time.sleep, args=(0.1,), daemon=True)
     one._thread.start()
     with pytest.raises(OverError):

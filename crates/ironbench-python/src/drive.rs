@@ -80,20 +80,18 @@ impl Progress {
         self.control.turns.ask();
     }
 
-    /// Waits until all clients are connected and rest; False: the drive is over.
-    fn rested(&self, py: Python<'_>) -> PyResult<bool> {
-        let turns = &self.control.turns;
-        door::leave(py, |poll| Ok(turns.rested(poll))).map(|turned| turned.is_some())
+    /// While all rest: lets the clients work for `start_up_s` and then the slice, which is measured; on these CPUs.
+    fn begin_turn(&self, start_up_s: f64, slice_s: f64, cpus: Vec<usize>) {
+        self.control.turns.begin(clock::from_seconds(start_up_s), clock::from_seconds(slice_s), cpus);
     }
 
-    /// Lets the clients work for `start_up_s` and then the slice, which is measured, and waits until all rest again.
+    /// Waits until all clients are connected, or have ended their turn, and rest.
     ///
     /// Transactions that ended well in the slice, those given up in it, and the seconds from its end until the last client
     /// rested; None: the drive is over.
-    fn turn(&self, py: Python<'_>, start_up_s: f64, slice_s: f64) -> PyResult<Option<(u64, u64, f64)>> {
+    fn rested(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, f64)>> {
         let turns = &self.control.turns;
-        let (start_up, slice) = (clock::from_seconds(start_up_s), clock::from_seconds(slice_s));
-        let turned = door::leave(py, |poll| Ok(turns.open(start_up, slice, poll)))?;
+        let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
         Ok(turned.map(|turned| (turned.transactions, turned.failed, clock::to_seconds(turned.drain_ns))))
     }
 

@@ -11,7 +11,7 @@ from ironbench.analyse.comparability import causes, too_few_workers, workers_apa
 from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
-from ironbench.analyse.subjects import BY_SLICES, counted_in, method, work_name, works_apart
+from ironbench.analyse.subjects import by, counted_in, method, work_name, works_apart
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
@@ -288,10 +288,7 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
     measured = [one for one in known if one.metric == metric]
     if not measured:
         return None
-    here = {
-        (record.machine, work_name(record.choice) + (BY_SLICES if method(record) == "slices" else ""))
-        for record in records
-    }
+    here = {(record.machine, work_name(record.choice) + by(method(record))) for record in records}
     return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)
 
 

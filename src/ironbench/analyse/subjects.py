@@ -12,7 +12,7 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
-from ironbench.model.record import FAILED_LIMITS, SIDE_BY_SIDE, Record, Status
+from ironbench.model.record import AT_ONCE, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status
 from ironbench.model.system import PRELIMINARY, Choice
 from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
@@ -51,13 +51,24 @@ def work(record: Record) -> str:
     return _text(replace(record.choice, options=_of_work(record.choice)))
 
 
+TRIALS, SLICES, DUET = "trials", "slices", "duet"
+
+
 def method(record: Record) -> str:
-    """How it was measured, in the words of a lab file: by `slices` or by `trials`."""
-    return "slices" if SIDE_BY_SIDE in record.conditions else "trials"
+    """How it was measured, in the words of a lab file: by `trials`, `slices` or `duet`."""
+    if SIDE_BY_SIDE not in record.conditions:
+        return TRIALS
+    return DUET if AT_ONCE in record.conditions else SLICES
 
 
-BY_SLICES = " by slices"
-"""Ends the name of work whose noise was measured by slices: that of trials is another."""
+def by(method: str) -> str:
+    """Ends the name of work whose noise was measured so: each method has a noise of its own."""
+    return "" if method == TRIALS else f" by {method}"
+
+
+def method_of(work: str) -> str:
+    """Of a name that `by` has ended."""
+    return next((one for one in (SLICES, DUET) if work.endswith(by(one))), TRIALS)
 
 
 def work_name(choice: Choice) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ironbench import engines, ranges, units, workloads
 from ironbench.catalogue import typed
 from ironbench.errors import InputError, collected, in_a_file
-from ironbench.experiment import metric_checks, screen_size, server_control, size, slices
+from ironbench.experiment import duet, metric_checks, screen_size, server_control, size, slices
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
 from ironbench.load.estimate import Content
@@ -157,7 +157,8 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
             "systems would hardly take turns",
             f'write load.duration = "{slices.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
         )
-    return slices.fitted(replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=piloted)))
+    found = slices.fitted(replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=piloted)))
+    return duet.asked(found, contents) if measure.method == "duet" else found
 
 
 def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:

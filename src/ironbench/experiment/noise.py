@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import BY_SLICES, work_name
+from ironbench.analyse.subjects import by, method, work_name
 from ironbench.errors import InputError
-from ironbench.experiment import size, slices
+from ironbench.experiment import duet, size, slices
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
 from ironbench.model.record import Record
@@ -58,6 +58,8 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
         if why := slices.why_trials(found, contents):
             cause = f"{lab.baseline} cannot take turns with itself: {why}"
             raise InputError("measure.method", cause, 'write method = "trials" in a copy of the lab file')
+        if found.method.duet:
+            found = duet.asked(found, contents)
     own = secrets.get(lab.baseline, Secrets())
     return found, {first.cell.name: own, again.cell.name: own}
 
@@ -82,7 +84,7 @@ def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
     setup = lab.setups[0]
     return Noise(
         machine=records[0].machine,
-        work=work_name(setup.choice) + ("" if lab.method.slice_s is None else BY_SLICES),
+        work=work_name(setup.choice) + by(method(records[0])),
         metric=found.metric,
         blocks=found.blocks,
         spread=statistics.stdev(math.log(ratio) for _, ratio in found.ratios),

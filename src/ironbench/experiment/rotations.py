@@ -7,19 +7,23 @@ that what is left is no choice of results.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
+from typing import TYPE_CHECKING, Protocol
 
 from ironbench import units
-from ironbench.experiment.side import Side, attribute_errors_to, order
 from ironbench.experiment.slices import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
+from ironbench.experiment.turn import order
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
 from ironbench.stats.slices import FEW, Started
 from ironbench.words import counted, in_percent
+
+if TYPE_CHECKING:
+    from ironbench.experiment.both import Both
 
 MOST_START_UP = 0.01
 """Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
@@ -31,14 +35,33 @@ _BY_CHANCE = 0.01
 """How often the pilot says of systems that lose nothing that one does."""
 
 
+class TakesTurns(Protocol):
+    """A system of a block, or both of a duet, which have their turns at once. Errors as of `Side.turn`."""
+
+    @property
+    def warmup_s(self) -> float | None: ...
+
+    def processes(self) -> Sequence[int]: ...
+
+    def turn(self, start_up_s: float, slice_s: float) -> None: ...
+
+    def started(self) -> Mapping[str, Started]: ...
+
+    def judge(self, taken: float) -> None: ...
+
+    def forget(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Rotations:
-    """Of the systems of one block."""
+    """Of the systems of one block: each has one turn in a rotation, or both of a duet have theirs at once."""
 
-    sides: Sequence[Side]
+    sides: Sequence[TakesTurns]
     chance: Random
     fixed: bool
     """The order in each rotation is that of the lab file."""
+    duet: Both | None = None
+    """Those that have their turns at once."""
     dropped: int = 0
     kept_disturbed: list[Taken] = field(default_factory=list)
     """Turns in which others took the CPU, and that are measured all the same."""
@@ -49,19 +72,18 @@ class Rotations:
     def warm_up(self) -> None:
         """OverError, OfOneError, KeyboardInterrupt."""
         for side in self._order():
-            with attribute_errors_to(side.cell):
-                side.turn(side.setup.cell.load.warmup_s or START_UP_S, 0.0)
+            side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
         """Length of slices, `longest_s` at most: the shortest at whose start little enough is surely lost; `longest_s`
         where too few transactions say anything. OverError, OfOneError, KeyboardInterrupt."""
-        found = {id(side): Started(0, 0, 0.0, 0.0) for side in self.sides}
+        found: dict[str, Started] = {}
         for _ in range(PILOT_TURNS):
             for side in self._order():
-                with attribute_errors_to(side.cell):
-                    found[id(side)] += side.started()
+                for cell, started in side.started().items():
+                    found[cell] = found.get(cell, Started(0, 0, 0.0, 0.0)) + started
         # Of several systems the worst one counts, which would be found by chance once for each of them.
-        level = _BY_CHANCE / len(self.sides)
+        level = _BY_CHANCE / len(found)
         self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())
         if any(one.late < FEW for one in found.values()):
             return longest_s
@@ -70,8 +92,8 @@ class Rotations:
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
         """So many rotations that are kept. OverError, OfOneError, KeyboardInterrupt."""
         # What ironbench has started is below it; a server that ran already is seen here or not.
-        own = {os.getpid(), *(pid for side in self.sides for pid in side.session.processes())}
-        in_sight = all(side.session.processes() for side in self.sides)
+        own = {os.getpid(), *(pid for side in self.sides for pid in side.processes())}
+        in_sight = all(side.processes() for side in self.sides)
         most_dropped = int(count * MOST_DROPPED)
         kept = 0
         while kept < count:
@@ -109,13 +131,12 @@ class Rotations:
             found.append(f"{counted(self.dropped, 'rotation')} disturbed by others, dropped and repeated")
         return "; ".join(found)
 
-    def _order(self) -> Sequence[Side]:
+    def _order(self) -> Sequence[TakesTurns]:
         return order(self.sides, self.chance, self.fixed)
 
-    def _turn(self, side: Side, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
+    def _turn(self, side: TakesTurns, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
         before = disturbance.read(own)
-        with attribute_errors_to(side.cell):
-            side.turn(START_UP_S, slice_s)
+        side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))
         # A server out of sight would count as another program; so would threads of the kernel that write what a system
         # left, where they are not told apart: then the slices of the system that writes most would be dropped.

@@ -1,26 +1,26 @@
-"""One of the systems of a block that stand side by side: driven in turns, frozen while others have theirs."""
+"""One of the systems of a block that stand side by side: driven in turns, frozen between them."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ironbench import engines, workloads
 from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
 from ironbench.drive.trial import Surroundings, drive
-from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.experiment.at_turns import AtTurns
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.shared import Shared
-from ironbench.experiment.slices import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
+from ironbench.experiment.slices import START_UP_S
+from ironbench.experiment.turn import started, take
 from ironbench.load import Loaded
 from ironbench.machine import copies
 from ironbench.model.driven import Driven
@@ -56,6 +56,8 @@ class Slice:
     """Share of all cores' time that others took meanwhile."""
     dropped: bool = False
     """With its rotation, for others had disturbed it; it is in no metric."""
+    second_half: bool = False
+    """Of a duet: on the second half of the cores."""
 
 
 class OverError(Exception):
@@ -64,25 +66,6 @@ class OverError(Exception):
     def __init__(self, side: Side) -> None:
         super().__init__(side)
         self.side = side
-
-
-class OfOneError(Exception):
-    """What failed concerns one system of the block: `cell`."""
-
-    def __init__(self, cell: str, error: IronbenchError) -> None:
-        super().__init__(cell, error)
-        self.cell, self.error = cell, error
-
-
-@contextmanager
-def attribute_errors_to(cell: str) -> Iterator[None]:
-    """Inside, one system is acted upon, and what fails is its own. OfOneError, UnwrittenError."""
-    try:
-        yield
-    except UnwrittenError:
-        raise
-    except IronbenchError as error:
-        raise OfOneError(cell, error) from error
 
 
 @dataclass(slots=True)
@@ -115,17 +98,32 @@ class Side:
     """Driven to its end, its checks passed."""
     record: Record | None = None
     """Once it is written: a Ctrl-C meanwhile writes no second one."""
+    cpus: tuple[int, ...] = ()
+    """Of a duet: where it works; none: wherever it was."""
+    second_half: bool = False
+    """Of a duet: `cpus` are the second half."""
+    duet_variance: float | None = None
+    """Of a duet's ratios, over that of turns, by the pilot in this block."""
     _at_turns: AtTurns = field(default_factory=AtTurns)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
     _frozen_at: Used | None = None
     _requested_before: int = 0
     """Checkpoints, when its last turn began."""
+    _turn_at_s: float = 0.0
 
     @property
     def cell(self) -> str:
         """Name of its cell."""
         return self.setup.cell.name
+
+    @property
+    def warmup_s(self) -> float | None:
+        return self.setup.cell.load.warmup_s
+
+    def processes(self) -> Sequence[int]:
+        """Of its server; none where they are out of sight."""
+        return self.session.processes()
 
     def connect(self) -> None:
         """Its clients are connected and rest, and it is frozen. OverError: they are not. KeyboardInterrupt."""
@@ -161,20 +159,57 @@ class Side:
         return self._at_turns.progress
 
     def turn(self, start_up_s: float, slice_s: float) -> None:
-        """Its turn; at the end it has paid what it left to be written, and is frozen. OverError, FailureError,
-        KeyboardInterrupt."""
-        self.wake()
-        at_s = time.monotonic() - self.began_s
+        """Its turn, alone. OverError, OfOneError, KeyboardInterrupt."""
+        take([self], start_up_s, slice_s)
+
+    def move(self, cpus: tuple[int, ...], second_half: bool) -> None:
+        """From its next turn on it works there. While it is frozen, so that it starts no process meanwhile.
+        FailureError."""
+        try:
+            processes.bind(self.session.processes(), cpus)
+        except OSError as error:
+            cause = f"cannot be held to CPUs {', '.join(map(str, cpus))}: {error.strerror}"
+            raise FailureError(self.cell, cause, 'write method = "slices" in [measure]') from error
+        self.cpus, self.second_half = cpus, second_half
+
+    def begin(self, start_up_s: float, slice_s: float) -> None:
+        """It is awake: its clients go to work."""
+        self._turn_at_s = time.monotonic() - self.began_s
         self._requested_before = self.checkpoints
         if slice_s > 0:
             self._request_checkpoint()
-        turned = self._progress.turn(start_up_s, slice_s)
-        if turned is None:
-            raise self._over()
+        self._progress.begin_turn(start_up_s, slice_s, self.cpus)
+
+    def end(self, slice_s: float) -> None:
+        """When its clients rest: it has paid what it left to be written, and is frozen. OverError, FailureError,
+        KeyboardInterrupt."""
+        turned = self._rested()
         paid_s = self._pay()
         self.rest()
         if slice_s > 0:
-            self.slices.append(Slice(at_s, slice_s, *turned, paid_s))
+            kept = Slice(self._turn_at_s, slice_s, *turned, paid_s, second_half=self.second_half)
+            self.slices.append(kept)
+
+    def begin_unmeasured(self, start_up_s: float, slice_s: float) -> None:
+        """As `begin`, of a slice that is no part of the trial."""
+        self._progress.begin_turn(start_up_s, slice_s, self.cpus)
+
+    def end_unmeasured(self) -> int:
+        """When its clients rest; what they have done. OverError, KeyboardInterrupt."""
+        transactions, _, _ = self._rested()
+        self._progress.forget()
+        return transactions
+
+    def pay_and_rest(self) -> None:
+        """FailureError."""
+        self._pay()
+        self.rest()
+
+    def _rested(self) -> tuple[int, int, float]:
+        turned = self._progress.rested()
+        if turned is None:
+            raise self._over()
+        return turned
 
     def judge(self, taken: float) -> None:
         """Of its last slice: how much others took meanwhile."""
@@ -190,22 +225,9 @@ class Side:
     def kept(self) -> Sequence[Slice]:
         return [one for one in self.slices if not one.dropped]
 
-    def started(self) -> Started:
-        """What its clients do right after the start-up of a turn, and once they are at work; in two turns that are
-        forgotten. OverError, FailureError, KeyboardInterrupt."""
-        self.wake()
-        done = []
-        # Clients rest between the two: the later slice would lose their first transactions, had it no start-up.
-        for start_up_s, slice_s in ((START_UP_S, EARLY_S), (AT_WORK_S, LATE_S)):
-            turned = self._progress.turn(start_up_s, slice_s)
-            if turned is None:
-                raise self._over()
-            self._progress.forget()
-            done.append(turned[0])
-        self._pay()
-        self.rest()
-        early, late = done
-        return Started(early, late, EARLY_S, LATE_S)
+    def started(self) -> Mapping[str, Started]:
+        """As of `started`, of it alone."""
+        return started([self])
 
     def _over(self) -> BaseException:
         """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: then the drive goes on, and whoever
@@ -349,8 +371,3 @@ class Side:
         if self.freezer is None:
             found = {name: value for name, value in found.items() if not name.startswith("frozen_")}
         return found
-
-
-def order(sides: Sequence[Side], random: Any, fixed: bool) -> Sequence[Side]:
-    """Of one rotation: every system has one turn."""
-    return sides if fixed else random.sample(list(sides), len(sides))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import engines, ranges, workloads
-from ironbench.analyse.subjects import BY_SLICES, work_name
+from ironbench.analyse.subjects import DUET, SLICES, TRIALS, by, method_of, work_name
 from ironbench.devices import expression
 from ironbench.errors import InputError
 from ironbench.experiment import slices
@@ -85,18 +85,21 @@ def comparisons(lab: Lab) -> int:
     return len(declared(lab))
 
 
-def of_machine(setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = "") -> Spread:
+def of_machine(
+    setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = TRIALS
+) -> Spread:
     """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption.
 
-    `method`: `BY_SLICES`, or empty for trials: each has a noise of its own.
+    Each `method` has a noise of its own. A duet, where its own is not known, has that of slices: it is chosen where it
+    is more precise than these.
     """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
-    alike = (noise for noise in whole if noise.work.endswith(BY_SLICES) == bool(method))
+    alike = (noise for noise in whole if method_of(noise.work) == method)
     here = [noise for noise in alike if (noise.machine, noise.metric) == (machine, metric)]
-    works = {work_name(setup.choice) + method for setup in setups}
+    works = {work_name(setup.choice) + by(method) for setup in setups}
     fitting = [noise for noise in here if noise.work in works] or here
     if not fitting:
-        return budget.ASSUMED
+        return of_machine(setups, metric, known, machine, SLICES) if method == DUET else budget.ASSUMED
     found = max(fitting, key=lambda noise: noise.spread)
     return Spread(found.spread, found.trial_s, found.blocks, f"measured by {found.source}")
 
@@ -120,7 +123,7 @@ def sized(
     draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
-    method = "" if draft.method.slice_s is None else BY_SLICES
+    method = TRIALS if draft.method.slice_s is None else DUET if draft.method.duet else SLICES
     known = noise.known(labs.results())
     spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
     count = comparisons(draft)

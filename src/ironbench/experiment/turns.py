@@ -22,20 +22,21 @@ import msgspec
 
 from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.experiment import slices
+from ironbench.experiment import both, slices
 from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.data import place_of
 from ironbench.experiment.rotations import MOST_START_UP, SLOW_START, Rotations, slow_start
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.shared import Shared
-from ironbench.experiment.side import OfOneError, OverError, Side, attribute_errors_to
+from ironbench.experiment.side import OverError, Side
 from ironbench.experiment.slices import START_UP_S
 from ironbench.experiment.trial import EngineEach, failed, most_clients
+from ironbench.experiment.turn import OfOneError, attribute_errors_to
 from ironbench.load import restore
 from ironbench.machine import quiet
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
+from ironbench.model.record import DUET_VARIANCE, SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -120,12 +121,13 @@ class Turns:
             with attribute_errors_to(side.cell):
                 side.connect()
         sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
-        rotations = Rotations(sides, chance, lab.method.order == "fixed")
-        rotations.warm_up()
+        rotations = both.warmed_up(sides, chance, lab.method, next(self._piloted(), None), self.each.printer)
         load = due.trial.cell.load
         slice_s = self._slice_s(rotations, slices.longest(load.duration_s or 0.0))
         started = self._slow_start(rotations, slice_s)
         count = slices.rotations(load, slice_s)
+        if rotations.duet is not None:
+            count += count % 2  # as many on either half
         began_s = time.monotonic()
         for side in sides:
             side.began_s = began_s
@@ -138,6 +140,8 @@ class Turns:
                     self.each.live.turned(of * slice_s)
 
             rotations.measure(count, slice_s, kept)
+        if rotations.duet is not None:
+            rotations.duet.release()
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.pay_off()
@@ -170,7 +174,8 @@ class Turns:
     def _piloted(self) -> Iterator[Record]:
         """Records of earlier blocks whose slices are as long as a pilot chose: whole ones, which hold its warning, too.
         One that was cut short has its length alone."""
-        return (one for one in self.directory.records() if one.purpose == "lab" and one.status.comparable)
+        whole = (one for one in self.directory.records() if one.purpose == "lab" and one.status.comparable)
+        return (one for one in whole if SIDE_BY_SIDE in one.conditions)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
         """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
@@ -215,6 +220,8 @@ class Turns:
             prepared = prepared.merge({}, cut_off(driven.summary, side.setup.cell.load.clients))
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
             figures = {**side.figures(), SYSTEMS: float(systems)}
+            if side.duet_variance is not None:
+                figures[DUET_VARIANCE] = side.duet_variance
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
         driven = replace(driven, storage_died=side.beneath.devices.death())
         measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
@@ -265,13 +272,16 @@ def _title(due: Due, systems: int) -> str:
 
 
 def _in_words(side: Side, rotations: Rotations) -> str:
-    still = "the others idle on the same server, which is not frozen"
-    if side.freezer is not None:
-        still = f"the others frozen ({side.freezer.how})"
+    how = "in turn, the others idle on the same server, which is not frozen"
+    if rotations.duet is not None:
+        how = f"both systems at once, {rotations.duet.in_words}"
+    elif side.freezer is not None:
+        how = f"in turn, the others frozen ({side.freezer.how})"
     many = counted(len(side.kept), "slice")
     before = f"{units.span(START_UP_S)} at the start of each turn not measured"
-    said = f"{many} of {units.span(side.slices[0].length_s)} in turn, {still}; {before}"
-    return "; ".join(filter(None, (said, rotations.in_words())))
+    said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
+    pilot = "" if side.duet_variance is None else f"by a pilot, {both.in_words(side.duet_variance)}"
+    return "; ".join(filter(None, (said, pilot, rotations.in_words())))
 
 
 def written_between(side: Side) -> tuple[Warning, ...]:

@@ -71,6 +71,10 @@ class Method:
     """`slice_s` is what the plan reckons with; a pilot in the first block chooses."""
     why_trials: str = ""
     """Why it is, although slices were asked for."""
+    duet: bool = False
+    """By slices: the two systems are driven at once, where a pilot in the first block finds that more precise."""
+    why_turns: str = ""
+    """Why they take turns, although a duet was asked for."""
     dropped: tuple[int, ...] = ()
     """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
     declared with them, so they have their share of its level."""

@@ -321,6 +321,8 @@ class Method(Struct):
     slice_s: Positive | None = None
     slice_piloted: bool = False
     why_trials: Text = ""
+    duet: bool = False
+    why_turns: Text = ""
     dropped: tuple[Annotated[int, Meta(ge=0, le=10_000_000)], ...] = ()
 
 

@@ -1,12 +1,13 @@
 //! Turns: a system is driven for a while, then its clients finish their transactions and rest until its next turn.
 //!
 //! Several systems are measured side by side so: one has its turn, the others rest, frozen by the caller. Only what ends
-//! inside a turn's slice is measured; connections are kept.
+//! inside a turn's slice is measured; connections are kept. Two systems may have their turns at once, on CPUs of their own.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
+use crate::measure::cpu;
 use crate::measure::tally::Counts;
 
 /// How often a thread that rests looks whether the trial is over.
@@ -44,6 +45,8 @@ struct State {
     /// None until the trial knows how many it has.
     threads: Option<usize>,
     turn: Option<Turn>,
+    /// Where the driving threads work in this turn; empty: where they are.
+    cpus: Vec<usize>,
     resting: usize,
     turned: Turned,
     /// When the first turn began,
@@ -87,23 +90,22 @@ impl Turns {
         self.state().over
     }
 
-    /// Opens a turn and waits until all its clients rest again; `slice_ns` begins after `start_up_ns`. `poll` is called
-    /// at least every 50 ms and says whether to go on waiting. None: the trial is over, or waiting is.
-    pub fn open(&self, start_up_ns: u64, slice_ns: u64, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
-        self.rested(poll)?;
+    /// Opens a turn while all clients rest; `slice_ns` begins after `start_up_ns`. Driving threads work on `cpus`; empty:
+    /// where they are.
+    pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
             let now = clock::now();
             let from = now + start_up_ns;
             let number = 1 + state.turn.map_or(0, |turn| turn.number);
             state.turn = Some(Turn { number, from, until: from + slice_ns });
+            state.cpus = cpus;
             state.resting = 0;
             state.turned = Turned::default();
             state.first_ns.get_or_insert(now);
             state.first_unix_ns.get_or_insert(clock::unix_now() + start_up_ns);
         }
         self.changed.notify_all();
-        self.rested(poll)
     }
 
     /// While all rest: what the last turn measured is not to be measured.
@@ -116,7 +118,8 @@ impl Turns {
         turn.number > 0 && self.state().forgotten == turn.number
     }
 
-    /// Waits until all clients are connected and rest; as of [`Turns::open`].
+    /// Waits until all clients are connected and rest: before the first turn, and after each. `poll` is called at least
+    /// every 50 ms and says whether to go on waiting. None: the trial is over, or waiting is.
     pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
         let mut state = self.state();
         loop {
@@ -138,7 +141,8 @@ impl Turns {
         }
     }
 
-    /// A thread whose clients all rest, after the turn `last`: the next one; None: the trial must end.
+    /// A thread whose clients all rest, after the turn `last`: the next one, on its CPUs; None: the trial must end, or the
+    /// kernel refuses those.
     pub(super) fn rest(&self, last: Turn, brought: Counts, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
@@ -153,7 +157,7 @@ impl Turns {
                 return None;
             }
             match state.turn {
-                Some(turn) if turn.number > last.number => return Some(turn),
+                Some(turn) if turn.number > last.number => return cpu::bind_thread(&state.cpus).then_some(turn),
                 _ => {
                     (state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
                 }

@@ -7,9 +7,10 @@ from typing import Any
 
 from ironbench import units
 from ironbench.analyse.study import Measured, Study
+from ironbench.analyse.subjects import DUET, method
 from ironbench.errors import shortened
 from ironbench.model.lab import Lab
-from ironbench.model.record import Record, Status
+from ironbench.model.record import DUET_VARIANCE, Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
@@ -93,14 +94,33 @@ def _lead(study: Study) -> str:
     order = fixed or f"an order drawn with seed {lab.method.seed}, so that a drift of the machine meets all cells alike"
     design = f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}"
     if lab.method.slice_s is not None:
+        side_by_side = f"{design}, by slices: the systems of a block stood side by side{_anew(lab)}"
+        if any(method(one) == DUET for cell in study.cells for one in cell.trials):
+            return (
+                f"{side_by_side}, and were driven at once in slices of {_length(study, lab.method.slice_s)}, each on "
+                f"one half of the cores, which they exchanged: a duet.{_of_pilot(study)} What each does with half the "
+                f"machine is compared, while the other one works.{_dropped(study)}"
+            )
         return (
-            f"{design}, by slices: the systems of a block stood side by side{_anew(lab)}, and took turns of "
+            f"{side_by_side}, and took turns of "
             f"{_length(study, lab.method.slice_s)}, in {fixed or 'an order drawn for each rotation'}; the others "
             f"{'were idle meanwhile, on one server that was not frozen' if _given(lab) else 'were frozen meanwhile'}."
-            f"{_dropped(study)}"
+            f"{_of_pilot(study)}{_dropped(study)}"
         )
     why = f" Not by slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each cell once, in {order}.{why}"
+
+
+def _of_pilot(study: Study) -> str:
+    """What the pilot of a duet found, or why there was none; empty where no duet was asked for."""
+    assert study.lab is not None
+    if study.lab.method.why_turns:
+        return f" Not as a duet: {study.lab.method.why_turns}."
+    found = (one.metrics.get(DUET_VARIANCE) for cell in study.cells for one in cell.trials)
+    share = next((one for one in found if one is not None), None)
+    if share is None:
+        return ""
+    return f" A pilot found that a duet's ratios vary {share:.2f} times as much as those of turns (variance)."
 
 
 def _given(lab: Lab) -> bool:

@@ -32,7 +32,8 @@ fn a_caller_who_gave_up_waiting_is_told_at_once_whether_the_trial_is_over() {
         let driven = scope.spawn(|| drive(&plan, None, &control, &mut || true).unwrap());
         let until = Instant::now() + Duration::from_secs(5);
         let connected = control.turns.rested(&mut || Instant::now() < until);
-        let turned = control.turns.open(0, 3_600 * SECOND, &mut || false);
+        control.turns.begin(0, 3_600 * SECOND, Vec::new());
+        let turned = control.turns.rested(&mut || false);
         let over_in_its_turn = control.turns.is_over();
         control.stop();
         driven.join().unwrap();
@@ -51,7 +52,8 @@ fn of_one_turn(plan: &Plan, after: Duration) -> Summary {
         let mut patient = || Instant::now() < until;
         control.turns.rested(&mut patient);
         std::thread::sleep(after);
-        control.turns.open(0, 50 * MILLISECOND, &mut patient);
+        control.turns.begin(0, 50 * MILLISECOND, Vec::new());
+        control.turns.rested(&mut patient);
         control.stop();
         driven.join().unwrap().summary
     })

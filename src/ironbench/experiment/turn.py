@@ -1,0 +1,76 @@
+"""Turns of systems of a block: of one of them alone, or of several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.experiment.slices import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
+from ironbench.stats.slices import Started
+
+if TYPE_CHECKING:
+    from ironbench.experiment.side import Side
+
+T = TypeVar("T")
+
+
+class OfOneError(Exception):
+    """What failed concerns one system of the block: `cell`."""
+
+    def __init__(self, cell: str, error: IronbenchError) -> None:
+        super().__init__(cell, error)
+        self.cell, self.error = cell, error
+
+
+@contextmanager
+def attribute_errors_to(cell: str) -> Iterator[None]:
+    """Inside, one system is acted upon, and what fails is its own. OfOneError, UnwrittenError."""
+    try:
+        yield
+    except UnwrittenError:
+        raise
+    except IronbenchError as error:
+        raise OfOneError(cell, error) from error
+
+
+def take(sides: Sequence[Side], start_up_s: float, slice_s: float) -> None:
+    """A turn of these systems, all at once; at its end they are frozen. OverError, OfOneError, KeyboardInterrupt."""
+    _of_each(sides, methodcaller("wake"))
+    _of_each(sides, methodcaller("begin", start_up_s, slice_s))
+    _of_each(sides, methodcaller("end", slice_s))
+
+
+def tried(sides: Sequence[Side], spans: Sequence[tuple[float, float]]) -> Mapping[str, Sequence[int]]:
+    """What the clients of these systems, all at once, do in slices that are forgotten: transactions, by cell.
+
+    `spans`: start-up and slice of each; clients rest between them, and are not frozen. Errors as of `take`.
+    """
+    found: dict[str, list[int]] = {side.cell: [] for side in sides}
+    _of_each(sides, methodcaller("wake"))
+    for start_up_s, slice_s in spans:
+        _of_each(sides, methodcaller("begin_unmeasured", start_up_s, slice_s))
+        _of_each(sides, lambda side: found[side.cell].append(side.end_unmeasured()))
+    _of_each(sides, methodcaller("pay_and_rest"))
+    return found
+
+
+def started(sides: Sequence[Side]) -> Mapping[str, Started]:
+    """What their clients do right after the start-up of a turn, and once they are at work, by cell; in two turns that
+    are forgotten. Errors as of `take`."""
+    # Clients rest between the two: the later slice would lose their first transactions, had it no start-up.
+    found = tried(sides, ((START_UP_S, EARLY_S), (AT_WORK_S, LATE_S)))
+    return {cell: Started(early, late, EARLY_S, LATE_S) for cell, (early, late) in found.items()}
+
+
+def _of_each(sides: Sequence[Side], do: Callable[[Side], object]) -> None:
+    for side in sides:
+        with attribute_errors_to(side.cell):
+            do(side)
+
+
+def order(sides: Sequence[T], random: Any, fixed: bool) -> Sequence[T]:
+    """Of one rotation: every system has one turn."""
+    return sides if fixed else random.sample(list(sides), len(sides))
