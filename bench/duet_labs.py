@@ -7,6 +7,7 @@ minutes. `IRONBENCH_BENCH_PAIRS=1` runs one of each, `IRONBENCH_BENCH_WORKLOADS=
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -38,7 +39,7 @@ class Series:
     logs: tuple[tuple[float, ...], ...]
     """Log ratios of blocks, by lab."""
     block_s: float
-    """What a block after the first one takes, mean."""
+    """What a block after the first one takes, median."""
     called: Counter[Conclusion]
     pilots: tuple[float, ...]
     at_once: int
@@ -73,9 +74,8 @@ def series(name: str, how: str, labs: int) -> Series:
     for number in range(labs):
         records = list(LabDirectory(HOME / declared.name / f"{number:03d}").records())
         began = sorted({(one.block, datetime.fromisoformat(one.started_at).timestamp()) for one in records})
-        firsts = [min(at for block, at in began if block == wanted) for wanted in {block for block, _ in began}]
-        firsts.sort()
-        gaps += [after - before for before, after in zip(firsts[1:], firsts[2:], strict=False)]
+        firsts = sorted(min(at for block, at in began if block == wanted) for wanted in {block for block, _ in began})
+        gaps += [after - before for before, after in itertools.pairwise(firsts[1:])]
         pilots += [share for one in records[:1] if (share := one.metrics.get(DUET_VARIANCE)) is not None]
         at_once += method(records[0]) == DUET
     logs = tuple(tuple(math.log(ratio) for _, ratio in one.ratios) for one in found)

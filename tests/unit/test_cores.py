@@ -1,51 +1,85 @@
-"""Halves of the cores: as many in each, threads of one core together."""
+"""One rule for the cores that a score is divided by: those that the system was held to, else those of the machine."""
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
+from factories import DISK, MACHINE, Shelf, record
 
-from ironbench.machine.cores import cores, halves
-from ironbench.machine.tree import Tree
-
-
-def tree(root: Path, places: dict[int, tuple[int, int]]) -> Tree:
-    """CPU → its socket and core."""
-    for cpu, (package, core) in places.items():
-        topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
-        topology.mkdir(parents=True, exist_ok=True)
-        (topology / "physical_package_id").write_text(f"{package}\n")
-        (topology / "core_id").write_text(f"{core}\n")
-    return Tree(root)
+from ironbench.analyse.balance import balance
+from ironbench.analyse.cost import Measured, costs
+from ironbench.analyse.lead import leads
+from ironbench.analyse.leaderboard import own
+from ironbench.analyse.subjects import held_to
+from ironbench.catalogue.prices import Sheet
+from ironbench.model.system import Choice, System
 
 
-def test_threads_of_one_core_stay_together_and_each_half_is_a_socket_where_there_are_two(tmp_path: Path) -> None:
-    # As Linux numbers them: first threads of all cores first, sockets in turn.
-    places = {cpu: (cpu % 2, cpu // 2 % 2) for cpu in range(8)}
-    found = halves(tree(tmp_path, places), range(8))
-    assert found == ((0, 4, 2, 6), (1, 5, 3, 7))
+@pytest.mark.parametrize(
+    ("system", "machine", "value", "said"),
+    [
+        (DISK, MACHINE, 4, "2 cores, shared with the clients"),
+        (replace(DISK, client_cpus=(0,)), MACHINE, 4, "2 cores, shared with the clients"),
+        (replace(DISK, server_cpus=(0,)), MACHINE, 8, "1 core given to the engine"),
+        (replace(DISK, server_cpus=(0, 1, 2, 3)), MACHINE, 4, "2 cores given to the engine"),
+        (replace(DISK, server_cpus=(0,)), {}, 8, "1 core given to the engine"),
+        (replace(DISK, engine="sqlite", client_cpus=(0,)), MACHINE, 8, "1 core given to the engine"),
+        (System("none", "threads"), MACHINE, 4, "2 cores"),
+        (System("none", "threads", client_cpus=(0,)), MACHINE, 8, "1 core given to the threads"),
+        (DISK, {}, None, "number of cores not known"),
+    ],
+)
+def test_a_balance_sheet_counts_the_cores_that_the_system_was_held_to(
+    system: System, machine: dict[str, Any], value: float | None, said: str
+) -> None:
+    sheet = {entry.name: entry for entry in balance([record(system)], machine)}
+    assert (sheet["clients per core"].value, sheet["clients per core"].note) == (value, said)
 
 
-def test_one_core_has_no_halves_however_many_threads_it_has(tmp_path: Path) -> None:
-    both = tree(tmp_path, {0: (0, 0), 1: (0, 0)})
-    assert halves(both, [0, 1]) is None
-    assert cores(both, [0, 1]) == [[0, 1]]
+@pytest.mark.parametrize(
+    ("engine", "workload", "held"),
+    [
+        ("sqlite", "tpch", (0, 1, 2)),
+        ("sqlite", "igen-oltp", (3,)),
+        ("sqlite", "forgotten", (3,)),
+        ("postgres", "tpch", (0, 1, 2)),
+        ("duckdb", "tpch", (0, 1, 2)),
+        ("none", "igen-ram", (0, 1, 2)),
+    ],
+)
+def test_what_is_bound_last_is_what_the_work_was_held_to(engine: str, workload: str, held: tuple[int, ...]) -> None:
+    both = System(engine, "both", server_cpus=(0, 1, 2), client_cpus=(3,))
+    assert held_to(record(both, choice=Choice(workload, {}))) == held
 
 
-def test_cpus_whose_place_is_not_to_be_seen_are_cores_of_their_own(tmp_path: Path) -> None:
-    assert halves(Tree(tmp_path), [3, 1, 2]) == ((1,), (2,))
+def test_queries_in_processes_of_their_own_inherit_the_cpus_of_the_client() -> None:
+    client = System("sqlite", "client", client_cpus=(3,))
+    assert held_to(record(client, choice=Choice("tpch", {}))) == (3,)
 
 
-@given(st.dictionaries(st.integers(0, 63), st.tuples(st.integers(0, 3), st.integers(0, 7)), min_size=1))
-def test_halves_have_as_many_cores_and_share_none(places: dict[int, tuple[int, int]]) -> None:
-    with tempfile.TemporaryDirectory() as root:
-        found = halves(tree(Path(root), places), places)
-    if found is None:
-        assert len(set(places.values())) == 1
-        return
-    first, second = ({places[cpu] for cpu in of} for of in found)
-    assert len(first) == len(second) == len(set(places.values())) // 2
-    assert not first & second
+def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
+    ram = Choice("igen-ram", {})
+    held = [record(System("none", "held", client_cpus=(0,)), 1, choice=ram, machine="m1")]
+    free = [record(System("none", "free"), 1, choice=ram, machine="m1")]
+    archive = Shelf((*held, *free))
+    assert leads("held", held, "free", free, archive, 0.05).cores == (1, 2)
+    places = own([*held, *free], archive, "score", Sheet({}), "")[0].places
+    assert {place.system: place.cores for place in places} == {"held": 1, "free": 2}
+    rows = costs(None, Sheet({}), Measured({"held": held, "free": free}, {"m1": MACHINE})).rows
+    assert [row.cores for row in rows] == [1, 2]
+    shown = [balance(side, MACHINE)[2] for side in (held, free)]
+    assert [(entry.name, entry.value) for entry in shown] == [("clients per core", 1), ("clients per core", 0.5)]
+
+
+def test_the_cores_of_a_watched_server_are_those_of_its_machine_and_not_shared_with_the_clients() -> None:
+    there = System("postgres", "there", dsn="postgresql://db/bench", server="ssh://db")
+    one = replace(record(there, 8), machine="m0", server_machine="m1")
+    entry = balance([one], MACHINE)[2]
+    assert (entry.value, entry.note) == (4, "2 cores")
+    ours = {"cpu": {"cores": 64}}
+    row = costs(None, Sheet({}), Measured({"there": [one]}, {"m0": ours, "m1": MACHINE})).rows[0]
+    assert row.cores == 2
+    places = own([one], Shelf([one]), "score", Sheet({}), "")
+    assert all(place.cores == 2 for group in places for place in group.places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.analyse.comparability import unlike
-from ironbench.analyse.subjects import DUET, SLICES, by, method, work_name
+from ironbench.analyse.subjects import DUET, SLICES, by, cores_held, method, work_name
 from ironbench.cli.lab import plan as planned
+from ironbench.errors import FailureError
 from ironbench.experiment import both as of_both
 from ironbench.experiment import declare, duet, slices
 from ironbench.experiment.both import Both
@@ -59,6 +61,8 @@ def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., L
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(duet, "cpus", lambda: ((0,), (1,)))
     monkeypatch.setattr(duet, "_device", lambda place, tree: "")
+    machine: Any = SimpleNamespace(limits=SimpleNamespace(cpus=None))
+    monkeypatch.setattr(duet, "fingerprint", lambda: machine)
 
     def lab(method: str = "duet", **parts: str) -> Lab:
         file = tmp_path / "memory.toml"
@@ -138,6 +142,12 @@ def test_systems_that_read_more_than_their_memory_holds_work_on_their_device(
     assert duet.why_turns(lab, sizes) == ""
 
 
+def test_two_volumes_on_one_drive_are_one_device(declared: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duet, "_device", lambda place, tree: "dm-1" if place.endswith("-side-2") else "dm-0")
+    monkeypatch.setattr(duet, "down_to_drives", lambda name, tree: [name, "sda"])
+    assert "both would work on one device, sda" in declared().method.why_turns
+
+
 def test_a_plan_by_slices_offers_a_duet_where_it_applies(
     declared: Callable[..., Lab], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -164,12 +174,15 @@ class Half:
     per_s: float = 1000.0
     second_half: bool = False
     kept: list[bool] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
     awake: bool = False
     warmup_s: float | None = None
     cpus: tuple[int, ...] = ()
     duet_variance: float | None = None
     prepared: Any = NO_NOTES
-    chance: Any = field(default_factory=lambda: random.Random(1))
+    plan: Any = field(default_factory=lambda: SimpleNamespace(trials=[SimpleNamespace(block=0)]))
+    refused: bool = False
+    """Its CPUs are not ours to choose."""
     machine: Any = None
     """What both of them meet: a function of whether they are at work at once."""
 
@@ -178,6 +191,8 @@ class Half:
 
     def move(self, cpus: tuple[int, ...], second_half: bool) -> None:
         assert not self.awake
+        if self.refused:
+            raise FailureError(self.cell, "cannot be held to CPUs 0: Operation not permitted")
         self.cpus, self.second_half = cpus, second_half
 
     def wake(self) -> None:
@@ -188,6 +203,7 @@ class Half:
 
     def end(self, slice_s: float) -> None:
         self.awake = False
+        self.ended.append(self.cell)
         if slice_s > 0:
             self.kept.append(self.second_half)
 
@@ -231,6 +247,28 @@ def test_either_system_has_either_half_as_often_whatever_is_dropped(shares: list
     assert rotations.dropped == min(sum(share > quiet.BUSY for share in shares), rotations.dropped)
 
 
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_slice_that_is_dropped_is_repeated_with_the_same_halves(turns: int) -> None:
+    for seed in range(20):
+        _, both = pair(random.Random(seed))
+        for _ in range(turns):
+            both.turn(0.1, 1.0)
+        dropped = both.exchanged
+        both.forget()
+        both.turn(0.1, 1.0)
+        assert both.exchanged == dropped
+
+
+def test_either_system_is_frozen_first_as_often() -> None:
+    sides, both = pair(random.Random(1))
+    ended: list[str] = []
+    for side in sides:
+        side.ended = ended
+    for _ in range(20):
+        both.turn(0.1, 1.0)
+    assert ended[::2].count("a") == ended[::2].count("b") == 10
+
+
 def test_which_half_comes_first_is_drawn() -> None:
     sides, both = pair(random.Random(1))
     for _ in range(40):
@@ -238,7 +276,10 @@ def test_which_half_comes_first_is_drawn() -> None:
     assert {tuple(sides[0].kept[at : at + 2]) for at in range(0, 40, 2)} == {(True, False), (False, True)}
 
 
-def test_a_pilot_finds_a_duet_precise_where_both_meet_one_noise_and_not_where_each_core_has_its_own() -> None:
+def test_a_pilot_finds_a_duet_precise_where_both_meet_one_noise_and_not_where_each_core_has_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     chance, level = random.Random(1), [1.0, 0]
 
     def shared(cpus: Sequence[int]) -> float:
@@ -257,8 +298,11 @@ def test_a_pilot_finds_a_duet_precise_where_both_meet_one_noise_and_not_where_ea
 METHOD = Method((Stage(1, 6),), 1, slice_s=1.0, duet=True)
 
 
-def warmed(before: Any = None, how: Method = METHOD, share: float = 0.5) -> tuple[Rotations, list[Any]]:
+def warmed(
+    before: Any = None, how: Method = METHOD, share: float = 0.5, refused: bool = False
+) -> tuple[Rotations, list[Any]]:
     sides, _ = pair(random.Random(1))
+    sides[1].refused = refused
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duet, "cpus", lambda: ((0,), (1,)))
         patch.setattr(of_both, "variance", lambda both: share)
@@ -271,10 +315,30 @@ def test_the_pilot_of_the_first_block_decides_and_the_other_blocks_follow(share:
     assert (first.duet is not None) == at_once
     assert [side.duet_variance for side in sides] == [share] * 2
     assert all((AT_ONCE in side.prepared.conditions) == at_once for side in sides)
-    record: Any = SimpleNamespace(conditions=sides[0].prepared.conditions)
+    record: Any = SimpleNamespace(conditions=sides[0].prepared.conditions, block=1, metrics={})
     later, sides = warmed(record, share=1 / share)
     assert (later.duet is not None) == at_once
     assert [side.duet_variance for side in sides] == [None] * 2
+
+
+def test_a_first_block_that_is_measured_again_keeps_what_its_pilot_found() -> None:
+    record: Any = SimpleNamespace(conditions={AT_ONCE: "each on one half"}, block=0, metrics={DUET_VARIANCE: 0.3})
+    found, sides = warmed(record)
+    assert found.duet is not None
+    assert [side.duet_variance for side in sides] == [0.3] * 2
+
+
+def test_systems_whose_cpus_are_not_ours_to_choose_take_turns() -> None:
+    found, sides = warmed(refused=True)
+    assert found.duet is None and sides[0].duet_variance is None
+
+
+def test_figures_for_each_core_know_that_a_system_of_a_duet_has_half_of_them() -> None:
+    plan = labfactory.lab({"log": ["disk", "memory"]}, blocks=6)
+    one = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))[0]
+    both = replace(one, conditions={SIDE_BY_SIDE: "then", AT_ONCE: "each on one half"})
+    assert [cores_held(of, 4) for of in (one, both)] == [4, 2]
+    assert cores_held(both, None) is None
 
 
 def test_slices_that_nobody_asked_to_be_a_duet_ask_no_pilot() -> None:

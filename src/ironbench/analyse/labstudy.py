@@ -262,6 +262,12 @@ def _of_order(lab: Lab) -> tuple[str, ...]:
     """What a fixed order costs (Fisher, The Design of Experiments, 1935, ch. IV: randomisation guards the test)."""
     if lab.method.order != "fixed":
         return ()
+    if lab.method.duet:
+        return (
+            "the first system began on the first half of the cores in every pair of slices of a duet, or every "
+            "rotation had the systems in the same order (measure.order): what one slice leaves to the next is in the "
+            "ratios, and no interval shows it",
+        )
     if lab.method.slice_s is not None:
         return (
             "every rotation had the systems in the same order (measure.order): what one turn leaves to the next, such "

@@ -227,6 +227,8 @@ def machine_cores(machine: Mapping[str, Any]) -> int | None:
 
 def cores_held(record: Record, of_machine: int | None) -> int | None:
     """The machine's, or as many CPUs as the work was held to: two logical CPUs may be one core, of which nothing is
-    recorded, but no work has more cores than the machine. None: not known."""
+    recorded, but no work has more cores than the machine; of a duet half of them. None: not known."""
     held = len(held_to(record))
-    return min(of_machine or held, held) if held else of_machine
+    if held:
+        return min(of_machine or held, held)
+    return of_machine // 2 if of_machine and AT_ONCE in record.conditions else of_machine

@@ -24,7 +24,7 @@ from ironbench.experiment.side import Side
 from ironbench.experiment.slices import DUET_RATIOS, DUET_SLICE_S, START_UP_S
 from ironbench.experiment.turn import order, started, take, tried
 from ironbench.model.lab import Method
-from ironbench.model.record import AT_ONCE, Record
+from ironbench.model.record import AT_ONCE, DUET_VARIANCE, Record
 from ironbench.printer import Printer
 from ironbench.stats.slices import Started
 from ironbench.words import counted
@@ -43,6 +43,8 @@ class Both:
     """Whether the first system is on the second half."""
     _second: bool = False
     """The next slice is the second one of two, between which the halves are exchanged."""
+    _again: bool = False
+    """It has the halves of the last one, which was dropped."""
 
     @property
     def cell(self) -> str:
@@ -66,10 +68,12 @@ class Both:
     def turn(self, start_up_s: float, slice_s: float) -> None:
         """OverError, OfOneError, KeyboardInterrupt."""
         if slice_s > 0:
-            self.exchanged = not self.exchanged if self._second else self._drawn()
-            self._second = not self._second
+            if not self._again:
+                self.exchanged = not self.exchanged if self._second else self._drawn()
+            self._again, self._second = False, not self._second
         self._place(self.exchanged)
-        take(self.sides, start_up_s, slice_s)
+        # Who ends first is frozen while the other one's server still works for itself: either one as often.
+        take(self.sides[::-1] if self.exchanged else self.sides, start_up_s, slice_s)
 
     def judge(self, taken: float) -> None:
         for side in self.sides:
@@ -79,9 +83,7 @@ class Both:
         """The last slice is dropped; the next one has the same halves."""
         for side in self.sides:
             side.forget()
-        self._second = not self._second
-        if self._second:
-            self.exchanged = not self.exchanged
+        self._again, self._second = True, not self._second
 
     def started(self) -> Mapping[str, Started]:
         self._place(self._drawn())
@@ -134,6 +136,9 @@ def warmed_up(
     its pilot found that more precise; in the first block the pilot is asked, `before` is a record of an earlier one.
     FailureError: there are too few cores now; errors of turns."""
     turns = Rotations(sides, chance, method.order == "fixed")
+    for side in sides:
+        if before is not None and before.block == side.plan.trials[0].block:  # its block did not come out whole
+            side.duet_variance = before.metrics.get(DUET_VARIANCE)
     if not method.duet or (before is not None and AT_ONCE not in before.conditions):
         turns.warm_up()
         return turns
@@ -144,6 +149,11 @@ def warmed_up(
     both = Both(sides, there, chance, turns.fixed)
     if before is None:
         turns.warm_up()
+        try:
+            both.release()
+        except FailureError as error:  # a server of another user, and no right to choose its CPUs
+            printer.say(f"  no duet: {error}")
+            return turns
         share = variance(both)
         for side in sides:
             side.duet_variance = share

@@ -10,6 +10,7 @@ from ironbench import workloads
 from ironbench.experiment import size, slices
 from ironbench.load.estimate import Content
 from ironbench.machine import mounts, space
+from ironbench.machine.blocks import down_to_drives
 from ironbench.machine.cores import cores, halves
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.machine.tree import Tree
@@ -91,7 +92,9 @@ def _devices(setup: Setup) -> set[str]:
     layout = setup.system.layout
     places = {"data": layout.data, "log": layout.log, "temp": layout.temp}
     own = {place for role, place in places.items() if place is not None and role not in setup.system.ideal}
-    return {device for place in own if (device := _device(place, Tree()))}
+    devices = {device for place in own if (device := _device(place, Tree()))}
+    # Two logical volumes may lie on one drive.
+    return {drive for device in devices for drive in down_to_drives(device, Tree())}
 
 
 def _device(place: str, tree: Tree) -> str:

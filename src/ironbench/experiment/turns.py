@@ -268,7 +268,7 @@ class Turns:
 
 def _title(due: Due, systems: int) -> str:
     left = "" if due.left_s is None else f", {units.span(due.left_s)} left of the lab"
-    return f"block {due.trial.block + 1}, {counted(systems, 'system')} in turn{left}"
+    return f"block {due.trial.block + 1}, {counted(systems, 'system')} side by side{left}"
 
 
 def _in_words(side: Side, rotations: Rotations) -> str:

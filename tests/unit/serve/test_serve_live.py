@@ -60,13 +60,13 @@ def test_a_block_by_slices_is_seen_as_a_whole_and_not_as_the_trial_before_it(tmp
     live, file = Live(tmp_path, "series"), place(tmp_path, "series")
     live.begin(TRIAL, "trial 1 of 20")
     live.look(Progress())  # type: ignore[arg-type]
-    live.begin(TRIAL, "block 2, 3 systems in turn")
+    live.begin(TRIAL, "block 2, 3 systems side by side")
     state = read(file)
     assert state is not None and (state.phase, state.seconds, state.transactions) == (PREPARING, (), 0)
     live._written_s = 0.0
     live.turned(12.0)
     state = read(file)
-    assert state is not None and (state.title, state.phase) == ("block 2, 3 systems in turn", IN_TURN)
+    assert state is not None and (state.title, state.phase) == ("block 2, 3 systems side by side", IN_TURN)
     assert (state.elapsed_s, state.duration_s, state.seconds) == (12.0, 30.0, ())
     live.close()
 

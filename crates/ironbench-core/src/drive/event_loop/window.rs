@@ -69,6 +69,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let rested = clock::now();
         let brought = self.recorder.turned();
         let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());
+        if next.is_none() && !self.start.must_end() {
+            self.start.abort.abort("the kernel refuses a driving thread the CPUs of its turn");
+        }
         let now = clock::now();
         if self.start.control.turns.is_forgotten(self.turn) {
             self.recorder.forget();
