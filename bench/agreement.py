@@ -26,7 +26,8 @@ from ironbench.stats.power import detectable
 
 PLACE = Path(tempfile.gettempdir(), "ironbench-bench", "agreement")
 SLICES, LONG, TRIALS = "slices", "slices, as long as trials", "trials"
-"""Where slices and trials differ, longer slices tell whether that is due to the method or to the length."""
+"""Where slices and trials differ, or slices find differences that are not much smaller, longer blocks of slices tell
+whether that is due to the method or to the length."""
 BLOCKS: Mapping[str, int] = {SLICES: 6, LONG: 6, TRIALS: 16}
 SECONDS: Mapping[str, float] = {SLICES: 2.5, LONG: 10, TRIALS: 10}
 """Of each cell in a block: by slices 15 s in all, by trials 160 s."""
@@ -155,11 +156,11 @@ def distance(by_slices: Finding, by_trials: Finding) -> Between:
     return Between(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
-def found_in(found: Finding, block_s: float, seconds: float) -> str:
-    """The smallest difference that a lab of so many seconds finds, with this spread of its blocks."""
-    blocks = max(6, int(seconds / block_s))
+def detected(found: Finding, block_s: float) -> float:
+    """The smallest difference that a lab of ten minutes finds, with this spread of its blocks; infinite: none."""
+    blocks = max(6, int(600 / block_s))
     effect = detectable(statistics.stdev(logs(found)), blocks, LEVEL, len(found.ratios))
-    return "unknown" if effect is None else f"{effect:.1%}"
+    return math.inf if effect is None else effect
 
 
 def main() -> None:
@@ -171,12 +172,14 @@ def main() -> None:
         for method, found, block_s in ((SLICES, slices, slices_s), (TRIALS, trials, trials_s)):
             value = f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}), {len(found.ratios)} blocks"
             said(f"{name}, {found.cell} over {found.baseline}, {method}", f"{value} of {block_s:.1f} s")
-            said(f"  difference found in ten minutes, {method}", found_in(found, block_s, 600))
+            said(f"  difference found in ten minutes, {method}", f"{detected(found, block_s):.1%}")
         between = distance(slices, trials)
         said("  slices over trials", str(between))
-        if not between.low <= 1 <= between.high:
+        precise = detected(slices, slices_s) <= detected(trials, trials_s) / 2
+        if not precise or not between.low <= 1 <= between.high:
             longer, longer_s = answered(name, LONG)
             said(f"  {LONG}", f"{longer.ratio:.3f} ({longer.low:.3f} to {longer.high:.3f}), blocks of {longer_s:.1f} s")
             said("  these over trials", str(distance(longer, trials)))
+            said("  difference found in ten minutes by these", f"{detected(longer, longer_s):.1%}")
         apart += slices.low > trials.high or trials.low > slices.high
     said(f"{len(names)} questions: intervals of slices and of trials that do not overlap", apart, equal(0))

@@ -1,8 +1,8 @@
 """Labs by duet against labs by slices, of two equal systems: what is called different, and how precise a block is.
 
-Labs of ten blocks take turns, in the same hour. The time that a method needs to find a difference goes with the variance
-of a block's log ratio times the time that a block takes. Three labs of each method and workload take about forty
-minutes. `IRONBENCH_BENCH_PAIRS=1` runs one of each, `IRONBENCH_BENCH_WORKLOADS=select-only` this one.
+Labs of ten blocks take turns, in the same hour. The time that a method needs to find a difference goes with the
+variance of a block's log ratio times the time that a block takes. Three labs of each method and workload take about
+forty minutes. `IRONBENCH_BENCH_PAIRS=1` runs one of each, `IRONBENCH_BENCH_WORKLOADS=select-only` this one.
 """
 
 from __future__ import annotations
