@@ -44,8 +44,8 @@ def test_a_plural_without_s_can_be_given() -> None:
 def test_no_message_leaves_the_plural_to_its_reader(suffix: str) -> None:
     """`thread(s)` in what is shown; `to_jsonb(s)` and `f(s)` are code."""
     nouns = r"\b(client|connection|thread|trial|checkpoint|core|row|file|cell|block|repeat|time|process|record)\(s\)"
-    for room in ("src", "crates"):
-        for path in (SOURCE / room).rglob(f"*.{suffix}"):
+    for folder in ("src", "crates"):
+        for path in (SOURCE / folder).rglob(f"*.{suffix}"):
             assert not re.search(nouns, path.read_text()), path
 
 

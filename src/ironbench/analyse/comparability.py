@@ -223,8 +223,8 @@ def _value(number: str) -> float:
 
 
 def _title(name: str) -> str:
-    room, _, rest = name.partition(".")
-    return f"{room.capitalize()}: {rest or room}"
+    kind, _, rest = name.partition(".")
+    return f"{kind.capitalize()}: {rest or kind}"
 
 
 DISTURBED = {

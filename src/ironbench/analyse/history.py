@@ -223,8 +223,8 @@ class _Facts:
         return self._known[key]
 
     def _tells(self, name: str, value: str, record: Record) -> bool:
-        room = name.partition(".")[0]
-        if room in ("load", "tag") or (room == "software" and name not in _CLIENT) or name.endswith(".number"):
+        kind = name.partition(".")[0]
+        if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
             return False  # of a device: it is another after each start of some machines
         if name == "system.layout.data" and is_usual(value, record.system.engine):
             return False

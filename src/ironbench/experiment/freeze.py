@@ -157,8 +157,8 @@ def _engines(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, dict[str, st
     }
 
 
-def _differences(room: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    old, new = flattened(room, dict(before)), flattened(room, dict(now))
+def _differences(kind: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    old, new = flattened(kind, dict(before)), flattened(kind, dict(now))
     return [
         f"{name}: was {old.get(name, 'absent')}, is {new.get(name, 'absent')}"
         for name in sorted(old.keys() | new.keys())

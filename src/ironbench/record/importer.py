@@ -75,8 +75,8 @@ def _records(reader: Reader) -> dict[str, Record]:
     """Every record by id, examined. InputError."""
     records: dict[str, Record] = {}
     for name in reader.files:
-        room, _, rest = name.partition("/")
-        if room != "trials" or not name.endswith(f"/{RECORD}"):
+        top, _, rest = name.partition("/")
+        if top != "trials" or not name.endswith(f"/{RECORD}"):
             continue
         record = _record(reader, name)
         if record.id != rest.partition("/")[0]:
@@ -152,11 +152,11 @@ def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:
     base = os.fspath(aside)  # forty thousand Paths take longer to make than their files
     made: set[str] = set()
     for name in reader.files:
-        room, _, rest = name.partition("/")
-        if room == "trials" and rest.partition("/")[0] in known:
+        top, _, rest = name.partition("/")
+        if top == "trials" and rest.partition("/")[0] in known:
             continue
         folder, _, file = name.rpartition("/")
-        folder = base if room == "lab" else f"{base}/{folder}"
+        folder = base if top == "lab" else f"{base}/{folder}"
         if folder not in made:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
             made.add(folder)

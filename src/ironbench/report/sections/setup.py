@@ -32,20 +32,20 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("configuration", "Configuration in common", tables=tables, depth=Depth.PAGE)
 
 
-_ROOMS = ("system", "load", "tag", "machine", "engine", "software")
+_KINDS = ("system", "load", "tag", "machine", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """A table of common facts per room."""
+    """A table of common facts per kind."""
     tables = []
-    for room in _ROOMS:
+    for kind in _KINDS:
         rows = [
             (fact_name(name.partition(".")[2]), fact(name, value))
             for name, value in shared.items()
-            if name.partition(".")[0] == room
+            if name.partition(".")[0] == kind
         ]
         if rows:
-            tables.append((room.capitalize(), Table(("fact", "value"), tuple(rows))))
+            tables.append((kind.capitalize(), Table(("fact", "value"), tuple(rows))))
     return tables
 
 
