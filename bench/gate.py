@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.figures import Asked, at_least, at_most, said
 from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import Outcome, checked
+from ironbench.analyse.gate import GateVerdict, checked
 from ironbench.analyse.study import Effect
 from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.lab import Method, Stage
@@ -22,34 +22,34 @@ NOISE, MARGIN = 0.03, 0.05
 BLOCKS = (12, 16, 20)
 
 
-def outcomes(slowdown: float, blocks: int, seed: int, labs: int = LABS) -> Counter[Outcome]:
+def verdicts(slowdown: float, blocks: int, seed: int, labs: int = LABS) -> Counter[GateVerdict]:
     """How the gates of so many labs end, whose new version does 1 / (1 + slowdown) of the work of the old one."""
     dice = np.random.default_rng(seed)
-    ended: Counter[Outcome] = Counter()
+    ended: Counter[GateVerdict] = Counter()
     for _ in range(labs):
         old, new = 1000 * np.exp(NOISE * dice.standard_normal((2, blocks)))
         pairs = [(block, float(new[block]) / (1 + slowdown), float(old[block])) for block in range(blocks)]
         found = finding(Comparison("throughput", "higher", "new", "old", pairs), Method((Stage(1, blocks),), 1))
-        ended[checked(Effect(found, Contrast("new", "old")), MARGIN).outcome] += 1
+        ended[checked(Effect(found, Contrast("new", "old")), MARGIN).verdict] += 1
     return ended
 
 
 def main() -> None:
     print(f"{LABS} simulated labs a figure, noise {NOISE:.0%} from trial to trial, margin {MARGIN:.0%}")
     for blocks in BLOCKS:
-        same = outcomes(0.0, blocks, 1)
+        same = verdicts(0.0, blocks, 1)
         of_same: Asked | str = at_most(5.0) if blocks == BLOCKS[0] else ""
-        tell("A against A closed", 100 - _percent(same, Outcome.NOT_SLOWER), blocks, of_same)
-        tell("  of them called slower", _percent(same, Outcome.SLOWER), blocks)
-        slower = outcomes(0.1, blocks, 2)
+        tell("A against A closed", 100 - _percent(same, GateVerdict.NOT_SLOWER), blocks, of_same)
+        tell("  of them called slower", _percent(same, GateVerdict.SLOWER), blocks)
+        slower = verdicts(0.1, blocks, 2)
         of_slower: Asked | str = at_least(95.0) if blocks == BLOCKS[0] else ""
-        tell("a slowdown of 10 % closed", 100 - _percent(slower, Outcome.NOT_SLOWER), blocks, of_slower)
-        tell("  of them called slower", _percent(slower, Outcome.SLOWER), blocks)
+        tell("a slowdown of 10 % closed", 100 - _percent(slower, GateVerdict.NOT_SLOWER), blocks, of_slower)
+        tell("  of them called slower", _percent(slower, GateVerdict.SLOWER), blocks)
 
 
 def tell(what: str, percent: float, blocks: int, asked: Asked | str = "") -> None:
     said(f"{what}, {blocks} blocks", round(percent, 2), asked, f"{percent:.2f} %")
 
 
-def _percent(ended: Counter[Outcome], outcome: Outcome) -> float:
-    return 100 * ended[outcome] / ended.total()
+def _percent(ended: Counter[GateVerdict], verdict: GateVerdict) -> float:
+    return 100 * ended[verdict] / ended.total()

@@ -11,7 +11,7 @@ from bench.figures import at_most, said
 from bench.noise_aa import LAB
 from bench.series import Declaration, asked, found
 from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import Outcome, checked
+from ironbench.analyse.gate import GateVerdict, checked
 from ironbench.analyse.study import Effect
 from ironbench.experiment.noise import against_itself
 from ironbench.model.finding import Conclusion
@@ -31,10 +31,10 @@ def main() -> None:
     kept = found(series, labs)
     effects = [Effect(one, Contrast(one.cell, one.baseline)) for one in kept]
     for margin in (MARGIN, 2 * MARGIN):
-        ended = Counter(checked(one, margin).outcome for one in effects)
-        closed = labs - ended[Outcome.NOT_SLOWER]
+        ended = Counter(checked(one, margin).verdict for one in effects)
+        closed = labs - ended[GateVerdict.NOT_SLOWER]
         limit = at_most(labs * 0.05, f"≤ 5 % of {labs}") if margin == MARGIN else ""
         said(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)
-        said("  not slower, slower, cannot tell", ", ".join(str(ended[one]) for one in Outcome))
+        said("  not slower, slower, cannot tell", ", ".join(str(ended[one]) for one in GateVerdict))
     called = Counter(one.conclusion for one in kept)
     said("  faster, slower, equivalent, cannot tell", ", ".join(str(called[one]) for one in Conclusion))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import factories
 import pytest
 
-from ironbench.analyse.claims import Outcome, judged
+from ironbench.analyse.claims import ClaimVerdict, judged
 from ironbench.analyse.findings import declared, findings
 from ironbench.analyse.subjects import work_name
 from ironbench.model.finding import Conclusion, Finding, Noise
@@ -196,29 +196,29 @@ def claim(kind: str, *cells: str, low: float | None = None, high: float | None =
 
 
 @pytest.mark.parametrize(
-    ("claimed", "outcome"),
+    ("claimed", "verdict"),
     [
-        (claim("ratio", "log=memory", "log=disk", low=1.1, high=1.3), Outcome.CONFIRMED),
-        (claim("ratio", "log=memory", "log=disk", low=1.0, high=1.1), Outcome.REFUTED),
-        (claim("ratio", "log=memory", "log=disk", low=1.0, high=1.2), Outcome.UNDECIDED),
-        (claim("ratio", "log=disk", "log=memory", low=0.8, high=0.9), Outcome.CONFIRMED),
-        (claim("ratio", "log=memory", "log=ssd", low=1.1, high=1.3), Outcome.CONFIRMED),
-        (claim("order", "log=memory", "log=disk"), Outcome.CONFIRMED),
-        (claim("order", "log=disk", "log=memory"), Outcome.REFUTED),
-        (claim("order", "log=memory", "log=disk", "log=ssd"), Outcome.REFUTED),
+        (claim("ratio", "log=memory", "log=disk", low=1.1, high=1.3), ClaimVerdict.CONFIRMED),
+        (claim("ratio", "log=memory", "log=disk", low=1.0, high=1.1), ClaimVerdict.REFUTED),
+        (claim("ratio", "log=memory", "log=disk", low=1.0, high=1.2), ClaimVerdict.UNDECIDED),
+        (claim("ratio", "log=disk", "log=memory", low=0.8, high=0.9), ClaimVerdict.CONFIRMED),
+        (claim("ratio", "log=memory", "log=ssd", low=1.1, high=1.3), ClaimVerdict.CONFIRMED),
+        (claim("order", "log=memory", "log=disk"), ClaimVerdict.CONFIRMED),
+        (claim("order", "log=disk", "log=memory"), ClaimVerdict.REFUTED),
+        (claim("order", "log=memory", "log=disk", "log=ssd"), ClaimVerdict.REFUTED),
     ],
 )
-def test_a_claim_is_confirmed_refuted_or_undecided(claimed: Claim, outcome: Outcome) -> None:
+def test_a_claim_is_confirmed_refuted_or_undecided(claimed: Claim, verdict: ClaimVerdict) -> None:
     plan = lab(("log=disk", "log=memory", "log=ssd"), [claimed])
     one = judged(plan.claims, findings(records(plan), plan, 1))[0]
-    assert one.outcome is outcome, one.reason
+    assert one.verdict is verdict, one.reason
 
 
 def test_a_claim_without_enough_blocks_is_undecided() -> None:
     plan = lab(claims=[claim("ratio", "log=memory", "log=disk", low=1.1), claim("order", "log=memory", "log=disk")])
     found = [one for one in records(plan) if one.block < 5]
-    assert {one.outcome for one in judged(plan.claims, findings(found, plan, 1))} == {Outcome.UNDECIDED}
-    assert {one.outcome for one in judged(plan.claims, ())} == {Outcome.UNDECIDED}
+    assert {one.verdict for one in judged(plan.claims, findings(found, plan, 1))} == {ClaimVerdict.UNDECIDED}
+    assert {one.verdict for one in judged(plan.claims, ())} == {ClaimVerdict.UNDECIDED}
 
 
 def test_what_claims_are_about_is_declared_once() -> None:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.gate import Gate, Outcome, slowdown
+from ironbench.analyse.gate import Gate, GateVerdict, slowdown
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli import verdict
@@ -120,7 +120,7 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tupl
     ]
     study = studied(plan, worse)
     found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
-    assert [check.outcome for check in found.checks] == [Outcome.NOT_SLOWER, Outcome.SLOWER]
+    assert [check.verdict for check in found.checks] == [GateVerdict.NOT_SLOWER, GateVerdict.SLOWER]
     assert found.closed
     asked = [one.finding for one in compare_cells(plan, worse, *CELLS, 1) if one.finding.decides]
     assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
@@ -152,9 +152,9 @@ def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would
     study = studied(plan, records)
     (found,) = judged(study, study.effects, 0.22, "fail").checks
     assert found.effect.finding.conclusion is Conclusion.SLOWER and slowdown(found.effect.finding)[1] < 0.22
-    assert found.outcome is Outcome.CANNOT_TELL
+    assert found.verdict is GateVerdict.CANNOT_TELL
     assert re.search(r"The ratio drifted from 0\.9.*: at one end it is slower by 2", found.why)
-    assert judged(study, study.effects, 0.30, "fail").checks[0].outcome is Outcome.NOT_SLOWER
+    assert judged(study, study.effects, 0.30, "fail").checks[0].verdict is GateVerdict.NOT_SLOWER
 
 
 def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:
@@ -286,13 +286,13 @@ EMPTY = studied(
 
 def test_a_gate_keeps_its_error_rates_on_simulated_labs() -> None:
     """The rule of the guide: A/A is called slower in at most 5 of 100, a slowdown of 10 % is found in 95 of 100."""
-    same = [simulated(1.0, seed).outcome for seed in range(200)]
-    assert same.count(Outcome.SLOWER) <= 6
-    assert sum(one is not Outcome.NOT_SLOWER for one in same) <= 10
+    same = [simulated(1.0, seed).verdict for seed in range(200)]
+    assert same.count(GateVerdict.SLOWER) <= 6
+    assert sum(one is not GateVerdict.NOT_SLOWER for one in same) <= 10
     slower = [simulated(1 / 1.1, 1000 + seed).closed for seed in range(200)]
     assert sum(slower) >= 190
     # A slowdown of just the margin passes as rarely as the interval errs.
-    assert [simulated(1 / 1.05, 2000 + seed).outcome for seed in range(200)].count(Outcome.NOT_SLOWER) <= 18
+    assert [simulated(1 / 1.05, 2000 + seed).verdict for seed in range(200)].count(GateVerdict.NOT_SLOWER) <= 18
 
 
 def test_the_example_of_the_guide_is_what_is_printed(made: Made, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None
     assert "cannot be told apart: the ratio drifted from 3." in decision.text and "over the blocks" in decision.text
     assert "; on average log=memory has " in decision.text
     assert "To tell: find what changed from block to block" in decision.doubt
-    assert study.claims[0].outcome == "undecided"
+    assert study.claims[0].verdict == "undecided"
     (card,) = document.cards(study)
     assert card.name == "cannot tell"
     assert dict(card.facts)["the ratio"].startswith("drifted from 3.")
@@ -68,5 +68,5 @@ def test_a_range_that_a_drifting_ratio_leaves_is_not_confirmed() -> None:
     study = drifting(3.4, 2.0, claims=claims)
     (effect,) = study.effects
     assert effect.finding.low > 2.2 and effect.finding.high < 3.1
-    assert [one.outcome for one in study.claims] == ["undecided", "confirmed"]
+    assert [one.verdict for one in study.claims] == ["undecided", "confirmed"]
     assert study.claims[0].reason.startswith("the ratio drifted from 3.")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from labfactory import lab, said, studied, trials
 
-from ironbench.analyse.claims import Outcome
+from ironbench.analyse.claims import ClaimVerdict
 from ironbench.analyse.looks import at
 from ironbench.analyse.study import Study
 from ironbench.cli.verdict import exit_code
@@ -57,7 +57,7 @@ def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> N
 
 def test_a_claim_that_an_earlier_round_refuted_stays_refuted() -> None:
     study, records = two_rounds()
-    assert [judged.outcome for judged in study.claims] == [Outcome.UNDECIDED]
+    assert [judged.verdict for judged in study.claims] == [ClaimVerdict.UNDECIDED]
     assert study.refuted == (NO_FASTER.text,)
     assert exit_code(study, records) == 4
 

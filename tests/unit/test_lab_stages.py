@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import labfactory
 
-from ironbench.analyse.claims import Outcome, judged
+from ironbench.analyse.claims import ClaimVerdict, judged
 from ironbench.analyse.findings import findings
 from ironbench.experiment.schedule import decided
 from ironbench.model.finding import Conclusion
@@ -39,22 +39,22 @@ def first_stage(plan: Lab, faster: float, p99: float, spread: float = 0.01) -> l
     return [replace(one, metrics={**one.metrics, P99: time}) for one, time in zip(found, times, strict=True)]
 
 
-def outcome(plan: Lab, records: list[Record], stage: int = 1) -> Outcome:
-    return judged(plan.claims, findings(records, plan, stage, others=()))[0].outcome
+def verdict(plan: Lab, records: list[Record], stage: int = 1) -> ClaimVerdict:
+    return judged(plan.claims, findings(records, plan, stage, others=()))[0].verdict
 
 
 def test_a_verdict_does_not_end_a_lab_whose_claim_is_open() -> None:
-    for least, answer in ((1.1, Outcome.CONFIRMED), (1.2, Outcome.UNDECIDED), (1.3, Outcome.REFUTED)):
+    for least, answer in ((1.1, ClaimVerdict.CONFIRMED), (1.2, ClaimVerdict.UNDECIDED), (1.3, ClaimVerdict.REFUTED)):
         plan = lab(Claim("?", "ratio", "throughput", CELLS, least))
         records = first_stage(plan, 1.2, 1.0)
-        assert outcome(plan, records) is answer
-        assert decided(plan, records, 1) == (answer is not Outcome.UNDECIDED)
+        assert verdict(plan, records) is answer
+        assert decided(plan, records, 1) == (answer is not ClaimVerdict.UNDECIDED)
 
 
 def test_what_no_later_stage_measures_does_not_keep_a_lab_going() -> None:
     plan = lab(Claim("?", "ratio", P99, RATED, None, 1.0))
     records = first_stage(plan, 3.0, 1.0, spread=0.2)
-    assert outcome(plan, records) is Outcome.UNDECIDED
+    assert verdict(plan, records) is ClaimVerdict.UNDECIDED
     assert decided(plan, records, 1)
     assert not decided(plan, first_stage(plan, 1.0, 0.5, spread=0.1), 1), "the lab's own comparison is open"
 
@@ -66,4 +66,4 @@ def test_cells_that_are_measured_in_the_first_stage_alone_have_one_look() -> Non
         assert rated.conclusion is Conclusion.CANNOT_TELL
         assert "look" not in rated.method
         assert "would take" in rated.advice and "planned" not in rated.advice
-    assert outcome(plan, first_stage(plan, 1.2, 0.8)) is Outcome.CONFIRMED
+    assert verdict(plan, first_stage(plan, 1.2, 0.8)) is ClaimVerdict.CONFIRMED

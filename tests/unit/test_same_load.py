@@ -12,7 +12,7 @@ import pytest
 from factories import Shelf, SortedHistogram
 from labfactory import said, studied
 
-from ironbench.analyse.claims import Outcome
+from ironbench.analyse.claims import ClaimVerdict
 from ironbench.analyse.findings import PERCENTILES, declared, findings
 from ironbench.analyse.labstudy import lab_study
 from ironbench.cli.lab import plan as planned
@@ -195,7 +195,7 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     few = replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late or t.block < 3))
     records = records_of(few)
     study = studied(few, records)
-    assert study.claims[0].outcome is Outcome.UNDECIDED
+    assert study.claims[0].verdict is ClaimVerdict.UNDECIDED
     assert (
         "The budget of 15 min had only 3 blocks of cells at rates, and a verdict on them needs 6 blocks: a budget of "
         "about 22 min holds these, and so does `ironbench lab resume log --more 6`."
@@ -271,7 +271,7 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     lab = replace(lab, claims=(claim,))
     records = records_of(lab)
     study = studied(lab, records)
-    assert [(one.claim, one.outcome) for one in study.claims] == [(claim, Outcome.CONFIRMED)]
+    assert [(one.claim, one.verdict) for one in study.claims] == [(claim, ClaimVerdict.CONFIRMED)]
     (effect,) = study.claimed
     assert effect.contrast.name == "log=memory over log=disk, at rate=70%"
     assert [one.contrast.name for one in study.effects] == ["log=memory over log=disk"]
@@ -280,7 +280,7 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     (about,) = studied(replace(lab, claims=(turned,)), records).claimed
     assert about.contrast.name == "log=memory over log=disk, at rate=70%"
     gone = lab_study(same_load.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
-    assert gone.claims[0].outcome is Outcome.UNDECIDED
+    assert gone.claims[0].verdict is ClaimVerdict.UNDECIDED
     assert declared(same_load.without(lab)) == (("log=memory", "log=disk", "throughput"),)
 
 
@@ -335,7 +335,7 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
     cells = ("log=memory rate=90%", "log=disk rate=90%")
     claims = tuple(Claim("?", "ratio", "response_time_p99_s", cells, None, most) for most in (0.001234, 1.0))
     study = studied(replace(lab, claims=claims), records)
-    assert [one.outcome for one in study.claims] == [Outcome.REFUTED, Outcome.CONFIRMED]
+    assert [one.verdict for one in study.claims] == [ClaimVerdict.REFUTED, ClaimVerdict.CONFIRMED]
     assert all(one.reason.endswith("range; log=disk rate=90% fell behind in 6 of 6") for one in study.claims)
     assert "0.5000 to 0.5000" in study.claims[0].reason
     ((_, table),) = same_load_tables(study.same_loads)

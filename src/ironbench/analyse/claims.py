@@ -13,7 +13,7 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.words import grouped
 
 
-class Outcome(StrEnum):
+class ClaimVerdict(StrEnum):
     """How a claim fared. Only a refuted one makes a lab exit with 4."""
 
     CONFIRMED = "confirmed"
@@ -26,7 +26,7 @@ class Judged:
     """A claim and what became of it."""
 
     claim: Claim
-    outcome: Outcome
+    verdict: ClaimVerdict
     reason: str = ""
     """What the findings show, in words."""
 
@@ -40,23 +40,23 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
     """Confirmed when the whole interval lies inside the claimed range, refuted when it lies outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
-        return Judged(claim, Outcome.UNDECIDED, f"{claim.cells[0]} and {claim.cells[1]} were not compared")
+        return Judged(claim, ClaimVerdict.UNDECIDED, f"{claim.cells[0]} and {claim.cells[1]} were not compared")
     finding, low, high = match
     if finding.barred or finding.blocks < LEAST_BLOCKS:
-        return Judged(claim, Outcome.UNDECIDED, finding.barred or f"fewer than {LEAST_BLOCKS} complete blocks")
+        return Judged(claim, ClaimVerdict.UNDECIDED, finding.barred or f"fewer than {LEAST_BLOCKS} complete blocks")
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
     # A range is kept or missed only if the ratio does so at both ends of its change.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
-        return Judged(claim, Outcome.UNDECIDED, f"the ratio {finding.changed}")
+        return Judged(claim, ClaimVerdict.UNDECIDED, f"the ratio {finding.changed}")
     seen = f"{_ratio_words(low)} to {_ratio_words(high)} at {100 * finding.confidence:.3g} % confidence"
     if least <= low and high <= most:
-        return Judged(claim, Outcome.CONFIRMED, f"the interval {seen} lies inside the range")
+        return Judged(claim, ClaimVerdict.CONFIRMED, f"the interval {seen} lies inside the range")
     if high < least or low > most:
-        return Judged(claim, Outcome.REFUTED, f"the interval {seen} lies outside the range")
-    return Judged(claim, Outcome.UNDECIDED, f"the interval {seen} lies partly outside the range")
+        return Judged(claim, ClaimVerdict.REFUTED, f"the interval {seen} lies outside the range")
+    return Judged(claim, ClaimVerdict.UNDECIDED, f"the interval {seen} lies partly outside the range")
 
 
 def _ratio_words(ratio: float) -> str:
@@ -75,10 +75,10 @@ def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
             words = "is slower than" if conclusion is Conclusion.SLOWER else "is equivalent to"
             against.append(f"{cell} {words} {following}")
     if against:
-        return Judged(claim, Outcome.REFUTED, "; ".join(against))
+        return Judged(claim, ClaimVerdict.REFUTED, "; ".join(against))
     if open_pairs:
-        return Judged(claim, Outcome.UNDECIDED, "; ".join(open_pairs))
-    return Judged(claim, Outcome.CONFIRMED, "each is better than the next")
+        return Judged(claim, ClaimVerdict.UNDECIDED, "; ".join(open_pairs))
+    return Judged(claim, ClaimVerdict.CONFIRMED, "each is better than the next")
 
 
 def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> Conclusion:

@@ -25,7 +25,7 @@ POLICIES = ("fail", "pass")
 """What becomes of a gate that cannot tell."""
 
 
-class Outcome(StrEnum):
+class GateVerdict(StrEnum):
     NOT_SLOWER = "not slower"
     SLOWER = "slower"
     CANNOT_TELL = "cannot tell"
@@ -36,7 +36,7 @@ class Check:
     """One comparison of a gate."""
 
     effect: Effect
-    outcome: Outcome
+    verdict: GateVerdict
     why: str
     """A sentence."""
 
@@ -58,10 +58,10 @@ class Gate:
         return self.study.lab.question if self.study.lab else ""
 
     @property
-    def outcome(self) -> Outcome:
+    def verdict(self) -> GateVerdict:
         """The worst of the checks."""
-        ends = {check.outcome for check in self.checks}
-        return next(one for one in (Outcome.SLOWER, Outcome.CANNOT_TELL, Outcome.NOT_SLOWER) if one in ends)
+        ends = {check.verdict for check in self.checks}
+        return next(one for one in (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER) if one in ends)
 
     @property
     def closed(self) -> bool:
@@ -70,9 +70,9 @@ class Gate:
 
     def stops(self, check: Check) -> bool:
         """Whether this comparison alone closes the gate."""
-        if check.outcome is Outcome.CANNOT_TELL:
+        if check.verdict is GateVerdict.CANNOT_TELL:
             return self.undecided == "fail"
-        return check.outcome is Outcome.SLOWER
+        return check.verdict is GateVerdict.SLOWER
 
 
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
@@ -84,30 +84,30 @@ def checked(effect: Effect, margin: float, missing: int = 0) -> Check:
     """`missing`: planned trials that are still to be run."""
     finding = effect.finding
     if missing:
-        return Check(effect, Outcome.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
+        return Check(effect, GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
     if reason := _open_question(finding):
-        return Check(effect, Outcome.CANNOT_TELL, reason)
+        return Check(effect, GateVerdict.CANNOT_TELL, reason)
     likely, worst = slowdown(finding)
     allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
     if finding.conclusion is Conclusion.SLOWER and likely > margin:
-        return Check(effect, Outcome.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
+        return Check(effect, GateVerdict.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
     # What the mean of a drift passes, one of its ends may not.
     end = max((_slower(finding.metric, ratio) for ratio in finding.ends or ()), default=0.0)
     if end > margin:
         words = f"The ratio {finding.changed}: at one end it is slower by {in_percent(end)}; {allowed}."
-        return Check(effect, Outcome.CANNOT_TELL, words)
+        return Check(effect, GateVerdict.CANNOT_TELL, words)
     if finding.conclusion is Conclusion.EQUIVALENT and worst > margin >= finding.margin:
         words = f"It is equivalent within {in_percent(finding.margin)}; {allowed}."
-        return Check(effect, Outcome.NOT_SLOWER, words)
+        return Check(effect, GateVerdict.NOT_SLOWER, words)
     if worst <= margin:
         most = f"by {in_percent(worst)} at most" if worst > 0 else "at all"
-        return Check(effect, Outcome.NOT_SLOWER, f"It is not slower {most}; {allowed}.")
+        return Check(effect, GateVerdict.NOT_SLOWER, f"It is not slower {most}; {allowed}.")
     begun = (
         f"It is slower by {in_percent(likely)}, " if finding.conclusion is Conclusion.SLOWER else "It may be slower "
     )
     advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
     joint = "perhaps " if finding.conclusion is Conclusion.SLOWER else ""
-    return Check(effect, Outcome.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
+    return Check(effect, GateVerdict.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
 
 
 def _open_question(finding: Finding) -> str:

@@ -270,7 +270,7 @@ class Study:
     def refuted(self) -> tuple[str, ...]:
         """Claims that this round or an earlier one refuted."""
         every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
-        return tuple(dict.fromkeys(one.claim.text for one in every if one.outcome == "refuted"))
+        return tuple(dict.fromkeys(one.claim.text for one in every if one.verdict == "refuted"))
 
     def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
         """The comparisons that ended so."""

@@ -114,7 +114,7 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
         printer.say(f"written: {path}")
     printer.data(documents.document(gate).decode() if json else documents.text(gate))
     if gate.closed:
-        printer.say(f"exit code {CLOSED}: the gate is closed: {gate.outcome.value}")
+        printer.say(f"exit code {CLOSED}: the gate is closed: {gate.verdict.value}")
     return CLOSED if gate.closed else 0
 
 

@@ -292,7 +292,7 @@ def _adds_blocks(
 ) -> bool:
     """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them."""
     from ironbench.analyse.findings import declared
-    from ironbench.analyse.gate import Outcome
+    from ironbench.analyse.gate import GateVerdict
     from ironbench.cli import verdict
     from ironbench.cli.gate import whole
     from ironbench.experiment import schedule
@@ -301,7 +301,7 @@ def _adds_blocks(
     if not policy.more_s or verdict.interrupted(records) or not declared(directory.lab()):
         return False
     judged = whole(directory, policy.undecided)
-    if judged.outcome is not Outcome.CANNOT_TELL or judged.study.missing:
+    if judged.verdict is not GateVerdict.CANNOT_TELL or judged.study.missing:
         return False
     # Of the blocks that were planned, the looks may have spared some.
     a_block_s = elapsed_s / len({record.block for record in records if record.purpose == "lab"})

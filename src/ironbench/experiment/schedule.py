@@ -238,7 +238,7 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     later = {trial.cell.name for trial in lab.trials if trial.stage > stage}
     able = [one for one in found if later.issuperset((one.cell, one.baseline))]
     awaited = any(
-        one.outcome is claims.Outcome.UNDECIDED and later.issuperset(one.claim.cells)
+        one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
         for one in claims.judged(lab.claims, found)
     )
     return looks.decided(able, look.number, look.looks) and not awaited

@@ -161,7 +161,7 @@ def rounds(study: Study) -> list[str]:
     texts = [f"This is round {len(study.earlier) + 1}, judged on its own blocks alone."]
     for one in study.earlier:
         ends = [effect.finding.conclusion.value for effect in one.effects]
-        ends += [f"claim {judged.outcome}" for judged in one.claims]
+        ends += [f"claim {judged.verdict}" for judged in one.claims]
         tally = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
         texts.append(f"Round {one.number} ended with {tally or 'nothing to tell'}.")
     return texts
@@ -272,17 +272,17 @@ def noise(study: Study) -> str:
 
 
 def claims(study: Study) -> str:
-    """Counts the outcomes of the author's claims, and says why some are undecided."""
+    """Counts the verdicts on the author's claims, and says why some are undecided."""
     if not study.claims:
         return ""
     tally = [
-        (outcome, [judged for judged in study.claims if judged.outcome == outcome])
-        for outcome in ("confirmed", "refuted", "undecided")
+        (verdict, [judged for judged in study.claims if judged.verdict == verdict])
+        for verdict in ("confirmed", "refuted", "undecided")
     ]
     why = f" {study.too_little_time}" if study.too_little_time else ""
     if len(study.claims) == 1:
-        return f"The claim of the lab file is {study.claims[0].outcome}.{why}"
-    words = ", ".join(f"{len(judgements)} {outcome}" for outcome, judgements in tally if judgements)
+        return f"The claim of the lab file is {study.claims[0].verdict}.{why}"
+    words = ", ".join(f"{len(judgements)} {verdict}" for verdict, judgements in tally if judgements)
     return f"Of the {len(study.claims)} claims of the lab file: {words}.{why}"
 
 

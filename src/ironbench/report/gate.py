@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ironbench.analyse.gate import Check, Gate, Outcome, slowdown
+from ironbench.analyse.gate import Check, Gate, GateVerdict, slowdown
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain
 from ironbench.report.as_json import encoded, plain_value
@@ -39,7 +39,7 @@ def text(gate: Gate) -> str:
 def markdown(gate: Gate, picture: str = "") -> bytes:
     """For a comment on a pull request; `picture`: the name of the chart's file beside it."""
     head, *rows = (_HEAD, *_table(gate).rows)
-    lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.outcome.value}", "", _plain(gate.question)]
+    lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.verdict.value}", "", _plain(gate.question)]
     lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
     lines += [f"- {_plain(_name(check))}: {_plain(check.why)}" for check in gate.checks]
     lines += ["", f"![Ratios with their intervals]({picture})"] if picture else []
@@ -52,16 +52,16 @@ def markdown(gate: Gate, picture: str = "") -> bytes:
 def junit(gate: Gate) -> bytes:
     """A test case for each comparison: what stops the change is a failure, what is undecided and passes is skipped."""
     stopped = [check for check in gate.checks if gate.stops(check)]
-    open_yet = [check for check in gate.checks if check.outcome is Outcome.CANNOT_TELL and not gate.stops(check)]
+    open_yet = [check for check in gate.checks if check.verdict is GateVerdict.CANNOT_TELL and not gate.stops(check)]
     counts = {"tests": str(len(gate.checks)), "failures": str(len(stopped)), "skipped": str(len(open_yet))}
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
     for check in gate.checks:
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(check))})
         if check in stopped:
-            attributes = {"type": check.outcome.value, "message": clean(check.why)}
+            attributes = {"type": check.verdict.value, "message": clean(check.why)}
             ElementTree.SubElement(case, "failure", attributes).text = clean(_figures(check))
         elif check in open_yet:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{check.outcome.value}: {check.why}")})
+            ElementTree.SubElement(case, "skipped", {"message": clean(f"{check.verdict.value}: {check.why}")})
         ElementTree.SubElement(case, "system-out").text = clean(f"{_figures(check)}. {check.why}")
     ElementTree.indent(suite)
     data: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
@@ -93,7 +93,7 @@ def document(gate: Gate) -> bytes:
         {
             "schema": SCHEMA,
             "question": gate.question,
-            "outcome": gate.outcome.value,
+            "outcome": gate.verdict.value,
             "closed": gate.closed,
             "margin": gate.margin,
             "undecided": gate.undecided,
@@ -126,9 +126,9 @@ FORMATS: dict[str, Callable[[Gate], bytes]] = {
 def sentence(gate: Gate) -> str:
     """The decision."""
     allowed = f"more than {in_percent(gate.margin)}"
-    if gate.outcome is Outcome.SLOWER:
+    if gate.verdict is GateVerdict.SLOWER:
         return f"The gate is closed: something is slower by {allowed}."
-    if gate.outcome is Outcome.NOT_SLOWER:
+    if gate.verdict is GateVerdict.NOT_SLOWER:
         return f"The gate is open: nothing is slower by {allowed}, and these blocks would have shown it."
     policy = "--undecided fail" if gate.closed else "--undecided pass"
     state = "closed" if gate.closed else "open"
@@ -139,7 +139,7 @@ def _table(gate: Gate) -> Table:
     rows = []
     for check in gate.checks:
         one = check.effect.finding
-        figures = (metric_words(one.metric), ratio(one.ratio), interval(one), str(one.blocks), check.outcome.value)
+        figures = (metric_words(one.metric), ratio(one.ratio), interval(one), str(one.blocks), check.verdict.value)
         rows.append((check.effect.contrast.name, *figures))
     return Table(_HEAD, tuple(rows), numbers=True)
 
@@ -170,7 +170,7 @@ def _cautions(gate: Gate) -> list[str]:
 def _fields(check: Check) -> dict[str, Any]:
     likely, worst = slowdown(check.effect.finding)
     fields: dict[str, Any] = clean_document(plain_value(check.effect.finding))
-    return {"outcome": check.outcome.value, "why": check.why, "slowdown": likely, "slowdown_most": worst, **fields}
+    return {"outcome": check.verdict.value, "why": check.why, "slowdown": likely, "slowdown_most": worst, **fields}
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:

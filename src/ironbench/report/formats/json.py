@@ -70,7 +70,7 @@ def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
-    return [{"text": one.claim.text, "outcome": one.outcome, "reason": one.reason} for one in judgements]
+    return [{"text": one.claim.text, "outcome": one.verdict, "reason": one.reason} for one in judgements]
 
 
 def _finding(effect: Effect) -> dict[str, Any]:

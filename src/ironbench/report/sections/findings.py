@@ -28,8 +28,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def claims(study: Study) -> Table:
-    """Each claim in the words of the lab file, with its outcome."""
-    rows = tuple((judged.claim.text, judged.outcome, judged.reason) for judged in study.claims)
+    """Each claim in the words of the lab file, with its verdict."""
+    rows = tuple((judged.claim.text, judged.verdict, judged.reason) for judged in study.claims)
     return Table(("claim", "outcome", "because"), rows, words=True)
 
 
@@ -45,7 +45,7 @@ def earlier(study: Study) -> list[tuple[str, Table]]:
     rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
     findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)
-    expected = tuple((number, judged.claim.text, judged.outcome, judged.reason) for number, judged in judgements)
+    expected = tuple((number, judged.claim.text, judged.verdict, judged.reason) for number, judged in judgements)
     claims = Table(("round", "claim", "outcome", "because"), expected, words=True)
     tables = [("Findings", findings), ("What was expected", claims)]
     return [(name, table) for name, table in tables if table.rows]
