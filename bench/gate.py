@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.figures import Asked, at_least, at_most, said
 from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import GateVerdict, checked
+from ironbench.analyse.gate import GateVerdict, gated
 from ironbench.analyse.study import Effect
 from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.lab import Method, Stage
@@ -30,7 +30,7 @@ def verdicts(slowdown: float, blocks: int, seed: int, labs: int = LABS) -> Count
         old, new = 1000 * np.exp(NOISE * dice.standard_normal((2, blocks)))
         pairs = [(block, float(new[block]) / (1 + slowdown), float(old[block])) for block in range(blocks)]
         found = finding(Comparison("throughput", "higher", "new", "old", pairs), Method((Stage(1, blocks),), 1))
-        ended[checked(Effect(found, Contrast("new", "old")), MARGIN).verdict] += 1
+        ended[gated(Effect(found, Contrast("new", "old")), MARGIN).verdict] += 1
     return ended
 
 

@@ -11,7 +11,7 @@ from bench.figures import at_most, said
 from bench.noise_aa import LAB
 from bench.series import Declaration, asked, found
 from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import GateVerdict, checked
+from ironbench.analyse.gate import GateVerdict, gated
 from ironbench.analyse.study import Effect
 from ironbench.experiment.noise import against_itself
 from ironbench.model.finding import Conclusion
@@ -31,7 +31,7 @@ def main() -> None:
     kept = found(series, labs)
     effects = [Effect(one, Contrast(one.cell, one.baseline)) for one in kept]
     for margin in (MARGIN, 2 * MARGIN):
-        ended = Counter(checked(one, margin).verdict for one in effects)
+        ended = Counter(gated(one, margin).verdict for one in effects)
         closed = labs - ended[GateVerdict.NOT_SLOWER]
         limit = at_most(labs * 0.05, f"≤ 5 % of {labs}") if margin == MARGIN else ""
         said(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)

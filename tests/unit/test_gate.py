@@ -120,7 +120,7 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tupl
     ]
     study = studied(plan, worse)
     found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
-    assert [check.verdict for check in found.checks] == [GateVerdict.NOT_SLOWER, GateVerdict.SLOWER]
+    assert [one.verdict for one in found.comparisons] == [GateVerdict.NOT_SLOWER, GateVerdict.SLOWER]
     assert found.closed
     asked = [one.finding for one in compare_cells(plan, worse, *CELLS, 1) if one.finding.decides]
     assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
@@ -150,11 +150,11 @@ def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would
         for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.005)
     ]
     study = studied(plan, records)
-    (found,) = judged(study, study.effects, 0.22, "fail").checks
+    (found,) = judged(study, study.effects, 0.22, "fail").comparisons
     assert found.effect.finding.conclusion is Conclusion.SLOWER and slowdown(found.effect.finding)[1] < 0.22
     assert found.verdict is GateVerdict.CANNOT_TELL
     assert re.search(r"The ratio drifted from 0\.9.*: at one end it is slower by 2", found.why)
-    assert judged(study, study.effects, 0.30, "fail").checks[0].verdict is GateVerdict.NOT_SLOWER
+    assert judged(study, study.effects, 0.30, "fail").comparisons[0].verdict is GateVerdict.NOT_SLOWER
 
 
 def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class GateVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class GatedComparison:
     """One comparison of a gate."""
 
     effect: Effect
@@ -48,7 +48,7 @@ class Gate:
     study: Study
     margin: float
     """The largest slowdown allowed, as a share of the new time: 0.05 lets a throughput sink to 1/1.05."""
-    checks: tuple[Check, ...]
+    comparisons: tuple[GatedComparison, ...]
     undecided: str
     """One of `POLICIES`."""
 
@@ -59,55 +59,55 @@ class Gate:
 
     @property
     def verdict(self) -> GateVerdict:
-        """The worst of the checks."""
-        ends = {check.verdict for check in self.checks}
+        """The worst of the comparisons."""
+        ends = {one.verdict for one in self.comparisons}
         return next(one for one in (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER) if one in ends)
 
     @property
     def closed(self) -> bool:
         """Whether the change is stopped."""
-        return any(self.stops(check) for check in self.checks)
+        return any(self.stops(one) for one in self.comparisons)
 
-    def stops(self, check: Check) -> bool:
+    def stops(self, one: GatedComparison) -> bool:
         """Whether this comparison alone closes the gate."""
-        if check.verdict is GateVerdict.CANNOT_TELL:
+        if one.verdict is GateVerdict.CANNOT_TELL:
             return self.undecided == "fail"
-        return check.verdict is GateVerdict.SLOWER
+        return one.verdict is GateVerdict.SLOWER
 
 
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
     """`effects`: comparisons that carry verdicts, one at least."""
-    return Gate(study, margin, tuple(checked(one, margin, study.missing) for one in effects), undecided)
+    return Gate(study, margin, tuple(gated(one, margin, study.missing) for one in effects), undecided)
 
 
-def checked(effect: Effect, margin: float, missing: int = 0) -> Check:
+def gated(effect: Effect, margin: float, missing: int = 0) -> GatedComparison:
     """`missing`: planned trials that are still to be run."""
     finding = effect.finding
     if missing:
-        return Check(effect, GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
+        return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
     if reason := _open_question(finding):
-        return Check(effect, GateVerdict.CANNOT_TELL, reason)
+        return GatedComparison(effect, GateVerdict.CANNOT_TELL, reason)
     likely, worst = slowdown(finding)
     allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
     if finding.conclusion is Conclusion.SLOWER and likely > margin:
-        return Check(effect, GateVerdict.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
+        return GatedComparison(effect, GateVerdict.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
     # What the mean of a drift passes, one of its ends may not.
     end = max((_slower(finding.metric, ratio) for ratio in finding.ends or ()), default=0.0)
     if end > margin:
         words = f"The ratio {finding.changed}: at one end it is slower by {in_percent(end)}; {allowed}."
-        return Check(effect, GateVerdict.CANNOT_TELL, words)
+        return GatedComparison(effect, GateVerdict.CANNOT_TELL, words)
     if finding.conclusion is Conclusion.EQUIVALENT and worst > margin >= finding.margin:
         words = f"It is equivalent within {in_percent(finding.margin)}; {allowed}."
-        return Check(effect, GateVerdict.NOT_SLOWER, words)
+        return GatedComparison(effect, GateVerdict.NOT_SLOWER, words)
     if worst <= margin:
         most = f"by {in_percent(worst)} at most" if worst > 0 else "at all"
-        return Check(effect, GateVerdict.NOT_SLOWER, f"It is not slower {most}; {allowed}.")
+        return GatedComparison(effect, GateVerdict.NOT_SLOWER, f"It is not slower {most}; {allowed}.")
     begun = (
         f"It is slower by {in_percent(likely)}, " if finding.conclusion is Conclusion.SLOWER else "It may be slower "
     )
     advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
     joint = "perhaps " if finding.conclusion is Conclusion.SLOWER else ""
-    return Check(effect, GateVerdict.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
+    return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
 
 
 def _open_question(finding: Finding) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ironbench.analyse.gate import Check, Gate, GateVerdict, slowdown
+from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict, slowdown
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain
 from ironbench.report.as_json import encoded, plain_value
@@ -29,7 +29,7 @@ def text(gate: Gate) -> str:
         plain.folded(clean(gate.question)),
         plain.folded(sentence(gate)),
         plain.table(_table(gate)),
-        plain.bullets("Why", [f"{_name(check)}: {check.why}" for check in gate.checks]),
+        plain.bullets("Why", [f"{_name(one)}: {one.why}" for one in gate.comparisons]),
         plain.folded(_noise(gate)),
         plain.bullets("Before you use these numbers", _cautions(gate)),
     ]
@@ -41,7 +41,7 @@ def markdown(gate: Gate, picture: str = "") -> bytes:
     head, *rows = (_HEAD, *_table(gate).rows)
     lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.verdict.value}", "", _plain(gate.question)]
     lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
-    lines += [f"- {_plain(_name(check))}: {_plain(check.why)}" for check in gate.checks]
+    lines += [f"- {_plain(_name(one))}: {_plain(one.why)}" for one in gate.comparisons]
     lines += ["", f"![Ratios with their intervals]({picture})"] if picture else []
     lines += ["", noise] if (noise := _noise(gate)) else []
     if cautions := _cautions(gate):
@@ -51,18 +51,18 @@ def markdown(gate: Gate, picture: str = "") -> bytes:
 
 def junit(gate: Gate) -> bytes:
     """A test case for each comparison: what stops the change is a failure, what is undecided and passes is skipped."""
-    stopped = [check for check in gate.checks if gate.stops(check)]
-    open_yet = [check for check in gate.checks if check.verdict is GateVerdict.CANNOT_TELL and not gate.stops(check)]
-    counts = {"tests": str(len(gate.checks)), "failures": str(len(stopped)), "skipped": str(len(open_yet))}
+    stopped = [one for one in gate.comparisons if gate.stops(one)]
+    open_yet = [one for one in gate.comparisons if one.verdict is GateVerdict.CANNOT_TELL and not gate.stops(one)]
+    counts = {"tests": str(len(gate.comparisons)), "failures": str(len(stopped)), "skipped": str(len(open_yet))}
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
-    for check in gate.checks:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(check))})
-        if check in stopped:
-            attributes = {"type": check.verdict.value, "message": clean(check.why)}
-            ElementTree.SubElement(case, "failure", attributes).text = clean(_figures(check))
-        elif check in open_yet:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{check.verdict.value}: {check.why}")})
-        ElementTree.SubElement(case, "system-out").text = clean(f"{_figures(check)}. {check.why}")
+    for one in gate.comparisons:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(one))})
+        if one in stopped:
+            attributes = {"type": one.verdict.value, "message": clean(one.why)}
+            ElementTree.SubElement(case, "failure", attributes).text = clean(_figures(one))
+        elif one in open_yet:
+            ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.verdict.value}: {one.why}")})
+        ElementTree.SubElement(case, "system-out").text = clean(f"{_figures(one)}. {one.why}")
     ElementTree.indent(suite)
     data: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return data + b"\n"
@@ -72,11 +72,11 @@ def page(gate: Gate) -> Page:
     """For a browser."""
     from ironbench.report.page import Page
 
-    judged = replace(gate.study, effects=tuple(check.effect for check in gate.checks))
-    points = tuple(Point(check.why, f"{_name(check)}:") for check in gate.checks)
+    judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
+    points = tuple(Point(one.why, f"{_name(one)}:") for one in gate.comparisons)
     return Page(
         title=gate.question,
-        lead=f"{counted(len(gate.checks), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
+        lead=f"{counted(len(gate.comparisons), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
         answer=Answer(Point(sentence(gate)), points),
         sections=(
             Section("gate", "Comparisons", charts=tuple(effect_charts(judged)), tables=(("", _table(gate)),)),
@@ -97,7 +97,7 @@ def document(gate: Gate) -> bytes:
             "closed": gate.closed,
             "margin": gate.margin,
             "undecided": gate.undecided,
-            "checks": [_fields(check) for check in gate.checks],
+            "checks": [_fields(one) for one in gate.comparisons],
             "noise": plain_value(gate.study.noise),
             "warnings": _cautions(gate),
             "derived": gate.study.derived,
@@ -109,7 +109,7 @@ def svg(gate: Gate) -> bytes:
     """The chart of the comparisons alone."""
     from ironbench.report.formats.png import charts_svg
 
-    study = replace(gate.study, effects=tuple(check.effect for check in gate.checks))
+    study = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
     return charts_svg(gate.question, [sentence(gate)], effect_charts(study))
 
 
@@ -137,20 +137,20 @@ def sentence(gate: Gate) -> str:
 
 def _table(gate: Gate) -> Table:
     rows = []
-    for check in gate.checks:
-        one = check.effect.finding
-        figures = (metric_words(one.metric), ratio(one.ratio), interval(one), str(one.blocks), check.verdict.value)
-        rows.append((check.effect.contrast.name, *figures))
+    for one in gate.comparisons:
+        finding = one.effect.finding
+        figures = (metric_words(finding.metric), ratio(finding.ratio), interval(finding), str(finding.blocks))
+        rows.append((one.effect.contrast.name, *figures, one.verdict.value))
     return Table(_HEAD, tuple(rows), numbers=True)
 
 
-def _name(check: Check) -> str:
-    return f"{check.effect.contrast.name}, {metric_words(check.effect.finding.metric)}"
+def _name(one: GatedComparison) -> str:
+    return f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
 
 
-def _figures(check: Check) -> str:
-    one = check.effect.finding
-    return f"{ratio(one.ratio)} ({interval(one)}) in {one.blocks} blocks"
+def _figures(one: GatedComparison) -> str:
+    finding = one.effect.finding
+    return f"{ratio(finding.ratio)} ({interval(finding)}) in {finding.blocks} blocks"
 
 
 def _noise(gate: Gate) -> str:
@@ -161,16 +161,16 @@ def _noise(gate: Gate) -> str:
 
 
 def _cautions(gate: Gate) -> list[str]:
-    findings = (text for check in gate.checks for text in check.effect.finding.warnings)
+    findings = (text for one in gate.comparisons for text in one.effect.finding.warnings)
     study = gate.study
     known = (*filter(None, (study.derived,)), *study.warnings, *study.left_out, *study.dropped, *findings)
     return list(dict.fromkeys(known))
 
 
-def _fields(check: Check) -> dict[str, Any]:
-    likely, worst = slowdown(check.effect.finding)
-    fields: dict[str, Any] = clean_document(plain_value(check.effect.finding))
-    return {"outcome": check.verdict.value, "why": check.why, "slowdown": likely, "slowdown_most": worst, **fields}
+def _fields(one: GatedComparison) -> dict[str, Any]:
+    likely, worst = slowdown(one.effect.finding)
+    fields: dict[str, Any] = clean_document(plain_value(one.effect.finding))
+    return {"outcome": one.verdict.value, "why": one.why, "slowdown": likely, "slowdown_most": worst, **fields}
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:
