@@ -222,7 +222,7 @@ def test_what_takes_long_to_come_about_is_judged_by_what_the_server_would_show(
     name: str, rows: list[tuple[str | None, ...]], severity: Severity
 ) -> None:
     probe = {one.name: one for one in EXAMINATION.probes()}[name]
-    reading = probe.look(rows, HERE)
+    reading = probe.inspect(rows, HERE)
     assert reading.severity is severity
     assert severity is Severity.OK or (reading.meaning and reading.remedy)
 
@@ -230,8 +230,8 @@ def test_what_takes_long_to_come_about_is_judged_by_what_the_server_would_show(
 def test_memory_is_not_judged_where_the_server_is_elsewhere() -> None:
     probe = {one.name: one for one in EXAMINATION.probes()}["shared buffers"]
     away = replace(HERE, memory_bytes=None)
-    assert probe.look([(str(1 << 30), "9e9")], away).severity is Severity.OK
-    assert probe.look([(str(128 << 20), "9e9")], away).severity is Severity.NOTE
+    assert probe.inspect([(str(1 << 30), "9e9")], away).severity is Severity.OK
+    assert probe.inspect([(str(128 << 20), "9e9")], away).severity is Severity.NOTE
 
 
 def test_every_probe_of_a_database_is_in_the_guide() -> None:

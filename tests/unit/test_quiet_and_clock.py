@@ -67,9 +67,9 @@ def test_noise_that_lasts_is_a_warning_and_noise_that_ends_is_waited_for(
 
 @pytest.mark.parametrize("in_flight", [0, 3])
 def test_requests_in_flight_are_named_where_there_are_any(in_flight: int) -> None:
-    look = quiet.Look(busy=0.0, device_bytes_per_s=9e6, in_flight=in_flight, dirty_bytes=0)
+    activity = quiet.Activity(busy=0.0, device_bytes_per_s=9e6, in_flight=in_flight, dirty_bytes=0)
     named = ("requests in flight at the last look: 3",) if in_flight else ()
-    assert look.complaints == ("devices moved 9.00\u202fMB/s", *named)
+    assert activity.complaints == ("devices moved 9.00\u202fMB/s", *named)
 
 
 def test_a_quiet_machine_costs_one_look(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Server:
 
 
 Readings = Reading | Iterable[Reading] | None
-Look = Callable[[Sequence[Row], Server], Readings]
+Inspection = Callable[[Sequence[Row], Server], Readings]
 Query = str | Callable[[Server], str]
 """A statement, or what makes it for a version; "": this version has nothing to ask."""
 
@@ -68,7 +68,7 @@ class Probe:
     name: str
     about: str
     query: Query
-    look: Look
+    inspect: Inspection
     right: Needed | None = None
 
 
@@ -82,15 +82,17 @@ class Examination:
         self._package, self._areas, self._server, self._wrapped = package, tuple(areas), server, wrapped
         self._probes: dict[str, Probe] = {}
 
-    def probe(self, area: str, name: str, query: Query, right: Needed | None = None) -> Callable[[Look], Look]:
+    def probe(
+        self, area: str, name: str, query: Query, right: Needed | None = None
+    ) -> Callable[[Inspection], Inspection]:
         """Registers a function under a name of its own. Without `right` its rows would be incomplete."""
         assert area in self._areas, area
         assert name not in self._probes, name
 
-        def register(look: Look) -> Look:
-            about = (look.__doc__ or "").strip().splitlines()[0]
-            self._probes[name] = Probe(area, name, about, query, look, right)
-            return look
+        def register(inspect: Inspection) -> Inspection:
+            about = (inspect.__doc__ or "").strip().splitlines()[0]
+            self._probes[name] = Probe(area, name, about, query, inspect, right)
+            return inspect
 
         return register
 
@@ -123,7 +125,7 @@ class Examination:
         if one.right is not None and one.right.name not in server.rights:
             return [_without(one.right, server)]
         try:
-            answer = one.look(session.query(self._wrapped.format(query)), server)
+            answer = one.inspect(session.query(self._wrapped.format(query)), server)
         except IronbenchError as error:
             if error.sqlstate == DENIED:
                 return [unseen(f"role {server.role} may not see it: {error.cause}")]

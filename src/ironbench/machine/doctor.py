@@ -16,7 +16,7 @@ from ironbench.machine.host_view import HostView
 from ironbench.model.diagnosis import Diagnosis, Reading, Severity
 
 Readings = Reading | Iterable[Reading] | None
-Look = Callable[[HostView], Readings]
+Inspection = Callable[[HostView], Readings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Probe:
     area: str
     name: str
     about: str
-    look: Look
+    inspect: Inspection
 
 
 AREAS = ("load", "cpu", "memory", "time", "storage", "power", "facilities", "software")
@@ -32,15 +32,15 @@ AREAS = ("load", "cpu", "memory", "time", "storage", "power", "facilities", "sof
 _PROBES: dict[str, Probe] = {}
 
 
-def probe(area: str, name: str) -> Callable[[Look], Look]:
+def probe(area: str, name: str) -> Callable[[Inspection], Inspection]:
     """Registers a function under a name of its own."""
     assert area in AREAS, area
     assert name not in _PROBES, name
 
-    def register(look: Look) -> Look:
-        about = (look.__doc__ or "").strip().splitlines()[0]
-        _PROBES[name] = Probe(area, name, about, look)
-        return look
+    def register(inspect: Inspection) -> Inspection:
+        about = (inspect.__doc__ or "").strip().splitlines()[0]
+        _PROBES[name] = Probe(area, name, about, inspect)
+        return inspect
 
     return register
 
@@ -65,7 +65,7 @@ def worst(diagnoses: Iterable[Diagnosis]) -> Severity:
 
 def _diagnoses(one: Probe, host: HostView) -> list[Diagnosis]:
     try:
-        answer = one.look(host)
+        answer = one.inspect(host)
         readings = [answer] if isinstance(answer, Reading) else list(answer or ())
     except Exception as error:  # whatever a strange machine shows must not end the examination
         return [_unseen(one, f"not visible here: {error}")]

@@ -17,14 +17,14 @@ DEVICE_BYTES_PER_S = 5e6
 """Read and written on all devices together: about what one hard disk does at random."""
 DIRTY_BYTES = 256 << 20
 """Waiting in the page cache to be written: it will be, during the trial."""
-LOOK_S = 0.25
-"""How long one look takes."""
+INTERVAL_S = 0.25
+"""How long activity is measured at a time."""
 _SECTOR_BYTES = 512
 """The unit of /proc/diskstats, whatever the device's own (Linux: Documentation/admin-guide/iostats.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Activity:
     """What the machine did between two readings."""
 
     busy: float
@@ -63,12 +63,12 @@ def wait(
     begin = now()
     before = _read(tree, begin)
     while True:
-        sleep(LOOK_S)
+        sleep(INTERVAL_S)
         after = _read(tree, now())
-        complaints = _look(before, after).complaints
+        complaints = _activity(before, after).complaints
         waited_s = now() - begin
         if not complaints:
-            return {"quiet": "yes" if waited_s < 2 * LOOK_S else f"after {units.span(waited_s)}"}, ()
+            return {"quiet": "yes" if waited_s < 2 * INTERVAL_S else f"after {units.span(waited_s)}"}, ()
         if waited_s >= limit_s:
             text = f"the machine was not quiet before the trial, after {units.span(waited_s)} of waiting: "
             return {"quiet": "no"}, (Warning("not-quiet", text + ", ".join(complaints)),)
@@ -85,10 +85,10 @@ class _Reading:
     dirty_bytes: int
 
 
-def _look(before: _Reading, after: _Reading) -> Look:
+def _activity(before: _Reading, after: _Reading) -> Activity:
     spent_s = max(after.at_s - before.at_s, 1e-6)
     ticks = after.ticks - before.ticks
-    return Look(
+    return Activity(
         busy=(after.busy - before.busy) / ticks if ticks > 0 else 0.0,
         device_bytes_per_s=(after.sectors - before.sectors) * _SECTOR_BYTES / spent_s,
         in_flight=after.in_flight,
