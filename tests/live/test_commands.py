@@ -62,7 +62,7 @@ def of_level(user: User, level: str) -> list[Any]:
     return [record for record in directory(user).records() if record.cell.levels["governor"] == level]
 
 
-def notes(user: User) -> list[Path]:
+def pending(user: User) -> list[Path]:
     return list((user.home / "data" / "undo").glob("*.json"))
 
 
@@ -91,7 +91,7 @@ block.cleanup = "echo over $IRONBENCH_BLOCK >> done"
     kept = [json.loads(line) for line in (directory(user).path / "commands.jsonl").read_text().splitlines()]
     assert [line["command"] for line in kept][-1] == "echo end >> done"
     assert kept[0]["output"] == "shown\n"
-    assert not notes(user)
+    assert not pending(user)
     page = user.home / "page.md"
     assert user("report", str(directory(user).path), "-o", str(page)).code == 0
     assert "## Commands" in page.read_text() and "echo off" in page.read_text()
@@ -107,7 +107,7 @@ def test_a_prepare_that_fails_makes_a_failed_trial_with_its_own_words_and_is_und
     assert "ended with 3: no such governor" in failed[0].cause
     assert [run.when for run in failed[0].commands] == ["prepare", "cleanup"]
     assert all(record.status.comparable for record in of_level(user, "powersave"))
-    assert not notes(user)
+    assert not pending(user)
 
 
 def test_a_prepare_that_hangs_is_ended_at_its_limit_with_its_whole_tree(user: User) -> None:
@@ -162,12 +162,12 @@ def test_a_cleanup_that_fails_makes_later_trials_suspect_and_is_tried_again(user
     later = [record for record in directory(user).records() if record.block == 1]
     assert all("not-undone" in {warning.code for warning in record.warnings} for record in later)
     assert all(record.status.value == "suspect" for record in later)
-    assert len(notes(user)) == 1
+    assert len(pending(user)) == 1
     again = user("cleanup")
     assert again.code == 1 and "cannot undo" in again.stderr and "cleanup --forget" in again.stderr
     (user.home / "mended").touch()
     assert user("cleanup").code == 0
-    assert not notes(user)
+    assert not pending(user)
     assert "nothing of ours is left" in user("cleanup").stderr
 
 
@@ -178,7 +178,7 @@ def test_a_cleanup_that_never_succeeds_is_forgotten_when_that_is_asked_for(user:
     assert "not undone" in said and "killed" not in said, said
     told = user("cleanup", "--forget")
     assert told.code == 0 and "forgotten: run" in told.stderr and lines(user) == ["tried", "tried"], told.stderr
-    assert not notes(user) and "undone" not in user("doctor", "--data", str(user.home)).stderr
+    assert not pending(user) and "undone" not in user("doctor", "--data", str(user.home)).stderr
 
 
 def rarely(*words: object) -> Any:
@@ -211,7 +211,7 @@ def test_who_asks_it_to_end_has_it_undone_first(user: User, number: int, while_:
     assert told.code == 130, told
     assert "lab resume" in told.stderr
     assert lines(user) == ["on", "off"]
-    assert not running(sleep) and not notes(user) and user.nothing_runs()
+    assert not running(sleep) and not pending(user) and user.nothing_runs()
 
 
 @pytest.mark.long
@@ -228,7 +228,7 @@ def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_
         time.sleep(0.3)
         run.end(signal.SIGKILL)
     assert lines(user) == ["on"]
-    assert len(notes(user)) == 1
+    assert len(pending(user)) == 1
     assert "not undone" in user("doctor").stdout + user("doctor").stderr
     if by == "cleanup":
         told = user("cleanup")
@@ -239,7 +239,7 @@ def test_what_sigkill_left_is_undone_by_cleanup_and_by_resume(user: User, while_
         told = user("lab", "resume", file)
         assert told.code in (0, 3), told
         assert lines(user) == ["on", "off", "on", "off"]
-    assert not notes(user) and not running(sleep)
+    assert not pending(user) and not running(sleep)
 
 
 def test_a_lab_of_which_a_person_is_part_is_refused_without_a_terminal(user: User) -> None:
@@ -297,7 +297,7 @@ def test_a_file_system_that_commands_mount_is_a_level(user: User) -> None:
     assert "error" not in told.stderr
     assert len(directory(user).records()) == 4
     assert str(user.home) not in Path("/proc/mounts").read_text()
-    assert not notes(user)
+    assert not pending(user)
 
 
 @pytest.mark.long

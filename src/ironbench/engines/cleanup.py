@@ -36,7 +36,7 @@ class Cleaned:
 
 
 def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Cleaned:
-    """Ends every server without a living owner, with its sockets and its note; data only when asked for."""
+    """Ends every server without a living owner, with its sockets and its register entry; data only when asked for."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     ended = [entry for entry in orphans if register.end(entry)]
@@ -91,7 +91,7 @@ def leftovers() -> list[str]:
 
 def not_undone() -> list[str]:
     """Cleanup commands of ended ironbenches that have not succeeded, whether they failed or were never run."""
-    return [f"{note.of}: `{shortened(note.cleanup)}`" for note in undo.orphans()]
+    return [f"{one.of}: `{shortened(one.cleanup)}`" for one in undo.orphans()]
 
 
 def lines_of(cleaned: Cleaned, unfinished: Sequence[str] = ()) -> list[str]:

@@ -1,7 +1,7 @@
 """Carries out the user's commands around trials, and undoes each on every way out.
 
-Each is noted durably before it begins (`process.undo`): a kill or a power cut leaves the note, and `ironbench cleanup`
-and `ironbench lab resume` undo what it names.
+Each cleanup is written down before its command begins (`process.undo`), so that it outlives a kill or a power cut:
+`ironbench cleanup` and `ironbench lab resume` then run it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ironbench.plan.commands import Scope
 from ironbench.printer import Printer
 from ironbench.process import command, processes, undo
 from ironbench.process.command import Ended
-from ironbench.process.undo import Note
+from ironbench.process.undo import PendingCleanup
 from ironbench.words import clean
 
 NOT_UNDONE = "not-undone"
@@ -46,10 +46,10 @@ class Upkeep:
     """What is in force now, as a stack of scopes, and what became of each command."""
 
     def __init__(self, began: str, folder: str, printer: Printer, log: Path | None = None) -> None:
-        """`began`: as in `Note`; `folder`: where commands run; `log`: file that each command is added to."""
+        """`began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file that each command is added to."""
         self._began, self._folder, self._printer, self._log = began, folder, printer, log
-        self._stack: list[tuple[Scope, Note | None, Mapping[str, str]]] = []
-        self._failed: dict[str, tuple[Note, str]] = {}
+        self._stack: list[tuple[Scope, PendingCleanup | None, Mapping[str, str]]] = []
+        self._failed: dict[str, tuple[PendingCleanup, str]] = {}
         """Cleanups that failed and were not made up for, with why."""
         self._runs: list[CommandRun] = []
         self._output: list[str] = []
@@ -67,8 +67,8 @@ class Upkeep:
         been undone."""
         scopes = [scope for scope, _, _ in self._stack]
         self._leave(planned.shared(scopes, wanted))
-        for note, _ in list(self._failed.values()):
-            self._undo(note)
+        for pending, _ in list(self._failed.values()):
+            self._undo(pending)
         for scope in wanted[len(self._stack) :]:
             self._enter(scope, environment)
 
@@ -86,20 +86,20 @@ class Upkeep:
         runs, output = tuple(self._runs), "".join(self._output)
         self._runs, self._output = [], []
         warnings = [
-            Warning(NOT_UNDONE, f"what was done before is not undone, for `{shortened(clean(note.cleanup))}` {why}")
-            for note, why in self._failed.values()
+            Warning(NOT_UNDONE, f"what was done before is not undone, for `{shortened(clean(pending.cleanup))}` {why}")
+            for pending, why in self._failed.values()
         ]
         merged = notes.merge({}, [one for one in warnings if one not in notes.warnings])
         return replace(merged, commands=(*notes.commands, *runs), output=notes.output + output)
 
     def _enter(self, scope: Scope, environment: Mapping[str, str]) -> None:
-        wanted, note = scope.commands, None
+        wanted, pending = scope.commands, None
         if wanted.cleanup:
-            note = undo.noted(wanted.cleanup, wanted.of, wanted.limit_s, self._folder, environment, self._began)
-        self._stack.append((scope, note, environment))
+            pending = undo.add(wanted.cleanup, wanted.of, wanted.limit_s, self._folder, environment, self._began)
+        self._stack.append((scope, pending, environment))
         if not wanted.prepare:
             return
-        ended = self._carried_out("prepare", wanted, environment, note)
+        ended = self._carried_out("prepare", wanted, environment, pending)
         if ended.cause:
             self._leave(len(self._stack) - 1)
             cause = f"`{shortened(wanted.prepare)}` {ended.cause}"
@@ -114,39 +114,42 @@ class Upkeep:
     def _leave(self, depth: int) -> None:
         """Undoes from the top of the stack until so many are left."""
         while len(self._stack) > depth:
-            _, note, _ = self._stack[-1]
-            by_hand = note is not None and asked(note.cleanup)
+            _, pending, _ = self._stack[-1]
+            by_hand = pending is not None and asked(pending.cleanup)
             if by_hand and self.hurried:
                 self._printer.say(f"left to you: {by_hand} (`ironbench cleanup` asks for it again)")
-            elif by_hand and note is not None:
-                self._undo(note)
-            elif note is not None:
+            elif by_hand and pending is not None:
+                self._undo(pending)
+            elif pending is not None:
                 with processes.interrupt_held():  # what was begun is undone, whatever asks us to end
-                    self._undo(note)
+                    self._undo(pending)
             self._stack.pop()
 
-    def _undo(self, note: Note) -> None:
-        wanted = Commands("", note.cleanup, note.limit_s, note.of)
-        ended = self._carried_out("cleanup", wanted, note.environment, None)
-        for other, _ in [(note, ""), *self._failed.values()]:
-            if not ended.cause and (other.cleanup, other.of) == (note.cleanup, note.of):
+    def _undo(self, pending: PendingCleanup) -> None:
+        wanted = Commands("", pending.cleanup, pending.limit_s, pending.of)
+        ended = self._carried_out("cleanup", wanted, pending.environment, None)
+        for other, _ in [(pending, ""), *self._failed.values()]:
+            if not ended.cause and (other.cleanup, other.of) == (pending.cleanup, pending.of):
                 undo.forget(other)
                 self._failed.pop(other.id, None)
-        known = [other for other, _ in self._failed.values() if (other.cleanup, other.of) == (note.cleanup, note.of)]
-        if ended.cause and known and known[0].id != note.id:
-            undo.forget(note)  # one note of it is enough
-            note = known[0]
+        known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
+        if ended.cause and known and known[0].id != pending.id:
+            undo.forget(pending)  # once is enough
+            pending = known[0]
         if ended.cause:
-            self._failed[note.id] = note, ended.cause
-            self._printer.error(FailureError(f"cleanup of {note.of}", f"`{shortened(note.cleanup)}` {ended.cause}"))
+            self._failed[pending.id] = pending, ended.cause
+            cause = f"`{shortened(pending.cleanup)}` {ended.cause}"
+            self._printer.error(FailureError(f"cleanup of {pending.of}", cause))
 
-    def _carried_out(self, when: str, wanted: Commands, environment: Mapping[str, str], note: Note | None) -> Ended:
+    def _carried_out(
+        self, when: str, wanted: Commands, environment: Mapping[str, str], pending: PendingCleanup | None
+    ) -> Ended:
         text = wanted.prepare if when == "prepare" else wanted.cleanup
         environment = {**environment, "IRONBENCH_WHEN": when}
 
         def begun(shell: processes.ProcessId | None) -> None:
-            if note is not None:
-                undo.runs(note, shell)
+            if pending is not None:
+                undo.runs(pending, shell)
 
         if words := asked(text):
             ended = command.by_a_person(f"{words}  ({wanted.of})", self._printer.say)
@@ -260,35 +263,35 @@ FORGET = "a cleanup that can never succeed: undo by hand what it would undo, the
 
 def code(code: int, began: str, say: Callable[[str], None]) -> int:
     """The exit code of an experiment that ended with `code`: 1 where something of it is still to be undone."""
-    left = [note for note in undo.notes() if note.began == began]
-    for note in left:
-        say(f"not undone: {note.of}: {shortened(note.cleanup)}; `ironbench cleanup` tries it again")
+    left = [pending for pending in undo.all_pending() if pending.began == began]
+    for pending in left:
+        say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` tries it again")
         say(f"  hint: {FORGET}")
     return code if not left or code == _INTERRUPTED else 1
 
 
-def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[Note]:
+def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
     """Undoes what ended ironbenches left, the latest first; those that could not be undone. `began`: of one experiment
-    alone. `forget`: what fails again is left to the user, and is in no note any more."""
+    alone. `forget`: what fails again is left to the user, and is forgotten."""
     stubborn = []
-    for note in undo.orphans(began):
-        undo.end_prepare(note)
-        if words := asked(note.cleanup):
-            ended = command.by_a_person(f"{words}  ({note.of})", say)
+    for pending in undo.orphans(began):
+        undo.end_prepare(pending)
+        if words := asked(pending.cleanup):
+            ended = command.by_a_person(f"{words}  ({pending.of})", say)
         else:
-            environment = {**note.environment, "IRONBENCH_WHEN": "cleanup"}
+            environment = {**pending.environment, "IRONBENCH_WHEN": "cleanup"}
             ended = command.run(
-                note.cleanup, note.folder, environment, note.limit_s, without_passwords=without_passwords
+                pending.cleanup, pending.folder, environment, pending.limit_s, without_passwords=without_passwords
             )
         if ended.cause:
-            say(f"cannot undo: {note.of}: `{shortened(note.cleanup)}` {ended.cause}")
+            say(f"cannot undo: {pending.of}: `{shortened(pending.cleanup)}` {ended.cause}")
             if forget:
-                say(f"forgotten: {note.of}: undo it by hand, in {note.folder}")
-                undo.forget(note)
+                say(f"forgotten: {pending.of}: undo it by hand, in {pending.folder}")
+                undo.forget(pending)
             else:
                 say(f"  hint: {FORGET}")
-                stubborn.append(note)
+                stubborn.append(pending)
         else:
-            say(f"undone: {note.of}: {shortened(note.cleanup)} (of ironbench process {note.owner.pid})")
-            undo.forget(note)
+            say(f"undone: {pending.of}: {shortened(pending.cleanup)} (of ironbench process {pending.owner.pid})")
+            undo.forget(pending)
     return stubborn

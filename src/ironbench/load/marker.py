@@ -1,4 +1,4 @@
-"""The note inside the database that says which data are there and whether they are complete."""
+"""The row inside the database that says which data are there and whether they are complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEMA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class LoadState:
     key: str
     loaded_at: str
     """UTC; empty while the load runs, so a load that was interrupted is never taken for a complete one."""
@@ -32,24 +32,24 @@ class Note:
 
 
 class Marker:
-    """The note about one family of tables."""
+    """That row, of one family of tables."""
 
     def __init__(self, session: Session, data: str) -> None:
         self._session = session
         self._data = data
 
-    def read(self) -> Note | None:
+    def read(self) -> LoadState | None:
         """None: ironbench never began to load these tables here."""
         if not present(self._session, (TABLE,)):
             return None
-        notes = self._session.query(
+        found = self._session.query(
             f"select content_key, coalesce(loaded_at, ''), \"rows\", bytes, elapsed_s from {TABLE} "
             f"where data = {quoted(self._data)}"
         )
-        if not notes:
+        if not found:
             return None
-        key, loaded_at, rows, size, elapsed_s = (value or "" for value in notes[0])
-        return Note(key, loaded_at, int(rows), int(size), float(elapsed_s))
+        key, loaded_at, rows, size, elapsed_s = (value or "" for value in found[0])
+        return LoadState(key, loaded_at, int(rows), int(size), float(elapsed_s))
 
     def begin(self, key: str) -> None:
         """From here on the tables are ours, and incomplete."""

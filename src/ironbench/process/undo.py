@@ -1,4 +1,4 @@
-"""Notes of what must be undone: a file for each command that changed something, removed when its cleanup succeeded.
+"""What must still be undone: a file for each command that changed something, removed when its cleanup succeeded.
 
 Unlike the register they outlive a power cut: they lie where data lie by default, and are synced.
 """
@@ -19,11 +19,11 @@ from ironbench.process.processes import ProcessId
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PendingCleanup:
     """A cleanup that is still to be run, with all that it needs."""
 
     id: str
-    """Later notes have greater ones: they are undone first."""
+    """Later ones have greater ones: they are undone first."""
     cleanup: str
     of: str
     """As in `Commands`."""
@@ -46,16 +46,18 @@ class Note:
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the notes lie. InputError: no home to lie in."""
+    """Where the files lie. InputError: no home to lie in."""
     return place.base(environ) / "undo"
 
 
-def noted(cleanup: str, of: str, limit_s: float, folder: str, environment: Mapping[str, str], began: str) -> Note:
-    """Notes a cleanup, before what it undoes begins. FailureError: nothing may begin."""
+def add(
+    cleanup: str, of: str, limit_s: float, folder: str, environment: Mapping[str, str], began: str
+) -> PendingCleanup:
+    """Writes a cleanup down before what it undoes begins. FailureError: nothing may begin."""
     owner = processes.identify(os.getpid())
     assert owner is not None
     number = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-    note = Note(
+    pending = PendingCleanup(
         id=number,
         cleanup=cleanup,
         of=of,
@@ -66,18 +68,18 @@ def noted(cleanup: str, of: str, limit_s: float, folder: str, environment: Mappi
         owner=owner,
         namespace=processes.pid_namespace(),
     )
-    write(note)
-    return note
+    write(pending)
+    return pending
 
 
-def write(note: Note) -> None:
-    """Writes the note aside and renames it. FailureError."""
-    path = directory() / f"{note.id}.json"
+def write(pending: PendingCleanup) -> None:
+    """Writes its file aside and renames it. FailureError."""
+    path = directory() / f"{pending.id}.json"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside = path.with_suffix(".new")
         with aside.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(note)))
+            file.write(json.dumps(asdict(pending)))
             file.flush()
             os.fsync(file.fileno())
         aside.rename(path)
@@ -91,42 +93,42 @@ def write(note: Note) -> None:
         raise FailureError(str(path), cause, "make room, or set IRONBENCH_DATA to a directory of yours") from None
 
 
-def runs(note: Note, shell: ProcessId | None) -> Note:
-    """The note while its `prepare` runs, written."""
-    note = replace(note, running=shell)
-    write(note)
-    return note
+def runs(pending: PendingCleanup, shell: ProcessId | None) -> PendingCleanup:
+    """Writes which shell runs its `prepare`."""
+    pending = replace(pending, running=shell)
+    write(pending)
+    return pending
 
 
-def forget(note: Note) -> None:
-    (directory() / f"{note.id}.json").unlink(missing_ok=True)
+def forget(pending: PendingCleanup) -> None:
+    (directory() / f"{pending.id}.json").unlink(missing_ok=True)
 
 
-def notes() -> list[Note]:
+def all_pending() -> list[PendingCleanup]:
     """All, the latest first."""
-    notes = (_read(path) for path in sorted(directory().glob("*.json"), reverse=True))
-    return [note for note in notes if note is not None]
+    found = (_read(path) for path in sorted(directory().glob("*.json"), reverse=True))
+    return [pending for pending in found if pending is not None]
 
 
-def orphans(began: str = "") -> list[Note]:
+def orphans(began: str = "") -> list[PendingCleanup]:
     """Those whose ironbench is dead; `began`: of one experiment."""
-    return [note for note in notes() if note.orphaned and began in ("", note.began)]
+    return [pending for pending in all_pending() if pending.orphaned and began in ("", pending.began)]
 
 
-def end_prepare(note: Note) -> None:
+def end_prepare(pending: PendingCleanup) -> None:
     """Ends a `prepare` that outlived its ironbench: what it still does could not be undone."""
-    if note.running is not None and note.running.alive():
-        processes.end_session(note.running.pid, 2.0)
+    if pending.running is not None and pending.running.alive():
+        processes.end_session(pending.running.pid, 2.0)
 
 
-def _read(path: Path) -> Note | None:
+def _read(path: Path) -> PendingCleanup | None:
     """None: it is gone, or none of ours."""
     try:
         if path.stat().st_uid != os.getuid():
             return None
         value = json.loads(path.read_text(encoding="utf-8"))
         running = value.pop("running")
-        return Note(
+        return PendingCleanup(
             **(value | {"owner": ProcessId(**value["owner"])}),
             running=None if running is None else ProcessId(**running),
         )
