@@ -19,7 +19,7 @@ from ironbench.analyse.workers import by_worker
 from ironbench.cluster import clocks, controller, crew, loading, merge, parts
 from ironbench.cluster.clocks import Answer
 from ironbench.cluster.crew import Crew
-from ironbench.cluster.merge import Part
+from ironbench.cluster.merge import WorkerResult
 from ironbench.cluster.worker import core_digest
 from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import FailureError, InputError
@@ -99,16 +99,16 @@ def driven_part(one: bytes) -> bytes:
     return _core.drive(one, progress).to_bytes()
 
 
-def part(number: int, result: bytes, offset_ns: int = 0, **said: Any) -> Part:
+def result(number: int, data: bytes, offset_ns: int = 0, **said: Any) -> WorkerResult:
     known = {"host": f"m{number}", "here": False, "machine": {}, **said}
     stat = {"began": "cpu 0 0 0 0\nctxt 1\n", "ended": "cpu 95 0 0 5\nctxt 2\n"}
-    return Part(number, known, {"offset_ns": offset_ns, "error_ns": 300_000, "same": False}, stat, result)
+    return WorkerResult(number, known, {"offset_ns": offset_ns, "error_ns": 300_000, "same": False}, stat, data)
 
 
 def test_parts_together_are_one_trial_of_all_clients() -> None:
     load = Load(clients=5, duration_s=None, transactions=200, workers=3)
     results = driven(load, 3)
-    found = merge.driven([part(n, one) for n, one in enumerate(results)], load, {"samples": {}}, 0, "", "now")
+    found = merge.driven([result(n, one) for n, one in enumerate(results)], load, {"samples": {}}, 0, "", "now")
     whole = found.summary
     assert whole["transactions"] == whole["scripts"][0]["transactions"] == 1000
     assert whole["clients"] == 5 and whole["threads"] == 3
@@ -163,7 +163,7 @@ def test_a_start_is_placed_by_our_clock() -> None:
         msgspec.json.decode(_core.DriveResult.from_bytes(one).summary)["started_unix_s"] for one in (early, late)
     ]
     offset_ns = int((apart_s[1] - apart_s[0]) * 1e9) - 2_000_000  # of which 2 ms are not the clock's
-    found = merge.driven([part(0, early), part(1, late, offset_ns)], load, {"samples": {}}, 0, "", "now")
+    found = merge.driven([result(0, early), result(1, late, offset_ns)], load, {"samples": {}}, 0, "", "now")
     assert found.metrics["start_spread_s"] == pytest.approx(0.002, abs=1e-5)
     assert ahead_ns
 
@@ -189,7 +189,7 @@ def test_what_a_client_draws_does_not_depend_on_the_number_of_workers() -> None:
 def test_a_lost_worker_voids_the_trial_and_keeps_what_the_others_did() -> None:
     load = Load(clients=2, duration_s=None, transactions=50, workers=2)
     (first, _) = driven(load, 2)
-    found = merge.driven([part(0, first)], load, {"samples": {}}, 0, "worker 2 on m1 was lost", "now")
+    found = merge.driven([result(0, first)], load, {"samples": {}}, 0, "worker 2 on m1 was lost", "now")
     assert judge.status(found, ()) == (judge.Status.VOIDED, "worker 2 on m1 was lost")
     assert found.summary["transactions"] == 50
 

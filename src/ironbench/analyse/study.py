@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One subject in full."""
+class SubjectResults:
+    """What was measured of one subject."""
 
     subject: Subject
     curve: Curve
@@ -135,9 +135,9 @@ class Study:
     trials: int
     """Of runs all, of a lab those that are over, whatever their status, without attempts that were repeated."""
     differences: tuple[Difference, ...]
-    """Facts that differ, one value for each part or cell."""
+    """Facts that differ, one value for each subject or cell."""
     shared: dict[str, str]
-    """Facts that all parts or cells have in common."""
+    """Facts that all subjects or cells have in common."""
     queries: Queries | None
     """Query by query; None where the work is not made of queries."""
     against: tuple[Against, ...]
@@ -157,12 +157,12 @@ class Study:
     """What servers said of the trials; of runs at the peak."""
     other_plans: tuple[OtherPlan, ...] = ()
     """Commands whose plan is another one than in the first of them."""
-    parts: tuple[Part, ...] = ()
-    """The subjects of runs."""
+    parts: tuple[SubjectResults, ...] = ()
+    """The subjects of runs with their results."""
     scalings: tuple[Scaling, ...] = ()
-    """The scalability law's curve of every part that has one."""
+    """The scalability law's curve of every subject that has one."""
     unlike: tuple[str, ...] = ()
-    """What keeps the parts from being compared like for like."""
+    """What keeps the subjects from being compared like for like."""
     footnotes: tuple[str, ...] = ()
 
     lab: Lab | None = None
@@ -220,9 +220,9 @@ class Study:
         return any(part.open_loop for part in self.parts)
 
     @property
-    def systems(self) -> list[list[Part]]:
-        """The parts by system: rates of one system are one."""
-        groups: list[list[Part]] = []
+    def systems(self) -> list[list[SubjectResults]]:
+        """The subjects by system: rates of one system are one."""
+        groups: list[list[SubjectResults]] = []
         for part in self.parts:
             one = part.subject.records[0]
             own = next((group for group in groups if of_one_system(group[0].subject.records[0], one)), None)
@@ -233,13 +233,13 @@ class Study:
         return groups
 
     @property
-    def closed(self) -> tuple[Part, ...]:
+    def closed(self) -> tuple[SubjectResults, ...]:
         """Those that were driven in a closed loop: only they have a peak."""
         return tuple(part for part in self.parts if not part.open_loop)
 
     @property
     def place(self) -> str:
-        """Where the details of all parts were measured, in words."""
+        """Where the details of all subjects were measured, in words."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
         if any(streams(part.subject.records[0]) for part in self.parts):
@@ -291,7 +291,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     events = main_events([record for subject in systems for record in subject.usable])
     first_peak = next((one for one in curves if one.peak), None)
     parts = tuple(
-        _part(subject, own, None if own is first_peak else first_peak, events, archive)
+        _results(subject, own, None if own is first_peak else first_peak, events, archive)
         for subject, own in zip(systems, curves, strict=True)
     )
     clients = clients_asked([part.subject.records for part in parts])
@@ -340,14 +340,16 @@ def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str
     return tuple((name, text) for name, key in keys if (text := archive.script(key)))
 
 
-def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive) -> Part:
+def _results(
+    subject: Subject, own: Curve, first: Curve | None, events: Sequence[str], archive: Archive
+) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
     # Their shares of time chose no peak: trials of the sweep count as fresh ones do.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]
     machine, engine = archive.machine(machine_of(reference)), archive.engine(reference.engine)
-    return Part(
+    return SubjectResults(
         subject=subject,
         curve=own,
         standing=standing(own, first) if first else None,
@@ -365,5 +367,5 @@ def _part(subject: Subject, own: Curve, first: Curve | None, events: Sequence[st
     )
 
 
-def _reference(part: Part) -> Record:
+def _reference(part: SubjectResults) -> Record:
     return (part.curve.main.trials if part.curve.main else part.subject.records)[0]

@@ -17,7 +17,7 @@ import msgspec
 
 from ironbench import errors, units
 from ironbench.cluster import merge
-from ironbench.cluster.merge import Part
+from ironbench.cluster.merge import WorkerResult
 from ironbench.cluster.worker import core_digest
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.system import Load
@@ -155,13 +155,13 @@ class Control:
         rows, size, memory = ([one[place] for one in counts] for place in range(3))
         return {"lost": "", **frame, "rows": sum(rows), "bytes": sum(size), "memory_bytes": memory}
 
-    def driven(self, plans: Sequence[bytes], progress: Progress, window: Window) -> tuple[list[Part], str]:
-        """The parts of a trial that have a result, and why others have none.
+    def driven(self, plans: Sequence[bytes], progress: Progress, window: Window) -> tuple[list[WorkerResult], str]:
+        """The results of the workers that have one, and why others have none.
 
         The first Ctrl-C ends the trial and keeps what was done; the second is raised.
         """
         self._send({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
-        found: list[Part] = []
+        found: list[WorkerResult] = []
         lost, states = "", _States(progress)
         for frame, data in self._frames_until_over(progress):
             if "began" in frame:
@@ -174,7 +174,7 @@ class Control:
                 raise_refusal(frame["found"])
                 if data:
                     number = frame["worker"]
-                    found.append(Part(number, self.workers[number], frame["clock"], frame["found"], data))
+                    found.append(WorkerResult(number, self.workers[number], frame["clock"], frame["found"], data))
         return found, lost
 
     def _frames_until_over(self, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:

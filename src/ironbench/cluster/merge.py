@@ -1,4 +1,4 @@
-"""From the parts of a trial to one result, and what each worker did."""
+"""From the results of all workers to that of the trial, and what each worker did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Second = tuple[float, int, int, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkerResult:
     """What one worker handed over."""
 
     number: int
@@ -31,27 +31,28 @@ class Part:
     clock: Mapping[str, Any]
     stat: Mapping[str, str]
     """/proc/stat of its machine at both ends of the window."""
-    result: bytes
+    data: bytes
+    """The result of its drive, as the core encodes it."""
 
 
 def driven(
-    parts: Sequence[Part], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
+    results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
 ) -> Driven:
-    """`seen`: by observers here. `lost`: why there are fewer parts than workers; what there is is kept."""
+    """`seen`: by observers here. `lost`: why there are fewer results than workers; what there is is kept."""
     from ironbench import _core
 
-    whole = _core.DriveResult.merged([part.result for part in parts])
-    singles = [(part, _core.DriveResult.from_bytes(part.result)) for part in parts]
-    summaries = [(part, msgspec.json.decode(one.summary, type=dict[str, Any]), one) for part, one in singles]
-    starts = [_start_s(part, summary) for part, summary, _ in summaries]
+    whole = _core.DriveResult.merged([result.data for result in results])
+    singles = [(result, _core.DriveResult.from_bytes(result.data)) for result in results]
+    summaries = [(result, msgspec.json.decode(one.summary, type=dict[str, Any]), one) for result, one in singles]
+    starts = [_start_s(result, summary) for result, summary, _ in summaries]
     workers = tuple(
-        _worker(part, summary, one.histograms.get("response_time"), start_s - min(starts))
-        for (part, summary, one), start_s in zip(summaries, starts, strict=True)
+        _worker(result, summary, one.histograms.get("response_time"), start_s - min(starts))
+        for (result, summary, one), start_s in zip(summaries, starts, strict=True)
     )
     summary = {
         **msgspec.json.decode(whole.summary, type=dict[str, Any]),
         **{name: value for name, value in seen.items() if name != "samples"},
-        "client_cpu_here_s": sum(client_cpu_s(one) for part, one, _ in summaries if part.hello["here"]),
+        "client_cpu_here_s": sum(client_cpu_s(one) for result, one, _ in summaries if result.hello["here"]),
     }
     if began_ns:
         summary["started_unix_s"] = began_ns / 1e9 + load.warmup_s
@@ -67,7 +68,7 @@ def driven(
         samples=seen["samples"],
         metrics=metrics(workers),
         workers=workers,
-        fingerprints={part.number: part.hello["machine"] for part in parts},
+        fingerprints={result.number: result.hello["machine"] for result in results},
         prepared=TrialNotes({"workers": in_words(workers, load)}),
     )
 
@@ -101,31 +102,31 @@ def second(each: Sequence[Second]) -> Second:
     return max(one[0] for one in each), done, sum(one[2] for one in each), mean, stdev
 
 
-def _worker(part: Part, summary: Mapping[str, Any], response: Any, start_s: float) -> Worker:
+def _worker(result: WorkerResult, summary: Mapping[str, Any], response: Any, start_s: float) -> Worker:
     elapsed_s = float(summary["elapsed_s"])
     available_s = elapsed_s * summary["threads"]
     p50, p99 = response.quantiles([0.50, 0.99]) if response is not None and response.count else (None, None)
     return Worker(
-        number=part.number + 1,
-        host=part.hello["host"],
+        number=result.number + 1,
+        host=result.hello["host"],
         clients=summary["clients"],
         transactions=summary["transactions"],
         failed=summary["failed"],
         elapsed_s=elapsed_s,
         threads_cpu_share=driving_cpu_s(summary) / available_s if available_s else 0.0,
-        machine_cpu_share=_used(part.stat),
+        machine_cpu_share=_used(result.stat),
         response_time_p50_s=p50,
         response_time_p99_s=p99,
         start_s=start_s,
-        clock_error_s=0.0 if part.clock["same"] else part.clock["error_ns"] / 1e9,
-        clock_offset_s=0.0 if part.clock["same"] else part.clock["offset_ns"] / 1e9,
-        here=part.hello["here"],
+        clock_error_s=0.0 if result.clock["same"] else result.clock["error_ns"] / 1e9,
+        clock_offset_s=0.0 if result.clock["same"] else result.clock["offset_ns"] / 1e9,
+        here=result.hello["here"],
     )
 
 
-def _start_s(part: Part, summary: Mapping[str, Any]) -> float:
+def _start_s(result: WorkerResult, summary: Mapping[str, Any]) -> float:
     """Of its window, by our clock. Machines that share a kernel share its clock: there the true start is known."""
-    offset_ns = 0 if part.clock["same"] else part.clock["offset_ns"]
+    offset_ns = 0 if result.clock["same"] else result.clock["offset_ns"]
     return float(summary["started_unix_s"]) - offset_ns / 1e9
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironbench.analyse.curve import Peak
 from ironbench.analyse.looks import at
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.study import Effect, Part, Study
+from ironbench.analyse.study import Effect, Study, SubjectResults
 from ironbench.analyse.subjects import counted_in
 from ironbench.drive import checkpoints
 from ironbench.model.record import Record
@@ -105,7 +105,7 @@ def title(study: Study) -> str:
     return " against ".join(names) if len(names) <= NAMED else f"{len(names)} systems: {', '.join(names)}"
 
 
-def _system_name(parts: Sequence[Part]) -> str:
+def _system_name(parts: Sequence[SubjectResults]) -> str:
     system = parts[0].subject.records[0].system
     return parts[0].name if len(parts) == 1 else f"{system.label or system.engine} at {len(parts)} rates"
 
@@ -135,7 +135,7 @@ def cards(study: Study) -> list[Card]:
     return [_of_part(part, place) for place, part in enumerate(study.parts)]
 
 
-def _of_part(part: Part, place: int) -> Card:
+def _of_part(part: SubjectResults, place: int) -> Card:
     mark, colour = theme.MARKS[place % len(theme.MARKS)], f"s{place % theme.SYSTEMS}"
     if part.curve.main is None:
         return Card(part.name, mark, colour, "", "no usable trial")
@@ -335,7 +335,7 @@ def contents(studies: Sequence[Study]) -> str:
     )
 
 
-def _leading_figure(part: Part) -> tuple[str, str]:
+def _leading_figure(part: SubjectResults) -> tuple[str, str]:
     """The leading figure, and where it was measured."""
     main = part.curve.main
     if main is None:
@@ -353,7 +353,7 @@ def _leading_figure(part: Part) -> tuple[str, str]:
     return measured(main.throughput, "1/s") + with_failed(main.trials), clients
 
 
-def _tally(part: Part) -> str:
+def _tally(part: SubjectResults) -> str:
     doubtful, out = len(part.subject.suspect), len(part.subject.left_out)
     known = [f"{counted(count, 'trial')} {word}" for count, word in ((doubtful, "suspect"), (out, "left out")) if count]
     return str(len(part.subject.records)) + (f" ({', '.join(known)})" if known else "")

@@ -9,7 +9,7 @@ from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.curve import Peak, lost_share
 from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.model.record import Record
@@ -61,12 +61,12 @@ def _rate_sentences(study: Study) -> list[tuple[str, str]]:
     return texts
 
 
-def _label(part: Part) -> str:
+def _label(part: SubjectResults) -> str:
     system = part.subject.records[0].system
     return system.label or system.engine
 
 
-def _searched(parts: Sequence[Part]) -> str:
+def _searched(parts: Sequence[SubjectResults]) -> str:
     """The answer of the last search for a rate, and whether its confirmations bear it out; empty without a search."""
     fresh = [
         (record, part.curve.rate) for part in parts for record in part.subject.records if SEARCH in record.conditions
@@ -99,7 +99,7 @@ def _rate_sentence(one: Rate) -> str:
     return f"does not keep {asked} ({trials}){part}."
 
 
-def _clearness(part: Part) -> tuple[bool, float]:
+def _clearness(part: SubjectResults) -> tuple[bool, float]:
     """Those whose repeats do not overlap first, of them the farthest from 1."""
     standing = part.standing
     if standing is None or standing.ratio is None:
@@ -127,7 +127,7 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
     return [(name, text) for _, _, name, text in sorted(ranked)]
 
 
-def _peak_sentence(part: Part) -> str:
+def _peak_sentence(part: SubjectResults) -> str:
     peak = part.curve.peak
     if peak is None:
         return ""
@@ -167,7 +167,7 @@ def of_score(record: Record, peak: Peak) -> str:
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) != "1/s" else first
 
 
-def _score(part: Part, peak: Peak) -> str:
+def _score(part: SubjectResults, peak: Peak) -> str:
     """Of work that is scored by one kind of its transactions; empty elsewhere."""
     if not (first := of_score(part.subject.records[0], peak)):
         return ""
@@ -176,7 +176,7 @@ def _score(part: Part, peak: Peak) -> str:
     return f"{measured(score, '1/s').removesuffix('/s')} {metric_words(first)}{spread} and "
 
 
-def _ratio_sentence(part: Part) -> str:
+def _ratio_sentence(part: SubjectResults) -> str:
     standing = part.standing
     if standing is None or standing.ratio is None:
         return ""

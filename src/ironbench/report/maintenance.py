@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.summarise import Summary
 from ironbench.model.sample import needed
 from ironbench.report.charts.base import Table
@@ -74,7 +74,7 @@ def _figure(metrics: dict[str, Summary], metric: str) -> str:
     return quantity(value.centre if value else None, unit_of(metric))
 
 
-def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
+def card(part: SubjectResults) -> tuple[str, str, list[tuple[str, str]]]:
     metrics = part.metrics
     facts = [(name, _figure(metrics, metric)) for name, metric in _FIGURES.items() if metric in metrics]
     if not facts:
@@ -94,7 +94,7 @@ def table(study: Study) -> Table:
     return Table(("", *names, *(f"{name} / {names[0]}" for name in names[1:])), tuple(rows), numbers=True)
 
 
-def felt(part: Part) -> Table:
+def felt(part: SubjectResults) -> Table:
     """What the bystander felt before and meanwhile, and the ratio of the two."""
     metrics, rows = part.metrics, []
     for words, kind in _FELT.items():

@@ -11,7 +11,7 @@ from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
     from ironbench.analyse.compare import Comparison
-    from ironbench.analyse.study import Part, Study
+    from ironbench.analyse.study import Study, SubjectResults
     from ironbench.report.charts.base import Table
     from ironbench.report.section import Section
 
@@ -22,7 +22,7 @@ class Presentation:
 
     headline: Callable[[Study], list[tuple[str, str]]]
     """Pairs of a system's name and a sentence about it."""
-    card: Callable[[Part], tuple[str, str, list[tuple[str, str]]]]
+    card: Callable[[SubjectResults], tuple[str, str, list[tuple[str, str]]]]
     """A system's figure, its unit, and some facts."""
     peaks: Callable[[Study], Table]
     """A row per line of the result."""
@@ -58,7 +58,7 @@ def of_study(study: Study) -> Presentation | None:
     return of_part(study.parts[0]) if study.parts else None
 
 
-def of_part(part: Part) -> Presentation | None:
+def of_part(part: SubjectResults) -> Presentation | None:
     return _known().get(part.subject.records[0].choice.workload)
 
 

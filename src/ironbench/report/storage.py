@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ironbench.analyse.compare import Comparison
 from ironbench.analyse.storage import WORKLOAD, Tested, tested
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.timelines import Line
 from ironbench.model.record import Record
@@ -55,7 +55,7 @@ def megabytes(bytes_per_s: float) -> str:
     return f"{bytes_per_s / 1e6:,.1f}".replace(",", THIN)
 
 
-def tests_of(part: Part) -> tuple[Tested, ...]:
+def tests_of(part: SubjectResults) -> tuple[Tested, ...]:
     return tested(part.curve.main.metrics) if part.curve.main else ()
 
 
@@ -74,13 +74,13 @@ def headline(study: Study) -> list[tuple[str, str]]:
     return sentences
 
 
-def _fill(part: Part) -> str:
+def _fill(part: SubjectResults) -> str:
     """Says how full the file system is: nearly full flash is slow, and so are a disk's inner tracks."""
     used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
-def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
+def card(part: SubjectResults) -> tuple[str, str, list[tuple[str, str]]]:
     """The first line's figure, and a fact for each of the others."""
     lines = tests_of(part)
     if not lines:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ironbench import engines
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import leading, streams
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
@@ -38,7 +38,7 @@ _LEAD = (
 _RANGES = " In brackets: the range of all trials."
 
 
-def figures(part: Part) -> dict[str, str]:
+def figures(part: SubjectResults) -> dict[str, str]:
     """Names of the figures of merit → their metrics, the leading ones first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0].choice)
@@ -50,7 +50,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
     return [(part.name, _sentence(part)) for part in study.parts]
 
 
-def _sentence(part: Part) -> str:
+def _sentence(part: SubjectResults) -> str:
     """`reaches power 2 880, throughput 3 960 queries/h × SF, unrounded; answers a query in 12.1 ms …`."""
     metrics, leads = part.metrics, leading(part.subject.records[0].choice)
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
@@ -81,7 +81,7 @@ def _bare(summary: Summary, unit: str) -> str:
     return _shown(summary, unit).replace(f"{THIN}{unit}", "")
 
 
-def card(part: Part) -> tuple[str, str, list[tuple[str, str]]]:
+def card(part: SubjectResults) -> tuple[str, str, list[tuple[str, str]]]:
     metrics, rows = part.metrics, [*figures(part).items(), *_TIMES.items()]
     known = [(words, metric) for words, metric in rows if metric in metrics]
     if not known:
@@ -101,7 +101,7 @@ def table(study: Study) -> Table:
     return Table(head, tuple(_rows(study.parts)), numbers=True)
 
 
-def _rows(parts: Sequence[Part]) -> list[tuple[str, ...]]:
+def _rows(parts: Sequence[SubjectResults]) -> list[tuple[str, ...]]:
     columns = [part.metrics for part in parts]
     lines: list[tuple[str, ...]] = []
     for name, metric in {**figures(parts[0]), **_TIMES}.items():
@@ -128,7 +128,7 @@ def _range(summary: Summary, unit: str) -> str:
     return between(summary.low, summary.high, unit) if summary.low < summary.high else span(summary, unit)
 
 
-def queries(part: Part) -> Table:
+def queries(part: SubjectResults) -> Table:
     """A single system's queries: their times, and the planning in them where any is known."""
     metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")

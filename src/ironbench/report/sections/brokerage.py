@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.study import Measured, Part, Study
+from ironbench.analyse.study import Measured, Study, SubjectResults
 from ironbench.analyse.subjects import cores_held
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
@@ -67,7 +67,7 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("brokerage", f"The brokerage, {place}", _LEAD, tables=tuple(tables), at_end=True)
 
 
-def _of_part(part: Part) -> _System | None:
+def _of_part(part: SubjectResults) -> _System | None:
     main = part.curve.main
     return _System(part.name, main.metrics, main.trials) if main and SCORE in main.metrics else None
 

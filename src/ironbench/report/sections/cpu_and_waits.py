@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.shares import OTHER, Shares
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import streams
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -100,7 +100,7 @@ BUDGET = {
 }
 
 
-def at_work(part: Part) -> str:
+def at_work(part: SubjectResults) -> str:
     """The streams that do the work where the clients of the load do not."""
     known = streams(part.subject.records[0])
     return known[1] if known else ""

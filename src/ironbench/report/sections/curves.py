@@ -19,7 +19,7 @@ from ironbench.report.section import Bars, Section, with_rows
 from ironbench.words import counted, grouped
 
 if TYPE_CHECKING:
-    from ironbench.analyse.study import Part, Study
+    from ironbench.analyse.study import Study, SubjectResults
 
 PLACE = 500
 
@@ -330,7 +330,7 @@ def rates(study: Study) -> Table:
     return Table(head, tuple(rows))
 
 
-def _tried(part: Part, one: Rate) -> str:
+def _tried(part: SubjectResults, one: Rate) -> str:
     """Trials that the row shows; after a search confirmations alone."""
     count = len(one.trials)
     return f"{count} confirmations of {len(part.subject.usable)}" if one.confirmed else str(count)

@@ -13,7 +13,7 @@ from ironbench.report.section import Section, by_value, with_rows
 
 if TYPE_CHECKING:
     from ironbench.analyse.balance import Entry
-    from ironbench.analyse.study import Measured, Part, Study
+    from ironbench.analyse.study import Measured, Study, SubjectResults
 
 PLACE = 2200
 
@@ -44,7 +44,7 @@ _SIDE_BY_SIDE = 4
 
 def balance(study: Study) -> Table:
     """A row for each ratio, a column for each side; of many cells a row for each value and the cells that have it."""
-    sides: Sequence[Part | Measured] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
+    sides: Sequence[SubjectResults | Measured] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
     kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
     names = [name for name, _ in kinds]
     shown: dict[str, list[tuple[str, str]]] = {}

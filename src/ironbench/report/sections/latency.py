@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.timelines import Percentiles
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
@@ -61,7 +61,7 @@ def latency(study: Study) -> list[Chart]:
     ]
 
 
-def _without_line(parts: Sequence[Part]) -> str:
+def _without_line(parts: Sequence[SubjectResults]) -> str:
     """Says which systems have no line, and why."""
     late = [part.name for part in parts if _is_late(part)]
     rest = [part.name for part in parts if not _is_late(part)]
@@ -71,7 +71,7 @@ def _without_line(parts: Sequence[Part]) -> str:
     return text + (f" No line of {', '.join(rest)}: no response times were kept." if rest else "")
 
 
-def _is_late(part: Part) -> bool:
+def _is_late(part: SubjectResults) -> bool:
     """Whether it did not keep its rate: response times then grow as long as the trial lasts."""
     return part.curve.rate is not None and not part.curve.rate.is_kept
 

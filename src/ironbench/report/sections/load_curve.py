@@ -7,7 +7,7 @@ from typing import Any
 
 from ironbench import units
 from ironbench.analyse.load_curve import Course, course
-from ironbench.analyse.study import Part, Study
+from ironbench.analyse.study import Study, SubjectResults
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
@@ -27,7 +27,7 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, at_end=True)
 
 
-def _course(part: Part) -> Course | None:
+def _course(part: SubjectResults) -> Course | None:
     if part.timeline is None:
         return None
     record = next((one for one in part.subject.records if one.id == part.timeline.trial), None)
