@@ -13,7 +13,7 @@ from factories import record
 
 from ironbench.analyse.findings import findings
 from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.optimum import Observed, Probe, expected_trials, next_step
+from ironbench.analyse.optimum import NextLoad, Observed, expected_trials, next_step
 from ironbench.cli.lab import plan as planned
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment import declare, freeze
@@ -297,7 +297,7 @@ def test_the_plan_names_the_trials_of_the_search_and_their_time(
 def test_the_number_of_trials_that_a_plan_expects_is_near_what_a_search_takes(knee: int) -> None:
     search = Search("clients", 1, 64, (Limit("response_time_p99_s", 1.0),))
     trials: list[Observed] = []
-    while isinstance(step := next_step(search, trials), Probe):
+    while isinstance(step := next_step(search, trials), NextLoad):
         throughput = min(step.point, knee) * math.exp(0.01 * (-1) ** len(trials))
         trials.append(Observed(step.point, throughput, (step.point / knee,)))
     assert 0.4 < expected_trials(search) / len(trials) < 2.5

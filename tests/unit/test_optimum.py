@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ironbench.analyse.optimum import Answer, Observed, Probe, _Seen, next_step, rungs
+from ironbench.analyse.optimum import Answer, NextLoad, Observed, _Seen, next_step, rungs
 from ironbench.model.search import Limit, Search
 from ironbench.stats.usl import Usl
 
@@ -101,7 +101,7 @@ def test_a_system_that_fails_at_the_lowest_load_has_no_best_one() -> None:
     assert (answer.point, trials) == (None, 2)
     assert answer.sentence == "no clients in 1 to 128: every trial at 1 failed"
     once = [Observed(1, 0.0), Observed(1, 100.0)]
-    assert next_step(Search("clients", 1, 128), once) == Probe(2, "ladder, upwards")
+    assert next_step(Search("clients", 1, 128), once) == NextLoad(2, "ladder, upwards")
 
 
 def test_failed_trials_do_not_make_the_others_look_alike() -> None:
@@ -123,7 +123,7 @@ def test_the_ladder_is_climbed_and_descended() -> None:
     search, trials, way = Search("clients", 1, 12), list[Observed](), []
     for _ in range(2 * len(rungs(search))):
         step = next_step(search, trials)
-        assert isinstance(step, Probe)
+        assert isinstance(step, NextLoad)
         way.append(step.point)
         trials.append(Observed(step.point, 100.0 * step.point))
     assert way == [1, 2, 4, 8, 12, 12, 8, 4, 2, 1]
@@ -132,7 +132,7 @@ def test_the_ladder_is_climbed_and_descended() -> None:
 def test_what_breaks_a_limit_by_far_is_not_exceeded_further() -> None:
     search = Search("clients", 1, 1024, (Limit("response_time_p99_s", 0.01),))
     dice, trials = random.Random(1), list[Observed]()
-    while isinstance(step := next_step(search, trials), Probe):
+    while isinstance(step := next_step(search, trials), NextLoad):
         assert step.point <= 16
         trials.append(Observed(step.point, 100.0 * step.point, (0.002 * step.point * math.exp(dice.gauss(0, 0.05)),)))
     assert step.point in (4, 5)
@@ -149,7 +149,7 @@ def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_an
     """A lag of replicas is zero most of the time: logarithms of that must not drown those of seconds."""
     dice, search = random.Random(seed), Search("clients", 1, 64, (Limit("replication_lag_s", 1.0),))
     trials: list[Observed] = []
-    while isinstance(step := next_step(search, trials), Probe):
+    while isinstance(step := next_step(search, trials), NextLoad):
         idle = dice.choice([0.0, 0.0, dice.uniform(0.01, 0.3)])
         lag_s = 5.0 * dice.uniform(0.9, 1.1) if step.point > 40 else idle
         trials.append(Observed(step.point, 1000 * min(step.point, 16) * dice.uniform(0.98, 1.02), (lag_s,)))

@@ -43,8 +43,8 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """Try this point next."""
+class NextLoad:
+    """The load of the next trial."""
 
     point: int
     why: str
@@ -90,20 +90,20 @@ def expected_trials(search: Search) -> int:
     middle of the range, and trials do not vary."""
     knee = math.sqrt(search.low * search.high)
     trials: list[Observed] = []
-    while isinstance(step := next_step(search, trials), Probe):
+    while isinstance(step := next_step(search, trials), NextLoad):
         share = step.point / knee
         trials.append(Observed(step.point, min(1.0, share), tuple(share * limit.most for limit in search.limits)))
     return len(trials)
 
 
-def next_step(search: Search, trials: Sequence[Observed]) -> Probe | Answer:
+def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | Answer:
     """The same answer for the same trials."""
     seen = _Seen(search, trials)
     lowest = seen.by.get(search.low, [])
     if lowest and not any(one.throughput > 0 for one in lowest):
         # Where nothing can be measured, higher loads are no better.
         if len(lowest) < search.repeats:
-            return Probe(search.low, "once more")
+            return NextLoad(search.low, "once more")
         return Answer(search, None, 0.0, (0, 0), "", search.low, seen.total)
     for rule in (_ladder, _repeat, _decide, _refine, _contend):
         if (step := rule(seen)) is not None:
@@ -216,12 +216,12 @@ def rungs(search: Search) -> list[int]:
     return [*doubled, search.high]
 
 
-def _ladder(seen: _Seen) -> Probe | None:
+def _ladder(seen: _Seen) -> NextLoad | None:
     best = -math.inf
     low = 0
     for rung in rungs(seen.search):
         if rung not in seen.by:
-            return Probe(rung, "ladder, upwards")
+            return NextLoad(rung, "ladder, upwards")
         level = seen.level(rung)
         best, low = max(best, level), low + 1 if level < best + math.log(_COLLAPSED) else 0
         if seen.far_over(rung) or low > 1:
@@ -229,24 +229,24 @@ def _ladder(seen: _Seen) -> Probe | None:
     return None
 
 
-def _repeat(seen: _Seen) -> Probe | None:
+def _repeat(seen: _Seen) -> NextLoad | None:
     """Downwards, so that a machine that grows slower or faster all the time favours no end."""
     lacking = [point for point in seen.points if seen.count(point) < seen.search.repeats]
-    return Probe(max(lacking), "repeat, downwards") if lacking else None
+    return NextLoad(max(lacking), "repeat, downwards") if lacking else None
 
 
-def _decide(seen: _Seen) -> Probe | None:
+def _decide(seen: _Seen) -> NextLoad | None:
     best = seen.best
     if best is not None and seen.kept(best) is None:
-        return Probe(best, "does it keep the limit?")
+        return NextLoad(best, "does it keep the limit?")
     return None
 
 
-def _refine(seen: _Seen) -> Probe | None:
+def _refine(seen: _Seen) -> NextLoad | None:
     best = seen.best
     if best is None:
         lowest = seen.points[0]
-        return None if lowest <= seen.search.low else Probe(seen.search.low, "ladder, upwards")
+        return None if lowest <= seen.search.low else NextLoad(seen.search.low, "ladder, upwards")
     chosen = seen.chosen(best)
     gaps = [(seen.neighbours(chosen)[0], chosen), (best, seen.neighbours(best)[1])]
     wide = [(low, high) for low, high in gaps if low is not None and high is not None and _middle(seen, low, high)]
@@ -255,7 +255,7 @@ def _refine(seen: _Seen) -> Probe | None:
     low, high = max(wide, key=lambda gap: gap[1] / gap[0])
     middle = _middle(seen, low, high)
     assert middle is not None
-    return Probe(middle, f"between {low} and {high}")
+    return NextLoad(middle, f"between {low} and {high}")
 
 
 def _middle(seen: _Seen, low: int, high: int) -> int | None:
@@ -266,18 +266,18 @@ def _middle(seen: _Seen, low: int, high: int) -> int | None:
     return middle
 
 
-def _contend(seen: _Seen) -> Probe | None:
+def _contend(seen: _Seen) -> NextLoad | None:
     """The answer hangs on whether the chosen point is as good as the best, and whether it keeps the limit."""
     best = seen.best
     if best is None:
         return None
     chosen = seen.chosen(best)
     if seen.kept(chosen) is None:
-        return Probe(chosen, "does it keep the limit?")
+        return NextLoad(chosen, "does it keep the limit?")
     for point in sorted({chosen, best}, key=seen.count):
         undecided = chosen != best and seen.doubt(chosen, best) > seen.search.indifference
         if seen.count(point) < seen.search.most_repeats and (undecided or seen.count(point) <= seen.search.repeats):
-            return Probe(point, "is it the best?")
+            return NextLoad(point, "is it the best?")
     return None
 
 

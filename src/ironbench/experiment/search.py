@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from statistics import geometric_mean, median
 
-from ironbench.analyse.optimum import Answer, Observed, Probe, next_step
+from ironbench.analyse.optimum import Answer, NextLoad, Observed, next_step
 from ironbench.analyse.subjects import counted_in
 from ironbench.errors import FailureError, written
 from ironbench.model.lab import Lab
@@ -35,7 +35,7 @@ def of_run(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record.purpose == "sweep" and record.status is not Status.CUT_SHORT]
 
 
-def step(search: Search, tried: Sequence[Record]) -> Probe | Answer:
+def step(search: Search, tried: Sequence[Record]) -> NextLoad | Answer:
     """What comes next after the trials that count. FailureError: a limit is on a metric that they lack."""
     found = next_step(search, _observed(search, tried))
     return replace(found, doubt=_doubt(found, tried)) if isinstance(found, Answer) else found

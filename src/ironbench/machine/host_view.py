@@ -40,7 +40,7 @@ class Attempts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Counters:
     """Counters of one moment."""
 
     cpu: dict[str, int]
@@ -79,8 +79,8 @@ class HostView:
     tree: Tree
     places: tuple[Place, ...]
     attempts: Attempts
-    before: Reading
-    after: Reading
+    before: Counters
+    after: Counters
     ourselves: Ourselves
     virtual: str = "none"
     container: str = "none"
@@ -110,14 +110,14 @@ def watch_host(
     sleep: Callable[[float], None] = time.sleep,
 ) -> HostView:
     """Watches the machine for `watch_s` seconds."""
-    before = take_reading(tree)
+    before = read_counters(tree)
     sleep(watch_s)
     return HostView(
         tree,
         tuple(place_of(directory, tree) for directory in directories),
         attempts,
         before,
-        take_reading(tree),
+        read_counters(tree),
         ourselves,
         virtualisation(tree),
         container(tree),
@@ -141,7 +141,7 @@ def place_of(directory: Path, tree: Tree) -> Place:
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def take_reading(tree: Tree) -> Reading:
+def read_counters(tree: Tree) -> Counters:
     cpu: dict[str, int] = {}
     runnable = 0
     for line in (tree.read("/proc/stat") or "").splitlines():
@@ -157,7 +157,7 @@ def take_reading(tree: Tree) -> Reading:
     throttled = sum(
         tree.integer(name) or 0 for name in tree.glob("/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_count")
     )
-    return Reading(cpu, _processes(tree), swapped, runnable, throttled)
+    return Counters(cpu, _processes(tree), swapped, runnable, throttled)
 
 
 def _processes(tree: Tree) -> dict[int, tuple[str, int]]:

@@ -25,7 +25,7 @@ _SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the machine did between two readings."""
+    """What the machine did between two moments."""
 
     busy: float
     """Share of all cores that were neither idle nor waiting for a device."""
@@ -76,7 +76,7 @@ def wait(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Counters:
     at_s: float
     busy: int
     ticks: int
@@ -85,7 +85,7 @@ class _Reading:
     dirty_bytes: int
 
 
-def _activity(before: _Reading, after: _Reading) -> Activity:
+def _activity(before: _Counters, after: _Counters) -> Activity:
     spent_s = max(after.at_s - before.at_s, 1e-6)
     ticks = after.ticks - before.ticks
     return Activity(
@@ -96,14 +96,14 @@ def _activity(before: _Reading, after: _Reading) -> Activity:
     )
 
 
-def _read(tree: Tree, at_s: float) -> _Reading:
+def _read(tree: Tree, at_s: float) -> _Counters:
     # user nice system idle iowait irq softirq steal (proc_stat(5)); guest time is within user.
     ticks = [int(word) for word in (tree.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:9]]
     idle = sum(ticks[3:5])
     memory = tree.table("/proc/meminfo")
     sectors, in_flight = _devices(tree)
     dirty = memory.get("Dirty", 0) + memory.get("Writeback", 0)
-    return _Reading(at_s, sum(ticks) - idle, sum(ticks), sectors, in_flight, dirty)
+    return _Counters(at_s, sum(ticks) - idle, sum(ticks), sectors, in_flight, dirty)
 
 
 def _devices(tree: Tree) -> tuple[int, int]:

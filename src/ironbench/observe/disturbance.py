@@ -1,4 +1,4 @@
-"""What took the CPU from the work between two readings: other programs and other virtual machines.
+"""What took the CPU from the work between two moments: other programs and other virtual machines.
 
 The same parts as those of a trial's CPU budget (`observe.cpu`), for stretches of a second or so.
 """
@@ -18,8 +18,8 @@ _NOT_WORK = ("cpu.irq", "cpu.softirq", "cpu.steal")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Of the machine's CPU time so far."""
+class Counters:
+    """The machine's CPU time so far."""
 
     ticks: Values
     programs_s: float | None
@@ -29,7 +29,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Between two readings, as shares of all cores' time."""
+    """Between two moments, as shares of all cores' time."""
 
     programs: float = 0.0
     steal: float = 0.0
@@ -41,14 +41,14 @@ class Taken:
         return self.programs + self.steal
 
 
-def read(own: Set[int], machine: Tree | None = None) -> Reading:
+def read(own: Set[int], machine: Tree | None = None) -> Counters:
     """`own`: processes of the work, whose descendants belong to it, too."""
     machine = machine or Tree()
     ticks = {name: value for name, value in parse_stat(machine.read("/proc/stat") or "").items() if "cpu." in name}
-    return Reading(ticks, *processes.programs_and_own_s(machine, own))
+    return Counters(ticks, *processes.programs_and_own_s(machine, own))
 
 
-def taken(before: Reading, after: Reading) -> Taken:
+def taken(before: Counters, after: Counters) -> Taken:
     grown = {name: value - before.ticks.get(name, 0.0) for name, value in after.ticks.items()}
     whole = sum(grown.values())
     if whole <= 0:
