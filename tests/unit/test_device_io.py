@@ -5,7 +5,7 @@ import itertools
 import pytest
 from factories import Shelf, record
 
-from ironbench.analyse.device_io import Spread, spreads
+from ironbench.analyse.device_io import Distribution, distributions
 from ironbench.analyse.study import studies
 from ironbench.model.observation import Counted
 from ironbench.report.sections import sections
@@ -16,9 +16,9 @@ READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (9
 SIZES = Counted("device_write_size_bytes{role=log}", (8192.0, 131072.0), (3.0, 1.0))
 
 
-def of(*counted: Counted, trials: int = 1) -> dict[str, Spread]:
+def of(*counted: Counted, trials: int = 1) -> dict[str, Distribution]:
     made = [record(block=block) for block in range(trials)]
-    return {f"{one.metric} {one.part}": one for one in spreads(made, Shelf(made, io=counted))}
+    return {f"{one.metric} {one.part}": one for one in distributions(made, Shelf(made, io=counted))}
 
 
 def test_shares_of_all_trials_together_add_up_to_one() -> None:

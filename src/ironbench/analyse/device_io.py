@@ -22,7 +22,7 @@ _SMALLEST = {"latency_s": 1e-6, "size_bytes": 512.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Distribution:
     """Of one kind of I/O on one role."""
 
     metric: str
@@ -48,7 +48,7 @@ class Spread:
         return self.points[-1][0]
 
 
-def spreads(trials: Sequence[Record], archive: Archive) -> tuple[Spread, ...]:
+def distributions(trials: Sequence[Record], archive: Archive) -> tuple[Distribution, ...]:
     """By name; empty where nothing was counted, as on real devices."""
     merged: dict[str, dict[int, float]] = {}
     for record in trials:
@@ -59,7 +59,7 @@ def spreads(trials: Sequence[Record], archive: Archive) -> tuple[Spread, ...]:
             for edge, count in zip(one.edges, one.counts, strict=True):
                 place = _place(one.name, edge)
                 buckets[place] = buckets.get(place, 0.0) + count
-    return tuple(_spread(name, buckets) for name, buckets in sorted(merged.items()) if sum(buckets.values()) > 0)
+    return tuple(_distribution(name, buckets) for name, buckets in sorted(merged.items()) if sum(buckets.values()) > 0)
 
 
 def _quantity(name: str) -> str:
@@ -72,13 +72,13 @@ def _place(name: str, edge: float) -> int:
     return math.ceil(octaves * _PER_OCTAVE[quantity] - 1e-6)
 
 
-def _spread(name: str, buckets: dict[int, float]) -> Spread:
+def _distribution(name: str, buckets: dict[int, float]) -> Distribution:
     quantity, total = _quantity(name), sum(buckets.values())
     points = [
         (_SMALLEST[quantity] * 2 ** (place / _PER_OCTAVE[quantity]), buckets.get(place, 0.0) / total)
         for place in range(min(buckets), max(buckets) + 1)
     ]
-    return Spread(base_name(name), part_of(name).removeprefix("role="), total, tuple(points))
+    return Distribution(base_name(name), part_of(name).removeprefix("role="), total, tuple(points))
 
 
 # Mean latencies by role: of emulated devices alone, which count each partition. A real device that holds two roles

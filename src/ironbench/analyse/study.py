@@ -12,7 +12,7 @@ from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.compare import Standing, standing
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
-from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread, read_costs, role_latencies, spreads
+from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.analyse.differences import Difference, differences, facts, shared
 from ironbench.analyse.footnotes import footnotes
 from ironbench.analyse.inside import OtherPlan, Use, other_plans, uses
@@ -63,7 +63,7 @@ class SubjectResults:
     command: str
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
-    device_io: tuple[Spread, ...] = ()
+    device_io: tuple[Distribution, ...] = ()
     """Latencies and sizes of the I/Os of emulated devices, at the peak."""
 
     @property
@@ -363,7 +363,7 @@ def _results(
         command=run_command(subject.records),
         warnings=(*doubts(subject.records), *filter(None, [shortfall(own)])),
         left_out=left_out(subject.records),
-        device_io=spreads(at_peak, archive),
+        device_io=distributions(at_peak, archive),
     )
 
 

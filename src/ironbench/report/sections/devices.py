@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.device_io import ReadCost, RoleLatency, Spread
+from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency
 from ironbench.analyse.study import Study
 from ironbench.analyse.summarise import Summary
 from ironbench.report.charts import base
@@ -77,16 +77,16 @@ def device_io(study: Study) -> list[Chart]:
     """A chart per counted quantity."""
     charts = []
     for metric in _TITLES:
-        spreads = [(part.name, one) for part in study.parts for one in part.device_io if one.metric == metric]
-        if spreads:
-            charts.append(_chart(study, metric, spreads))
+        distributions = [(part.name, one) for part in study.parts for one in part.device_io if one.metric == metric]
+        if distributions:
+            charts.append(_chart(study, metric, distributions))
     return charts
 
 
-def _chart(study: Study, metric: str, spreads: list[tuple[str, Spread]]) -> Chart:
+def _chart(study: Study, metric: str, distributions: list[tuple[str, Distribution]]) -> Chart:
     names = [part.name for part in study.parts]
-    dashes = strokes_of([one.part for _, one in spreads])
-    rows = [row for name, one in spreads for row in _rows(name, one)]
+    dashes = strokes_of([one.part for _, one in distributions])
+    rows = [row for name, one in distributions for row in _rows(name, one)]
     layer = {
         "data": {"name": "io"},
         "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1.7},
@@ -96,15 +96,15 @@ def _chart(study: Study, metric: str, spreads: list[tuple[str, Spread]]) -> Char
     return Chart(
         f"io-{metric}",
         _TITLES[metric],
-        _alt(metric, spreads),
+        _alt(metric, distributions),
         base.specification([layer], {"io": rows}, 190),
-        _io_table(spreads),
+        _io_table(distributions),
         "% of them" + (f", {next(iter(dashes))} device" if len(dashes) == 1 else ""),
         (*base.keys(names, "line"), *roles),
     )
 
 
-def _rows(name: str, one: Spread) -> list[dict[str, Any]]:
+def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     unit = _MICRO if _timed(one) else _KIB
     # A step needs somewhere to begin and to end.
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
@@ -142,24 +142,24 @@ def _encoding(names: list[str], metric: str, dashes: dict[str, str], edges: list
     }
 
 
-def _timed(one: Spread) -> bool:
+def _timed(one: Distribution) -> bool:
     return one.metric.endswith("latency_s")
 
 
-def _edge_text(one: Spread, edge: float) -> str:
+def _edge_text(one: Distribution, edge: float) -> str:
     return quantity(edge, "s") if _timed(one) else f"{edge / _KIB:g}{THIN}KiB"
 
 
-def _alt(metric: str, spreads: list[tuple[str, Spread]]) -> str:
+def _alt(metric: str, distributions: list[tuple[str, Distribution]]) -> str:
     words = [
         f"{name}, {one.part}: half of them up to {_edge_text(one, one.quantile(0.5))}, "
         f"99 % up to {_edge_text(one, one.quantile(0.99))}"
-        for name, one in spreads
+        for name, one in distributions
     ]
     return f"{_TITLES[metric]}. {'; '.join(words)}."
 
 
-def _io_table(spreads: list[tuple[str, Spread]]) -> Table:
+def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
     rows = tuple(
         (
             f"{name}, {one.part}",
@@ -167,7 +167,7 @@ def _io_table(spreads: list[tuple[str, Spread]]) -> Table:
             *(_edge_text(one, one.quantile(share)) for share in _QUANTILES),
             _edge_text(one, one.points[-1][0]),
         )
-        for name, one in spreads
+        for name, one in distributions
     )
     return Table(("", "I/Os", "half at most", "99 % at most", "all at most"), rows, numbers=True)
 
