@@ -53,7 +53,7 @@ def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any
     return made.result()
 
 
-class Window:
+class ServerSampler:
     """Samples the server's side from the start that all workers have in common to the end of the measured time."""
 
     def __init__(self, sampler: Sampler, load: Load) -> None:
@@ -155,7 +155,9 @@ class Control:
         rows, size, memory = ([one[place] for one in counts] for place in range(3))
         return {"lost": "", **frame, "rows": sum(rows), "bytes": sum(size), "memory_bytes": memory}
 
-    def driven(self, plans: Sequence[bytes], progress: Progress, window: Window) -> tuple[list[WorkerResult], str]:
+    def driven(
+        self, plans: Sequence[bytes], progress: Progress, sampling: ServerSampler
+    ) -> tuple[list[WorkerResult], str]:
         """The results of the workers that have one, and why others have none.
 
         The first Ctrl-C ends the trial and keeps what was done; the second is raised.
@@ -165,7 +167,7 @@ class Control:
         lost, states = "", _States(progress)
         for frame, data in self._frames_until_over(progress):
             if "began" in frame:
-                window.begins(frame["began"])
+                sampling.begins(frame["began"])
             elif "states" in frame:
                 states.show(frame["states"])
             elif "lost" in frame and "over" not in frame:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.cluster import merge, parts
-from ironbench.cluster.controller import HINT, Control, Window, sampler
+from ironbench.cluster.controller import HINT, Control, ServerSampler, sampler
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load
@@ -66,24 +66,24 @@ class Crew:
         control = self._ready(load)
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self._require_reached(control, load, parts.server(whole["engine"]))
-        window = Window(sampler(whole["observers"], whole["engine"].get("connection")), load)
+        sampling = ServerSampler(sampler(whole["observers"], whole["engine"].get("connection")), load)
         hired = len(control.workers)
         if hired < load.workers:
             self.printer.say(f"  {hired} of {counted(load.workers, 'worker')}: the cluster has no more machines")
         cut = parts.cut(plan, hired)
         try:
-            found, lost = control.driven(cut, progress, window)
+            found, lost = control.driven(cut, progress, sampling)
         except BaseException:
             self.close()
             raise
         finally:
-            seen = window.end()
+            seen = sampling.end()
         if lost:
             self.printer.say(f"  {lost}")
             self.close()  # Ray may be what is broken
         if not found:
             raise FailureError("workers", lost or "none of them has a result")
-        return merge.driven(found, load, seen, window.began_ns, lost, started)
+        return merge.driven(found, load, seen, sampling.began_ns, lost, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
         return self.drive(plan, load, progress, started)
