@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +116,7 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-def declaration(name: str, method: str) -> Declaration:
+def declaration(name: str, method: str, blocks: int = 0) -> Declaration:
     question = QUESTIONS[name]
     text = LAB.format(
         question=question.text,
@@ -127,9 +128,10 @@ def declaration(name: str, method: str) -> Declaration:
         devices=question.devices,
         cells=question.cells.replace("@PLACE@", str(PLACE / name)),
         method=TRIALS if method == TRIALS else SLICES,
-        blocks=BLOCKS[method],
+        blocks=blocks or BLOCKS[method],
     )
-    return Declaration(f"agreement-{name}-{'long' if method == LONG else method}", text)
+    short = "long" if method == LONG else method
+    return Declaration(f"agreement-{name}-{short}{'-in-turn' if blocks else ''}", text)
 
 
 def answered(name: str, method: str) -> tuple[Finding, float]:
@@ -146,9 +148,18 @@ def logs(found: Finding) -> list[float]:
     return [math.log(ratio) for _, ratio in found.ratios]
 
 
-def distance(by_slices: Finding, by_trials: Finding) -> Between:
-    """The ratio by slices over that by trials; its 95 % interval by Welch's t on logarithms (Biometrika 34, 1947)."""
-    each = logs(by_slices), logs(by_trials)
+def in_turn(name: str) -> Between:
+    """Long slices over trials, whose blocks follow each other in random order: they share the hour."""
+    dice, each = random.Random(25), dict[str, list[float]]()
+    for number in range(BLOCKS[LONG]):
+        for method in dice.sample((LONG, TRIALS), 2):
+            each.setdefault(method, []).extend(logs(finding(declaration(name, method, blocks=1), number)))
+    return distance(each[LONG], each[TRIALS])
+
+
+def distance(*each: Sequence[float]) -> Between:
+    """The ratio of the first over that of the second, by logarithms of blocks; its 95 % interval by Welch's t
+    (Biometrika 34, 1947)."""
     squares = [statistics.variance(one) / len(one) for one in each]
     freedom = sum(squares) ** 2 / sum(square**2 / (len(one) - 1) for square, one in zip(squares, each, strict=True))
     mean = statistics.fmean(each[0]) - statistics.fmean(each[1])
@@ -173,13 +184,16 @@ def main() -> None:
             value = f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}), {len(found.ratios)} blocks"
             said(f"{name}, {found.cell} over {found.baseline}, {method}", f"{value} of {block_s:.1f} s")
             said(f"  difference found in ten minutes, {method}", f"{detected(found, block_s):.1%}")
-        between = distance(slices, trials)
+        between = distance(logs(slices), logs(trials))
         said("  slices over trials", str(between))
         precise = detected(slices, slices_s) <= detected(trials, trials_s) / 2
         if not precise or not between.low <= 1 <= between.high:
             longer, longer_s = answered(name, LONG)
             said(f"  {LONG}", f"{longer.ratio:.3f} ({longer.low:.3f} to {longer.high:.3f}), blocks of {longer_s:.1f} s")
-            said("  these over trials", str(distance(longer, trials)))
+            between = distance(logs(longer), logs(trials))
+            said("  these over trials", str(between))
             said("  difference found in ten minutes by these", f"{detected(longer, longer_s):.1%}")
+            if not between.low <= 1 <= between.high:
+                said("  these over trials of the same hour", str(in_turn(name)))
         apart += slices.low > trials.high or trials.low > slices.high
     said(f"{len(names)} questions: intervals of slices and of trials that do not overlap", apart, equal(0))
