@@ -33,6 +33,7 @@ from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
+from ironbench.report import document
 from ironbench.report.sections import setup
 
 LAB = """
@@ -373,7 +374,9 @@ def test_the_report_says_how_a_duet_was_measured_and_what_its_pilot_found(at_onc
     conditions = {SIDE_BY_SIDE: "then"} | ({AT_ONCE: "each on one half"} if at_once else {})
     trials = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
     trials = [replace(one, conditions=conditions, metrics={**one.metrics, DUET_VARIANCE: 0.31}) for one in trials]
-    (section,) = [one for one in setup.sections(labfactory.studied(plan, trials)) if one.id == "plan"]
+    study = labfactory.studied(plan, trials)
+    assert any("are not those of the whole machine" in text for text in document.cautions(study)) == at_once
+    (section,) = [one for one in setup.sections(study) if one.id == "plan"]
     assert ("were driven at once in slices of 1" in section.lead) == at_once
     assert ("took turns of" in section.lead) != at_once
     assert "A pilot found that a duet's ratios vary 0.31 times as much as those of turns" in section.lead

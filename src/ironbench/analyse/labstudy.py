@@ -26,7 +26,7 @@ from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
-from ironbench.analyse.subjects import counted_in, machine_of, work_names
+from ironbench.analyse.subjects import DUET, counted_in, machine_of, method, work_names
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
@@ -122,6 +122,7 @@ def lab_study(
             *doubts(settled),
             *unfinished,
             *_of_order(lab),
+            *_of_duet(settled),
             *_of_findings(own),
             *_of_times(cells),
             *_of_percentiles(settled),
@@ -256,6 +257,16 @@ def _of_percentiles(settled: Sequence[Record]) -> tuple[str, ...]:
     usable = [record for record in settled if record.status.comparable]
     note = too_few(usable, counted_in(usable)[1])
     return (note,) if note else ()
+
+
+def _of_duet(settled: Sequence[Record]) -> tuple[str, ...]:
+    """That its figures are not those of a whole machine."""
+    if not any(method(one) == DUET for one in settled):
+        return ()
+    return (
+        "each system had one half of the cores, while the other one worked on the other half (a duet): throughput and "
+        "response times are not those of the whole machine",
+    )
 
 
 def _of_order(lab: Lab) -> tuple[str, ...]:
