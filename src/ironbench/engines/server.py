@@ -53,6 +53,8 @@ class Make:
     """Signal after which it writes nothing more."""
     shared: str = ""
     """Prefix of shared memory that it leaves behind when it is killed."""
+    shared_mark: int = 0
+    """First word of the segment that lists those of all its processes (`process.shared_memory`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,8 @@ def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
             register.end(entry)
         raise
     if make.shared:
-        register.write(replace(running.entry_now(), shared=shared_memory.of(running.guard.pid or 0, make.shared)))
+        shared = shared_memory.of(running.guard.pid or 0, make.shared, make.shared_mark)
+        register.write(replace(running.entry_now(), shared=shared))
     return running
 
 

@@ -30,6 +30,8 @@ MAKE = Make(
     stop=signal.SIGINT,
     kill=signal.SIGQUIT,
     shared="PostgreSQL.",
+    # PG_DYNSHMEM_CONTROL_MAGIC and dsm_control_header of src/backend/storage/ipc/dsm.c.
+    shared_mark=0x9A503D32,
 )
 
 
