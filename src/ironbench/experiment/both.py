@@ -47,10 +47,6 @@ class Both:
     """It has the halves of the last one, which was dropped."""
 
     @property
-    def cell(self) -> str:
-        return " and ".join(side.cell for side in self.sides)
-
-    @property
     def in_words(self) -> str:
         first, second = map(len, self.halves)
         many = counted(first, "CPU") if first == second else f"{first} and {second} CPUs"
@@ -157,7 +153,7 @@ def warmed_up(
         share = variance(both)
         for side in sides:
             side.duet_variance = share
-        printer.say(f"  {in_words(share)}: {'both are driven at once' if share < 1 else 'they take turns'}")
+        printer.say(f"  {pilot_in_words(share)}: {'both are driven at once' if share < 1 else 'they take turns'}")
         if share >= 1:
             both.release()
             return turns
@@ -169,7 +165,7 @@ def warmed_up(
     return rotations
 
 
-def in_words(share: float) -> str:
+def pilot_in_words(share: float) -> str:
     """Of `variance`."""
     return f"ratios of a duet vary {share:.2f} times as much as those of turns in the same time (variance)"
 

@@ -280,7 +280,7 @@ def _in_words(side: Side, rotations: Rotations) -> str:
     many = counted(len(side.kept), "slice")
     before = f"{units.span(START_UP_S)} at the start of each turn not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
-    pilot = "" if side.duet_variance is None else f"by a pilot, {both.in_words(side.duet_variance)}"
+    pilot = "" if side.duet_variance is None else f"by a pilot, {both.pilot_in_words(side.duet_variance)}"
     return "; ".join(filter(None, (said, pilot, rotations.in_words())))
 
 

@@ -19,7 +19,7 @@ FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not keep its rate."""
 SIDE_BY_SIDE = "side by side since"
-"""Condition of a record made of slices: equal for the systems of a block that took turns with each other."""
+"""Condition of a record made of slices: equal for the systems of a block that stood side by side."""
 AT_ONCE = "at once"
 """Condition of a record of a duet: how the CPUs were shared."""
 DUET_VARIANCE = "duet_variance_ratio"
