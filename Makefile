@@ -13,6 +13,7 @@ FAILED := .pytest_cache/v/cache/lastfailed
 AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open("$(FAILED)")), sep="\n")' 2>/dev/null >> $(RETRIED); \
 	echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
+RUST_TESTS := cargo --config crates/tests.toml test --locked --quiet --release --workspace
 
 .PHONY: help setup demo test build-rust-tests test-together test-long pgbench-cases lint format wheel bench labs findings docs clean
 
@@ -36,13 +37,13 @@ test: setup ## All tests but the long ones: Rust, Python, live engines
 	@scripts/servers
 	@rm -f $(RETRIED) $(FAILED)
 	@$(MAKE) --no-print-directory -j2 build-rust-tests test-together
-	@cargo test --locked --quiet --release --workspace
+	@$(RUST_TESTS)
 	@$(VENV)/bin/python -m pytest -m 'alone and not long' tests/live || $(AGAIN)
 	@if [ -s $(RETRIED) ]; then echo "passed only when run once more, alone:"; cat $(RETRIED); fi
 
 # Python's tests wait more than they compute: Rust's are built meanwhile. They run alone: some of them keep time.
 build-rust-tests:
-	@cargo test --locked --quiet --release --workspace --no-run
+	@$(RUST_TESTS) --no-run
 test-together:
 	@# Compiles what is new once, not once in each worker.
 	@$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null || true

@@ -31,6 +31,7 @@ LONG = {
     "duet",
     "duet_labs",
     "gate_aa",
+    "hours",
     "noise_aa",
     "own_data",
     "power",

@@ -1,5 +1,6 @@
 """What every test needs of its own process."""
 
+import gc
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ _MADE = pytest.StashKey[Path | None]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_MADE] = made_once.begin()
     made_once.replace()
+    gc.disable()  # until all is collected: next to nothing of it is garbage
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -35,6 +37,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     strayed = [one.nodeid for one in items if one.get_closest_marker("alone") and "live" not in one.path.parts]
     if strayed:
         raise pytest.UsageError(f"alone, but not in tests/live, where `make test` looks for such: {strayed}")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A group that xdist does not see is spread over all workers, each with servers of its own, and nothing says so."""
+    gc.freeze()
+    gc.enable()
+    if not getattr(session.config.option, "loadgroup", False):
+        return
+    spread = [one.nodeid for one in session.items if one.get_closest_marker("xdist_group") and "@" not in one.nodeid]
+    if spread:
+        raise pytest.UsageError(f"xdist does not keep these with their group: {spread[:3]}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Without the group that xdist puts behind a test's name, by which `--last-failed` would not find it again."""
+    name, _, group = report.nodeid.rpartition("@")
+    if name and "]" not in group and "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = name
 
 
 # A shell that starts a program in the background makes it ignore Ctrl-C and SIGQUIT, and so would every ironbench that

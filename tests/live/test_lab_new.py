@@ -186,12 +186,13 @@ rates = "none"
     assert all(text.startswith("loaded anew") for text in found.values()), found
 
 
-def test_the_lines_of_the_guide_run(user: User, theirs: str) -> None:
+@pytest.mark.parametrize("verb", ["lab", pytest.param("run", marks=pytest.mark.long)])
+def test_the_lines_of_the_guide_run(verb: str, user: User, theirs: str) -> None:
     page = (ROOT / "docs" / "guide" / "vary-anything.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     shown = [line for kind, block in blocks if not kind for line in block.splitlines()]
-    lines = [line for line in shown if line.startswith("ironbench ")]
-    assert len(lines) >= 4
+    lines = [line for line in shown if line.startswith(f"ironbench {verb} ")]
+    assert len(lines) >= (4 if verb == "lab" else 1)
     for line in lines:
         words = [theirs if word.startswith("postgresql://") else word for word in shlex.split(line)[1:]]
         told = user(*words)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
-from test_imports import FILES, parsed
+from test_imports import FILES, calls
 
 pytestmark = pytest.mark.xdist_group("sources")
 
@@ -14,6 +12,6 @@ MOST_BY_POSITION = 8
 
 
 def test_many_values_are_passed_by_name() -> None:
-    calls = [(path, node) for path in FILES for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
-    assert len(calls) > 10_000
-    assert not [f"{path}:{call.lineno}" for path, call in calls if len(call.args) > MOST_BY_POSITION]
+    found = [(path, call) for path in FILES for call in calls(path)]
+    assert len(found) > 10_000
+    assert not [f"{path}:{call.lineno}" for path, call in found if len(call.args) > MOST_BY_POSITION]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,15 @@ def settings() -> set[str]:
     return {name for name in found if "_" in name}
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def texts(path: Path) -> list[tuple[int, str]]:
     """Every string and imported name of a module, docstrings and comments aside."""
-    tree = parsed(path)
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    return list(_texts(list(ast.walk(parsed(path)))))
+
+
+def _texts(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node.lineno, node.value
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ironbench.engines"):

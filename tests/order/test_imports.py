@@ -3,7 +3,7 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -65,20 +65,31 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Its nodes at any depth, but not those for types alone."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+@cache
+def calls(path: Path) -> list[ast.Call]:
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+
+
+@cache
+def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Its imports at any depth, but not those for types alone."""
+    found, waiting = list[ast.Import | ast.ImportFrom](), list[ast.AST]([parsed(path)])
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
-        yield node
-        yield from executed(node)
+        elif not isinstance(node, ast.expr):  # holds no statements
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 @cache
 def rooms_imported(path: Path) -> set[str]:
     """The rooms of ironbench that a file imports."""
     found: set[str] = set()
-    for node in executed(parsed(path)):
+    for node in imports(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ironbench":
             parts = node.module.split(".")
             found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
@@ -134,7 +145,7 @@ def named_modules(node: ast.AST) -> set[str]:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Neither inside functions: what is imported late hides a circle, and does not undo it."""
     imported = {
-        name: set[str]().union(*map(named_modules, executed(parsed(path)))) & MODULES.keys() - {name}
+        name: set[str]().union(*map(named_modules, imports(path))) & MODULES.keys() - {name}
         for name, path in MODULES.items()
     }
     assert sum(map(len, imported.values())) > 1000
@@ -157,8 +168,8 @@ def test_what_is_imported_inside_a_function_is_not_there_already() -> None:
                 there.add(one)
                 waiting += [*first.get(one, ()), *parents(one)]
         body = parsed(path).body
-        late = [node for node in executed(parsed(path)) if node not in body and named_modules(node)]
-        found += [f"{path}:{node.lineno}" for node in late if named_modules(node) <= there]  # type: ignore[attr-defined]
+        late = [node for node in imports(path) if node not in body]
+        found += [f"{path}:{node.lineno}" for node in late if named_modules(node) <= there]
     assert not found
 
 
@@ -170,7 +181,7 @@ def parents(module: str) -> set[str]:
 
 def test_the_model_is_pure() -> None:
     forbidden = {"os", "sys", "subprocess", "socket", "time", "pathlib", "random"}
-    found = {path: modules_imported(executed(parsed(path))) & forbidden for path in (SOURCE / "model").glob("*.py")}
+    found = {path: modules_imported(imports(path)) & forbidden for path in (SOURCE / "model").glob("*.py")}
     assert found and not {path: modules for path, modules in found.items() if modules}
 
 
@@ -227,8 +238,7 @@ def test_the_control_process_of_workers_imports_neither_engines_nor_loading() ->
 
 def test_only_the_printer_prints() -> None:
     for path in SOURCE.rglob("*.py"):
-        calls = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call))
-        names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+        names = {call.func.id for call in calls(path) if isinstance(call.func, ast.Name)}
         assert "print" not in names, f"{path} prints"
 
 
@@ -239,7 +249,7 @@ def test_only_one_crate_knows_python() -> None:
 
 def test_every_refusal_of_an_input_names_a_way_out() -> None:
     for path in SOURCE.rglob("*.py"):
-        for call in ast.walk(parsed(path)):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "InputError":
+        for call in calls(path):
+            if isinstance(call.func, ast.Name) and call.func.id == "InputError":
                 whole = len(call.args) > 2 or any(isinstance(one, ast.Starred) for one in call.args)
                 assert whole, f"{path}, line {call.lineno}: subject and cause alone"
