@@ -1,13 +1,15 @@
 """Slices against trials in ten hours of different noise: the same blocks as `python -m bench slices`.
 
-An hour is four blocks of each method and workload, in random order; with four workloads it takes eight minutes here. In four hours
-nothing runs beside, in three another process computes in bursts, in three it copies memory in bursts, in an order that
-was drawn.
+An hour is four blocks of each method and workload, in random order; with four workloads it takes eight minutes here. In
+four hours nothing runs beside, in three another process computes in bursts, in three it copies memory in bursts, in an
+order that was drawn.
+
 `IRONBENCH_BENCH_HOURS=2` measures two hours, `IRONBENCH_BENCH_WORKLOADS=select-only,tpcb-like` these two.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
@@ -87,13 +89,13 @@ def main() -> None:
     for name in works():
         one = time_ratio(hours, [name])
         said(f"{name}, all hours: time of slices over trials, same difference", one, at_most(1 / 3, "≤ 1/3"), str(one))
-    middle = _median(ratios)
+    middle = median(ratios)
     said(f"median of {len(ratios)} hours", middle, at_most(1 / 3, "≤ 1/3"), str(middle))
     worst = max(ratios, key=lambda one: one.ratio)
     said(f"largest of {len(ratios)} hours", worst.ratio, at_most(1.1), str(worst))
 
 
-def _median(ratios: Sequence[Between]) -> Between:
+def median(ratios: Sequence[Between]) -> Between:
     """With the interval between two order statistics: of ten values the third and the eighth, which hold the median
     with 89 %, by the binomial distribution."""
     ordered = sorted(one.ratio for one in ratios)
@@ -119,14 +121,17 @@ def work_in_bursts(kind: str, seed: int, parent: int) -> None:
     """Until the process that began it is gone."""
     dice, source = random.Random(seed), np.ones(COPIED_BYTES, dtype=np.uint8)
     target = np.empty_like(source)
-    while os.getppid() == parent:
+    for resting in itertools.cycle((False, True)):
         ends = time.monotonic() + dice.expovariate(1 / BURST_S)
         while time.monotonic() < ends:
-            if kind == "bursts of copies":
+            if os.getppid() != parent:
+                return
+            if resting:
+                time.sleep(min(0.1, max(0.0, ends - time.monotonic())))
+            elif kind == "bursts of copies":
                 np.copyto(target, source)
             else:
                 sum(range(10_000))
-        time.sleep(dice.expovariate(1 / BURST_S))
 
 
 if __name__ == "__main__":
