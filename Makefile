@@ -83,7 +83,7 @@ labs: setup ## Every lab in labs/ in full (many hours), one after another; goes 
 findings: setup ## The measured part of docs/findings/LAB.md from that lab's records: make findings LAB=engines
 	@$(VENV)/bin/python scripts/findings.py $(LAB)
 
-docs: setup ## Regenerate docs/reference
+docs: setup ## Regenerate docs/reference and the text of `ironbench --help`
 	@$(VENV)/bin/python scripts/reference.py
 
 clean: ## Remove what was built; records stay

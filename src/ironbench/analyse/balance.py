@@ -1,4 +1,4 @@
-"""The balance sheet (design, promise 9): ratios, not sizes, decide whether a small system stands for a big one."""
+"""The balance sheet: ratios, not sizes, decide whether a small system stands for a big one."""
 
 from __future__ import annotations
 

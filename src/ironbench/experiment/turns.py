@@ -285,7 +285,7 @@ def _in_words(side: Side, rotations: Rotations) -> str:
 
 
 def written_between(side: Side) -> tuple[Warning, ...]:
-    """What its throughput does not show of the work that it caused (design: promise 5, "dirty data left to write")."""
+    """What its throughput does not show of the work that it caused: dirty data left to write."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
         return ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One thing the core's sampling thread reads at a fixed period, raw."""
+    """One thing that a sampling thread of the core reads at a fixed period, raw."""
 
     name: str
     """`observer.part`, e.g. `cpu.stat`."""

@@ -45,7 +45,7 @@ class Status(StrEnum):
 
     @property
     def comparable(self) -> bool:
-        """Whether trials of this status may enter a comparison (design: promise 4)."""
+        """Whether trials of this status may enter a comparison."""
         return self in (Status.OK, Status.SUSPECT)
 
 

@@ -1,6 +1,6 @@
 """What is watched during a trial. Every module here, and in an engine's folder `observers`, with an `OBSERVER` is one.
 
-The core's sampling thread reads the declared sources raw, at fixed times; everything here runs before or after the
+The core's sampling threads read the declared sources raw, at fixed times; everything here runs before or after the
 measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
 """
 

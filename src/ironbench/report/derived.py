@@ -1,4 +1,4 @@
-"""Sentences that results of derived workloads must carry wherever they are shown (design, promise 8)."""
+"""Sentences that results of derived workloads must carry wherever they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! The sampling thread: reads files and runs SQL at fixed times while the drive loop runs, and keeps the raw bytes.
+//! The sampling threads: they read files and run SQL at fixed times while the drive loop runs, and keep the raw bytes.
 //!
 //! Nothing is parsed here (`src/ironbench/observe` does that after the run) and nothing here can end a trial: whatever
 //! goes wrong becomes a note. Files and SQL have a thread each, so that a server that does not answer leaves the
