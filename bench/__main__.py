@@ -1,4 +1,7 @@
-"""Runs every benchmark but the long ones, or those named. Exit 1 when a figure that was asked is missed, which is said at the end."""
+"""Runs every benchmark but the long ones, or those named.
+
+Exit 1 when a figure that was asked is missed, which is said at the end.
+"""
 
 from __future__ import annotations
 

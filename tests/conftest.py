@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.unfreeze()  # an extension module that finds its objects at the end takes them for leaks
     if made := config.stash.get(_MADE, None):
         shutil.rmtree(made, ignore_errors=True)
         del os.environ[made_once.FOLDER]

@@ -22,6 +22,7 @@ from ironbench.plan import curves, resolve
 from ironbench.plan.sections import LoadSection
 from ironbench.report import formats
 from ironbench.report.sections import sections
+from ironbench.views.plans.lab import how_many
 
 
 def rate(text: str, folder: Path | None = None) -> Curve:
@@ -76,6 +77,12 @@ def test_a_load_has_the_mean_rate_or_the_most_clients_and_lasts_as_long_as_its_c
     assert (load.rate, load.duration_s) == (250.0, 20.0)
     load = resolve.load(LoadSection(clients="ramp:1-8/5s", threads=16), 1)
     assert (load.rate, load.clients, load.threads, load.duration_s) == (None, 8, 8, 5.0)
+
+
+def test_a_plan_shows_a_curve_and_not_the_mean_of_it() -> None:
+    load = resolve.load(LoadSection(rate="sine:100-500/10s", clients=4), 1)
+    assert how_many(load) == "rate sine:100-500/10s, 4 clients"
+    assert how_many(resolve.load(LoadSection(clients="ramp:1-8/5s"), 1)) == "clients ramp:1-8/5s"
 
 
 @pytest.mark.parametrize(

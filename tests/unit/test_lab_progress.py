@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import labfactory
@@ -11,6 +12,7 @@ from factories import example
 
 from ironbench.experiment import warmup
 from ironbench.experiment.pace import Allowance, Pace
+from ironbench.model.lab import Stage
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.record import make, progress
@@ -130,6 +132,14 @@ def test_loading_before_the_first_trial_says_nothing_of_the_time_of_the_others()
     assert ", 40 s left: " in said
 
 
+def test_where_a_lab_will_look_again_time_is_that_until_the_next_look() -> None:
+    plan = labfactory.lab({"log": ("disk", "memory")}, blocks=6)
+    stages = (Stage(1, 6), Stage(2, 6))
+    trials = tuple(replace(trial, purpose="lab") for trial in plan.trials)
+    pace = Pace(replace(plan, trials=trials, estimate_s=24 * 60.0, method=replace(plan.method, stages=stages)))
+    assert re.match(r"trial 1 of 12, .* left until the next look: ", pace.title(trials[0], []))
+
+
 def test_systems_that_take_turns_share_the_time_of_their_block() -> None:
     plan = labfactory.lab({"log": ("disk", "memory")}, blocks=3)
     trials = [replace(trial, purpose="lab") for trial in plan.trials]
@@ -141,7 +151,7 @@ def test_systems_that_take_turns_share_the_time_of_their_block() -> None:
         done += map(record, of_block)
         now[0] += 80.0
     assert ", 80 s left: " in said
-    assert pace.left_s == 80.0
+    assert pace.left == "80 s left"
 
 
 def test_trials_before_the_blocks_count_and_the_first_guess_is_the_plans() -> None:

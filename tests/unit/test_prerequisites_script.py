@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "prerequisites"
         ("echo cargo 1.200.0 '(1b2c3d 2030-01-01)'", ""),
     ],
 )
-def test_a_cargo_that_has_no_toolchain_to_call_or_one_too_old_is_not_taken(tmp_path: Path, cargo: str, way: str) -> None:
+def test_a_cargo_without_a_toolchain_or_with_one_too_old_is_not_taken(tmp_path: Path, cargo: str, way: str) -> None:
     for name, text in (("cargo", cargo), ("cc", "exit 0"), ("uname", "echo Linux")):
         (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / name).chmod(0o755)

@@ -75,6 +75,15 @@ def test_a_lab_that_varies_the_load_or_says_no_has_none(tmp_path: Path, text: st
     assert len(lab.trials) == 6 * len(lab.setups)
 
 
+def test_a_lab_whose_clients_follow_a_curve_has_no_peak_and_no_share_of_it(tmp_path: Path) -> None:
+    start, file = START.replace("clients = 4", 'clients = "ramp:1-8/20s"'), tmp_path / "curve.toml"
+    file.write_text(start + SPEED)
+    assert not files.planned(files.read(file)).lab.rated
+    file.write_text(start + SPEED + '[measure]\nrates = ["70%"]\n')
+    with pytest.raises(InputError, match="its load follows a curve, so there is no one peak"):
+        files.planned(files.read(file))
+
+
 def test_a_lab_of_open_loops_cannot_be_decided_by_the_throughput_that_it_asks_for(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="throughput: an open loop is asked for it") as caught:
         plan(tmp_path, "rate = 100\n" + SPEED)

@@ -312,8 +312,8 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
     each: Any = SimpleNamespace(lab=plan, live=live, known=NO_NOTES)
     directory: Any = SimpleNamespace(records=lambda: [])
     monkeypatch.setattr(Turns, "_measured", lambda *_: told.append("measured"))
-    assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"), left_s=720.0)) == []
-    title = f"block {plan.trials[0].block + 1}, 2 systems side by side, 12 min left of the lab"
+    assert Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab"), left="12 min left")) == []
+    title = f"block {plan.trials[0].block + 1}, 2 systems side by side, 12 min left"
     assert told == [(plan.trials[0].block, title), "measured"]
 
 

@@ -280,7 +280,7 @@ def drift_warnings(metric: str, pairs: Sequence[tuple[int, float, float]], trial
     if _steep(metric, trials):
         sentences.append(
             "The machine drifts from trial to trial by more than its noise: a false alarm is likelier than 5 %, up to "
-            "10 %."
+            "8 %."
         )
     return tuple(sentences)
 

@@ -30,8 +30,8 @@ class Pace:
         """Of the one that runs, and when it began."""
         self._before = 0
         """Records, when it began."""
-        self.left_s = 0.0
-        """Expected of the trials that are planned by now, the one that was named last included."""
+        self.left = ""
+        """How long the trials until the next look will take still, the one that was named last included."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """`trial 7 of 24, 12 min left: log=memory, block 2`"""
@@ -52,9 +52,11 @@ class Pace:
             passed = [(one.purpose, one.cell.name) for one in records[self._before :]] or [kind]
             self._took += [(one, (self._now() - began_s) / len(passed)) for one in passed]
         self._current, self._before = (_kind(trial), self._now()), len(records)
-        self.left_s = sum(map(self._expected_s, waiting))
+        looks_again = any(stage.number > trial.stage for stage in self._lab.method.stages)
+        until = " until the next look" if looks_again else ""
+        self.left = f"{units.span(sum(map(self._expected_s, waiting)))} left{until}"
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
-        return f"trial {done + 1} of {total}, {units.span(self.left_s)} left: {what}{again}"
+        return f"trial {done + 1} of {total}, {self.left}: {what}{again}"
 
     def _expected_s(self, trial: Trial) -> float:
         """The median of what such trials took, of all as long as none has passed; the plan counts as one of them. The

@@ -43,8 +43,8 @@ class Due:
     """What is shown while it runs, where that is not what follows from the trial."""
     quiet_s: float | None = None
     """The longest wait for a quiet machine; None: nobody looks."""
-    left_s: float | None = None
-    """Expected until a lab is over; None: nobody reckons."""
+    left: str = ""
+    """How long a lab will take still; empty: nobody reckons."""
 
 
 class Schedule(Protocol):
@@ -156,7 +156,7 @@ class Blocks:
         left = max(0.0, 1.0 - len(fresh) / max(1, len(self._lab.trials)))
         quiet_s = min(self._lab.method.quiet_s, self._allowance.left_s(self._lab.estimate_s * left))
         title = self._pace.title(due.trial, records) + (f", {why}" if why else "")
-        return replace(due, title=title, quiet_s=quiet_s, left_s=self._pace.left_s)
+        return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
 
     def planned(self, records: Sequence[Record]) -> Trial | None:
         """The next trial in the planned order; declares the next stage when one is over and left something open.

@@ -267,7 +267,7 @@ class Turns:
 
 
 def _title(due: Due, systems: int) -> str:
-    left = "" if due.left_s is None else f", {units.span(due.left_s)} left of the lab"
+    left = f", {due.left}" if due.left else ""
     return f"block {due.trial.block + 1}, {counted(systems, 'system')} side by side{left}"
 
 

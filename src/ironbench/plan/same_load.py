@@ -101,6 +101,8 @@ def _hindrance(setups: Sequence[Setup]) -> str:
         return "the lab varies the number of clients, so there is no one peak"
     if any(rates.open_loop(load) for load in loads):
         return "the lab drives at rates already"
+    if any(load.curve is not None for load in loads):
+        return "its load follows a curve, so there is no one peak"
     if any(load.duration_s is None for load in loads):
         return "its trials have no duration, and an open loop needs one"
     if len({load.duration_s for load in loads}) > 1:

@@ -152,11 +152,18 @@ def _load(setup: Setup) -> str:
         kept = f" with {' and '.join(limits)}" if limits else ""
         clients = f", {counted(load.clients, 'client')}" if search.of == "rate" else ""
         return f"best {search.of} in {search.low} to {search.high}{kept}{clients}, {length_of(load)}"
-    rate = f", {units.rate(load.rate)}" if load.rate is not None else ""
-    if load.rate_share is not None:
-        rate = f", {in_percent(load.rate_share)} of the baseline's peak"
     new = f", a new connection {when_anew(load)}" if load.reconnect else ""
-    return f"{counted(load.clients, 'client')}{rate}{new}, {length_of(load)}"
+    return f"{how_many(load)}{new}, {length_of(load)}"
+
+
+def how_many(load: Load) -> str:
+    """Clients and rate, or the curve that they follow."""
+    clients = counted(load.clients, "client")
+    if load.curve is not None:
+        return f"{load.curve.of} {load.curve.text}" + (f", {clients}" if load.curve.of == "rate" else "")
+    if load.rate_share is not None:
+        return f"{clients}, {in_percent(load.rate_share)} of the baseline's peak"
+    return f"{clients}, {units.rate(load.rate)}" if load.rate is not None else clients
 
 
 def when_anew(load: Load) -> str:

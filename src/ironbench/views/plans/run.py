@@ -93,6 +93,8 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
         yield f"{counted(len(done), 'trial')} measured already, which leaves:"
     load = plan.trials[0].cell.load
     rate = f", {units.rate(load.rate)} asked for" if load.rate is not None else ""
+    if load.curve is not None:
+        rate = f", {of_lab.how_many(load)}"
     yield f"each trial {of_lab.length_of(load)}{rate}"
     by_block: dict[tuple[str, int], list[str]] = {}
     for trial in left.trials:

@@ -78,6 +78,8 @@ def _order(lab: Lab) -> str:
     rows = [(f"block {block + 1}", " ".join(names)) for block, names in list(by_block.items())[:_SHOWN_BLOCKS]]
     more = len(by_block) - len(rows)
     rest = f"\n  and {counted(more, 'block')} more (--json shows all)" if more > 0 else ""
+    if lab.method.why_trials:
+        rest += f"\n  method: trials, one after another, and not slices: {plain.clean(lab.method.why_trials)}"
     how = f"each run beside its mirror image, otherwise in random order by seed {lab.method.seed}"
     return f"{counted(len(by_block), 'block')}, {how}\n" + plain.facts(Table(rows[0], tuple(rows))) + rest
 
