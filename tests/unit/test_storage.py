@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -9,9 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import launch
 import pytest
 
-from ironbench import catalogue, workloads
+from ironbench import catalogue, units, workloads
 from ironbench._core import Histogram, StorageProgress
 from ironbench.catalogue import base_name
 from ironbench.errors import FailureError, InputError
@@ -345,3 +347,22 @@ def test_its_threads_are_held_to_the_cpus_that_the_record_says(
     with pytest.raises(FailureError, match="is over"):
         STORAGE.drive(cast("Work", work))
     assert [terms.cpus for terms in seen] == [held]
+
+
+def test_plans_count_the_rests_between_passes(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    start = 'question = "Which?"\n[workload]\nname = "storage"\nwith = { size = "16MiB", interval = INTERVAL }\n'
+
+    def estimate_s(interval: int) -> float:
+        text = start.replace("INTERVAL", str(interval)) + '[vary]\nlayout.data = ["./a", "./b"]\n'
+        (tmp_path / "disks.toml").write_text(text)
+        done = launch.run(["lab", "plan", "disks.toml", "--json"], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return float(json.loads(done.stdout)["estimate_s"])
+
+    rests_s = 3.0 * len(due(options(size="16MiB"), 1))
+    assert estimate_s(3) - estimate_s(0) == pytest.approx(12 * rests_s)
+    words = ["run", "storage", "--data", "./a", "--with", "size=16MiB", "--with", "interval=3", "--plan"]
+    done = launch.run(words, cwd=tmp_path)
+    assert f"and {units.span(rests_s)} of rest between what is measured" in done.stdout

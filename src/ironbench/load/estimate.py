@@ -196,6 +196,7 @@ def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
     driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
     own = setup.choice.data is not None and setup.choice.data.imported
     copying = data_bytes / COPY_BYTES_PER_S if own or not setup.system.dsn else 0.0
+    driven += workloads.get(setup.choice.workload).resting_s(setup.choice.options)
     return driven + warming + (_changing(setup) if setup.system.dsn else engine) + copying
 
 

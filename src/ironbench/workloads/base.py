@@ -214,6 +214,10 @@ class Workload(ABC):
         """How long a trial measures when nobody says; None: until its work is done."""
         return 30.0
 
+    def resting_s(self, options: Mapping[str, str]) -> float:
+        """How long a trial rests between what it measures, on top of its duration."""
+        return 0.0
+
     def expected_read_bytes(
         self, engine: str, options: Mapping[str, str], memory_bytes: int | None, cold: bool
     ) -> float:

@@ -83,6 +83,9 @@ class Storage(Workload):
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         return sum(one.seconds for one in due(options, 1 + len(_beside(options))))
 
+    def resting_s(self, options: Mapping[str, str]) -> float:
+        return len(due(options, 1 + len(_beside(options)))) * float(options["interval"])
+
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         tests = chosen(options["tests"], int(options["mix"]))
         return figures.kept(tests, int(options["passes"]), len(_beside(options)) > 0)
