@@ -253,8 +253,7 @@ def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bo
 
 
 def _rate_kept(record: Record) -> bool:
-    rate = record.cell.load.rate
-    return rate is not None and record.scheduled_throughput >= RATE_KEPT * rate
+    return record.kept_rate is True
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:

@@ -143,7 +143,8 @@ def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = No
 def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:
     """Follows the finding's conclusion, which accounts for blocks, looks and comparisons."""
     margin = 1 + finding.margin
-    if finding.conclusion is Conclusion.CANNOT_TELL:
+    told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
+    if finding.conclusion is Conclusion.CANNOT_TELL and not (told and high <= margin):
         need = f"; to tell: {finding.advice}" if finding.advice else ""
         why = f": {finding.barred}" if finding.changed and finding.barred else ""
         return None, f"cannot tell whether {name} {'holds' if be == 'is' else 'hold'} it back{why}{need}"

@@ -224,7 +224,7 @@ def _contributions(record: Record) -> dict[str, tuple[float, float]]:
 
 
 def _half(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
-    if min(len(a), len(b)) < 2:
+    if min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2):
         return math.inf
     if in_blocks and a.keys() == b.keys():
         return half_width([b[block] - a[block] for block in a], LEVEL)

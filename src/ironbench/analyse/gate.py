@@ -76,8 +76,10 @@ class Gate:
 
 
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
-    """`effects`: comparisons that carry verdicts, one at least."""
-    return Gate(study, margin, tuple(gated(one, margin, study.missing) for one in effects), undecided)
+    """`effects`: comparisons that carry verdicts, one at least. Those of metrics that are neither better nor worse when
+    they grow are left out."""
+    judged = [one for one in effects if _has_better(one.finding.metric)] or effects
+    return Gate(study, margin, tuple(gated(one, margin, study.missing) for one in judged), undecided)
 
 
 def gated(effect: Effect, margin: float, missing: int = 0) -> GatedComparison:
@@ -85,6 +87,9 @@ def gated(effect: Effect, margin: float, missing: int = 0) -> GatedComparison:
     finding = effect.finding
     if missing:
         return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
+    if not _has_better(finding.metric):
+        reason = f"Neither more nor less {finding.metric} is better."
+        return GatedComparison(effect, GateVerdict.CANNOT_TELL, reason)
     if reason := _open_question(finding):
         return GatedComparison(effect, GateVerdict.CANNOT_TELL, reason)
     likely, worst = slowdown(finding)
@@ -105,7 +110,8 @@ def gated(effect: Effect, margin: float, missing: int = 0) -> GatedComparison:
     begun = (
         f"It is slower by {in_percent(likely)}, " if finding.conclusion is Conclusion.SLOWER else "It may be slower "
     )
-    advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
+    # The finding's advice is for its own margin.
+    advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice and margin == finding.margin else ""
     joint = "perhaps " if finding.conclusion is Conclusion.SLOWER else ""
     return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
 
@@ -129,10 +135,18 @@ def slowdown(finding: Finding) -> tuple[float, float]:
     return _slower(finding.metric, finding.ratio), slow_end
 
 
-def _slower(metric: str, ratio: float) -> float:
+def _has_better(metric: str) -> bool:
+    return _better(metric) != "neither"
+
+
+def _better(metric: str) -> str:
     from ironbench.catalogue import base_name, metrics
 
     known = metrics().get(base_name(metric))
-    if known is not None and known.better == "lower":
+    return known.better if known is not None else "higher"
+
+
+def _slower(metric: str, ratio: float) -> float:
+    if _better(metric) == "lower":
         return ratio - 1
     return 1 / ratio - 1 if ratio else math.inf

@@ -119,5 +119,5 @@ def within(measure: Measure) -> str:
     return (
         f" (95{THIN}% interval {bounds(measure.low, measure.high)})"
         if measure.known
-        else " (no interval: a single trial)"
+        else " (no interval: too few trials)"
     )
