@@ -152,6 +152,12 @@ def test_a_limit_on_all_memory_that_was_declared_otherwise_is_a_difference() -> 
     assert credited(freed("log", memory_total_bytes=(1 << 30) + (80 << 20), settings=small), of_a_small_log)
 
 
+def test_an_interval_that_excludes_a_gain_of_the_margin_says_that_it_is_not_the_bottleneck() -> None:
+    harmless = replace(measured(0.96, conclusion=Conclusion.CANNOT_TELL), low=0.9, high=1.03)
+    assert "is not the bottleneck" in ceiling(harmless, ["log"]).sentence
+    assert "cannot tell" in ceiling(replace(harmless, ratios=harmless.ratios[:4]), ["log"]).sentence
+
+
 def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
     gained = ceiling(measured(2.4), ["log"], added_bytes=1280 << 20)
     assert gained.holds_back is None
@@ -191,9 +197,10 @@ def test_the_steps_of_a_waterfall_add_up_to_the_difference() -> None:
 def test_the_steps_of_a_waterfall_are_the_differences_of_the_cells(missing: int) -> None:
     # Trials of very unequal lengths, as when something else held the machine in one of them.
     before = [
-        trial(block, log_ms, cpu_ms) for block, (log_ms, cpu_ms) in enumerate([(4.0, 1.0), (90.0, 2.0), (2.0, 3.0)])
+        trial(block, log_ms, cpu_ms)
+        for block, (log_ms, cpu_ms) in enumerate([(4.0, 1.0), (90.0, 2.0), (2.0, 3.0), (2.0, 2.0)])
     ]
-    after = [trial(block, log_ms, 1.2) for block, log_ms in enumerate([0.5, 7.0, 0.1])][missing:]
+    after = [trial(block, log_ms, 1.2) for block, log_ms in enumerate([0.5, 7.0, 0.1, 0.2])][missing:]
     found = waterfall(before, after, in_blocks=True)
     cells = [where_time_goes(records) for records in (before, after)]
     assert found is not None and (missing > 0) == ("Welch" in found.method)
@@ -211,8 +218,10 @@ def test_a_difference_that_wobbles_as_much_as_it_is_large_is_not_clear() -> None
     assert found.sentence.startswith("No part's time differs clearly")
 
 
-def test_one_block_has_the_error_of_sampling_alone() -> None:
-    found = waterfall([trial(0, 4.0)], [trial(0, 1.0)], in_blocks=True)
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_fewer_than_three_blocks_have_the_error_of_sampling_alone(blocks: int) -> None:
+    before, after = ([trial(block, log_ms) for block in range(blocks)] for log_ms in (4.0, 1.0))
+    found = waterfall(before, after, in_blocks=True)
     assert found is not None and "sampling alone" in found.method
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
 

@@ -126,6 +126,29 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tupl
     assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
 
 
+@pytest.mark.parametrize("ratio", [0.7, 2.0])
+def test_a_claim_about_a_metric_that_is_neither_better_nor_worse_is_not_part_of_the_gate(ratio: float) -> None:
+    claim = Claim("cores", "ratio", "engine_cpu_cores", CELLS, 0.0, 1.05)
+    plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
+    records = [
+        replace(one, metrics={**one.metrics, "engine_cpu_cores": 1.0 if one.cell.name == CELLS[0] else ratio})
+        for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
+    ]
+    study = studied(plan, records)
+    found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
+    assert [one.effect.finding.metric for one in found.comparisons] == ["throughput"] and not found.closed
+    (alone,) = judged(study, study.claimed, 0.05, "fail").comparisons
+    assert alone.verdict is GateVerdict.CANNOT_TELL and "Neither more nor less engine_cpu_cores is better" in alone.why
+
+
+def test_what_it_would_take_is_said_for_the_margin_of_the_lab_alone() -> None:
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.2))
+    for margin, advised in ((plan.method.margin, True), (0.01, False)):
+        (one, *_) = judged(study, study.effects, margin, "fail").comparisons
+        assert ("To tell:" in one.why) == advised
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_pair_that_a_claim_alone_is_about_has_its_verdict_whichever_way_round_it_is_asked_for(turned: bool) -> None:
     order = Claim("order", "order", "throughput", ("log=memory", "log=ssd", "log=disk"))
@@ -316,7 +339,10 @@ def test_an_unknown_policy_of_a_gated_lab_is_refused(text: str) -> None:
 
 def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measured_allows(made: Made) -> None:
     directory = LabDirectory(Path(made(1.0, spread=0.2)))
-    records = directory.records()
+    records = [
+        replace(record, started_at=f"2026-11-21T01:{record.block // 6:02}:{record.block % 6}0")
+        for record in directory.records()
+    ]
     (first,) = directory.lab().method.stages
     plan = replace(directory.lab(), method=Method((first, Stage(2, 36)), 1))
     assert plan.method.blocks == 48
@@ -324,8 +350,8 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LabDirectory, "lab", lambda _: plan)
         patch.setattr(schedule, "more", lambda _, blocks: added.append(blocks))
-        # Twelve blocks took two minutes: ten seconds each.
-        assert _adds_blocks(Policy("fail", 100.0), directory, records, 120.0, Printer.silent())
+        # A block began every ten seconds; before the first, data were loaded for an hour.
+        assert _adds_blocks(Policy("fail", 100.0), directory, records, 3720.0, Printer.silent())
     assert added == [10]
 
 

@@ -52,8 +52,6 @@ OTHERS = "other programs on the machine"
 """Named instead of the server's CPU where they hold its cores."""
 LIMITS_FROM = 0.4
 """A resource with less of the time is not called the limit: removing it whole would give at most 1.7 times as much."""
-RATE_KEPT = 0.98
-"""As the judge of trials has it (`record.judge`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Conclusion, Finding
 from ironbench.model.lab import Lab
 from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
 from ironbench.model.system import Choice, Load, Setup, System
+from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.words import counted, grouped, in_percent, listed, roughly_times
 
 _FREE = {

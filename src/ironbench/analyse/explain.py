@@ -21,6 +21,7 @@ from ironbench.analyse.shares import LEVEL, Waterfall, waterfall
 from ironbench.analyse.statements import Timed, sure, times
 from ironbench.analyse.subjects import leading
 from ironbench.catalogue import base_name, part_of
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
 from ironbench.stats.intervals import half_width, half_width_apart

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 from ironbench.analyse.bottleneck import TimeSpent, observed_trials, times, where_time_goes
 from ironbench.analyse.summarise import summarise
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import half_width, half_width_apart
@@ -137,8 +138,9 @@ def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: b
     if spent[0] is None or spent[1] is None:
         return None
     paired = in_blocks and a.keys() == b.keys()
-    steps = tuple(_steps(spent[0], spent[1], a, b, paired))
-    method = _method(a, b, in_blocks, paired)
+    few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
+    steps = tuple(_steps(spent[0], spent[1], a, b, paired, few))
+    method = _method(a, b, in_blocks, paired, few)
     return Waterfall(spent[0].cell, spent[1].cell, spent[0].total_s, spent[1].total_s, steps, method)
 
 
@@ -148,17 +150,13 @@ def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str,
     return {record.block if in_blocks else place: times(record) for place, record in seen}
 
 
-def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool) -> Iterator[Step]:
+def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool, few: bool) -> Iterator[Step]:
     for name in PARTS:
         (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
         if from_s or to_s:
             delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
-            half = math.hypot(from_half, to_half) if _single(a, b) else _half(name, a, b, paired)
+            half = math.hypot(from_half, to_half) if few else _half(name, a, b, paired)
             yield Step(name, delta, delta - half, delta + half)
-
-
-def _single(a: _Trials, b: _Trials) -> bool:
-    return min(len(a), len(b)) < 2
 
 
 def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:
@@ -168,9 +166,10 @@ def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:
     return half_width_apart(before, after, LEVEL)
 
 
-def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool) -> str:
-    if _single(a, b):
-        return "error of sampling alone: a cell has a single trial"
+def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> str:
+    if few:
+        too_few = f"fewer than {LEAST_BLOCKS_SHOWN} blocks" if in_blocks else "a single trial"
+        return f"error of sampling alone: a cell has {too_few}"
     if paired:
         return f"t intervals of the differences of {len(a)} blocks"
     why = "not every block has both cells" if in_blocks else "trials of different runs do not pair"

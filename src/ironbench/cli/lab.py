@@ -6,7 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -303,8 +306,7 @@ def _adds_blocks(
     judged = whole(directory, policy.undecided)
     if judged.verdict is not GateVerdict.CANNOT_TELL or judged.study.missing:
         return False
-    # Of the blocks that were planned, the looks may have spared some.
-    a_block_s = elapsed_s / len({record.block for record in records if record.purpose == "lab"})
+    a_block_s = _a_block_s(records) or elapsed_s
     blocks = int(policy.more_s / a_block_s)
     if blocks < LEAST_BLOCKS:
         needed = units.span(LEAST_BLOCKS * a_block_s)
@@ -313,6 +315,17 @@ def _adds_blocks(
     printer.say(f"the gate cannot tell: {counted(blocks, 'block')} more, judged by themselves")
     schedule.more(directory, blocks)
     return True
+
+
+def _a_block_s(records: Sequence[Record]) -> float:
+    """What a block took, by when the blocks began: loading, searches and pilots came before, a lab may have rested."""
+    began: dict[int, float] = {}
+    for record in records:
+        if record.purpose == "lab":
+            at_s = datetime.fromisoformat(record.started_at).timestamp()
+            began[record.block] = min(at_s, began.get(record.block, at_s))
+    times = sorted(began.values())
+    return median(later - earlier for earlier, later in pairwise(times)) if len(times) > 1 else 0.0
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:

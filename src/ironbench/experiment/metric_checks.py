@@ -11,7 +11,7 @@ from ironbench.model.system import Setup
 from ironbench.plan import rates
 
 _OPEN_LOOP = ("not_started",)
-_OF_THE_LOOP = ("service_time_", "retries", "retried", "unfinished", "carried_")
+_OF_THE_LOOP = ("service_time_", "retries", "unfinished", "carried_")
 _BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
 _ROLES = ("data", "temp", "log")
 

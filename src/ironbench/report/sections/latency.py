@@ -143,8 +143,8 @@ _BY_SCRIPT = (
     ("response_time_p99_s", "s"),
 )
 _MEDIANS = (
-    "Throughputs and means are the median of the trials, taken script by script: the throughputs of the scripts need not "
-    "add up to that of the whole, which is a median of its own. Percentiles are those of all transactions together."
+    "Throughputs and means are the median of the trials, taken script by script: the throughputs of the scripts need "
+    "not add up to that of the whole, which is a median of its own. Percentiles are those of all transactions together."
 )
 
 
