@@ -131,7 +131,6 @@ def test_what_sqlite_reads_before_a_trial_counts_too(on_disk: Path) -> None:
         assert used(group) > 0.8 * tables.size(session, ["pgbench_accounts"]) > 32 * MiB
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("engine", list(BIG))
 def test_a_restarted_server_is_limited_too(place: Path, engine: str) -> None:
     require_installed(engine)
@@ -154,7 +153,6 @@ time.sleep(600)
 """
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("guard_too", [False, True])
 def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_too: bool) -> None:
     code = PARENT.format(source=str(pg.SOURCE), tests=str(Path(__file__).parent), data=str(place / "d"))
@@ -173,7 +171,6 @@ def test_after_a_kill_the_group_is_removed_with_its_server(place: Path, guard_to
     assert eventually(lambda: register.entries() == [])
 
 
-@pytest.mark.alone
 @rarely_mariadb("postgres", "sqlite")
 def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> None:
     require_installed(engine)
