@@ -122,3 +122,14 @@ def test_a_lab_cuts_the_power_after_each_of_its_trials(user: User) -> None:
     assert all(record.conditions["power"].startswith("cut after the measured time: ") for record in records)
     assert all(check.passed for record in records for check in record.checks)
     assert nothing_left(user.home) and user.nothing_runs()
+
+
+def test_the_power_is_cut_under_scripts_of_the_user_and_their_check_judges_what_is_left(user: User) -> None:
+    setup, script = user.home / "kept.sql", user.home / "add.sql"
+    setup.write_text("create table kept (n integer);")
+    script.write_text("insert into kept values (1);")
+    words = ("--engine", "sqlite", "--data", "free", "--set", "synchronous=off", "--duration", "0.5s")
+    own = ("--setup", str(setup), "--check", "select count(*) > 0 from kept")
+    told, record = crashed(user, "lose", str(script), *words, *own, workload="script")
+    assert record["conditions"]["power"].startswith("cut after the measured time: "), told.stderr
+    assert told.code == 1 and record["status"] == "voided", told.stderr

@@ -12,6 +12,10 @@ from emulated import HERE, needs_devices, nothing_left
 from patience import eventually
 from user import PAUSED, User
 
+from ironbench.devices import mounting
+from ironbench.errors import InputError
+from ironbench.model.system import Device, Partition
+
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 
 
@@ -88,6 +92,15 @@ def test_btrfs_is_made_although_another_device_has_died_and_is_not_yet_unmounted
     assert told.code == 0, told.stderr
     assert user("device", "unmount", str(user.home / "d")).code == 0
     assert eventually(lambda: nothing_left(user.home) and user.nothing_runs())
+
+
+@pytest.mark.usefixtures("own_register")
+def test_a_model_that_is_too_fast_leaves_no_trace_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(mounting, "TOO_FAST", 0.0)
+    device = Device("hdd-7200", (Partition("data", 1 << 30, str(tmp_path / "d")),))
+    with pytest.raises(InputError, match="get through here"):
+        mounting.Mounted(device, trace=tmp_path / "t.parquet")
+    assert nothing_left(tmp_path) and not list(tmp_path.glob("t.parquet*"))
 
 
 def test_a_mount_point_that_is_not_empty_is_refused(user: User) -> None:

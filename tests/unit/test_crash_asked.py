@@ -1,23 +1,32 @@
 """`run --crash` is refused where no power can be cut, or where nothing could be lost."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from ironbench import workloads
 from ironbench.errors import InputError
 from ironbench.experiment import build
+from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Device, Layout, Partition, System
 
 ROLES = ("data", "log")
 
 
 def asked(
-    how: str = "lose", workload: str = "tpcb-like", engine: str = "postgres", on: tuple[str, ...] = ROLES
+    how: str = "lose",
+    workload: str = "tpcb-like",
+    engine: str = "postgres",
+    on: tuple[str, ...] = ROLES,
+    options: Mapping[str, str] | None = None,
+    check: str = "",
 ) -> None:
     device = Device("free", tuple(Partition(role, 1 << 30, f"/emulated/{role}") for role in on))
     places = {role: f"/emulated/{role}" if role in on else f"/real/{role}" for role in ROLES}
     layout = Layout(places["data"], log=places["log"], devices=(device,))
     found = workloads.get(workload)
-    build.require_cut(how, System(engine, engine, layout=layout), found, Choice(workload, found.validated({})))
+    choice = Choice(workload, found.validated(options or {}), data=OwnData(check=check) if check else None)
+    build.require_cut(how, System(engine, engine, layout=layout), found, choice)
 
 
 @pytest.mark.parametrize("how", ["lose", "subset", "torn"])
@@ -47,3 +56,15 @@ def test_a_real_directory_would_keep_what_was_cut(role: str) -> None:
 def test_an_engine_that_cannot_be_started_again_is_refused() -> None:
     with pytest.raises(InputError, match="not among the engines"):
         asked(engine="null")
+
+
+def test_scripts_of_the_user_need_a_check_that_sees_a_loss() -> None:
+    with pytest.raises(InputError, match="nothing counts the commits of workload script") as caught:
+        asked(workload="script")
+    assert "--check SQL" in caught.value.hint
+    asked(workload="script", check="select count(*) > 0 from orders")
+
+
+def test_a_replayed_log_is_not_cut_for_nobody_counts_its_changes_afterwards() -> None:
+    with pytest.raises(InputError, match="nothing counts the commits of workload access-log"):
+        asked(workload="access-log", engine="slapd", options={"changes": "made-up"})

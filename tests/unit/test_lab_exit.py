@@ -10,7 +10,8 @@ from factories import suspect
 from labfactory import lab, trials
 
 from ironbench.cli import verdict
-from ironbench.model.record import Record, Status
+from ironbench.drive import power
+from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
 from ironbench.record import Evidence
 from ironbench.record.labs import Frozen, LabDirectory
@@ -18,8 +19,9 @@ from ironbench.record.labs import Frozen, LabDirectory
 MEANS = {"log=disk": 1000.0, "log=memory": 1500.0}
 
 
-def ended(place: Path, *records: Record) -> int:
+def ended(place: Path, *records: Record, crash: str = "") -> int:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
+    plan = replace(plan, method=replace(plan.method, crash=crash))
     directory = LabDirectory(place)
     directory.begin(Frozen(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], plan.trials)
@@ -52,3 +54,24 @@ def test_a_suspect_trial_before_the_blocks_does_not_make_a_lab_suspect(purpose: 
     measured = trials(lab({"log": ("disk", "memory")}, blocks=6), MEANS)
     before = replace(measured[0], id="before", purpose=purpose, status=Status.SUSPECT, cause="a busy machine")
     assert ended(tmp_path, before, *measured) == 0
+
+
+LOST = Check("every commit is there", False, "500", "498")
+
+
+@pytest.mark.parametrize(
+    ("crash", "checks", "cause", "code"),
+    [
+        ("lose", (LOST,), "check failed", verdict.FAILED),
+        ("torn", (), f"the engine died: 3 writes had not been flushed; {power.NOT_BACK}", verdict.FAILED),
+        ("lose", (), "the process of the emulated device was killed", 0),
+        ("", (LOST,), "check failed", 0),
+    ],
+)
+def test_a_loss_in_a_power_cut_is_not_taken_back_by_another_try(
+    crash: str, checks: tuple[Check, ...], cause: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured = [replace(one, attempt=2) for one in trials(lab({"log": ("disk", "memory")}, blocks=6), MEANS)]
+    lost = replace(measured[0], id="lost", attempt=1, status=Status.VOIDED, cause=cause, checks=checks)
+    assert ended(tmp_path, lost, *measured, crash=crash) == code
+    assert ("exit code 1: 1 of 13 trials lost something in a power cut" in capsys.readouterr().err) is (code == 1)

@@ -250,6 +250,17 @@ def test_what_a_trial_will_have_is_known_before() -> None:
     assert {f"{name}{{{part}}}" for name, parts in promised.items() for part in parts} == set(found)
 
 
+def test_the_set_cost_keeps_its_cpu_time_beside_many_other_tests() -> None:
+    names = [test.name for test in chosen("default+cost", 0)]
+    assert len(names) == 18
+    found = figures.metrics([one_pass(name) for name in names for _ in range(2)])
+    of_cpu = {name for name in found if base_name(name) == "storage_cpu_per_io_s"}
+    assert of_cpu == {f"storage_cpu_per_io_s{{profile={name}}}" for name in names if name.startswith("cost")}
+    promised = STORAGE.measures(options(tests="default+cost", passes="2"))
+    assert {f"{name}{{{part}}}" for name, parts in promised.items() for part in parts} == set(found)
+    assert sum(len(name) + 16 for name in found) < 7000
+
+
 def test_a_sustained_write_promises_no_figure_of_several_passes_or_of_one_directory_alone() -> None:
     asked = options(tests="real-world+sustained", passes="2", beside="/b")
     promised = STORAGE.measures(asked)

@@ -8,6 +8,7 @@ from ironbench.analyse.comparability import causes
 from ironbench.analyse.labstudy import settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
+from ironbench.drive import power
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
 from ironbench.record import progress
@@ -36,6 +37,9 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
     if code == SUSPECT:
         words = suspect_words(settling(measured))
         printer.say(words.partition(": ")[2] if gated else words)
+    elif code == FAILED and (lost := lost_in_cuts(study, records)):
+        many = f"{len(lost)} of {counted(len(records), 'trial')}"
+        printer.say(f"exit code {FAILED}: {many} lost something in a power cut: {lost[0].cause}")
     elif code == REFUTED:
         printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, study.refuted))}")
     return code
@@ -45,11 +49,22 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
     """Interrupted, in a pilot or at the peak as well, before failed before refuted before suspect."""
     if interrupted(records):
         return INTERRUPTED
-    if progress.given_up(records):
+    if progress.given_up(records) or lost_in_cuts(study, records):
         return FAILED
     if study.refuted:
         return REFUTED
     return SUSPECT if any(record.status is Status.SUSPECT for record in _own(study, records)) else 0
+
+
+def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
+    """Trials that lost in their power cut what was confirmed. That another try lost nothing takes none of it back."""
+    if study.lab is None or not study.lab.method.crash:
+        return []
+    return [
+        record
+        for record in progress.failed(records)
+        if not all(check.passed for check in record.checks) or power.NOT_BACK in record.cause
+    ]
 
 
 def _own(study: Study, records: Sequence[Record]) -> list[Record]:

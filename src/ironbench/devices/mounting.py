@@ -71,13 +71,13 @@ class Mounted:
             answer = self._ask(asdict(order))
         except FailureError:
             self._end()
-            if trace:
-                raw(trace).unlink(missing_ok=True)
+            self._forget_trace()
             raise
         self.calibration: dict[str, Any] = answer["ready"]["calibration"]
         try:
             self._refuse_too_fast(self.calibration["reads_per_s"])
         except InputError:
+            self._forget_trace()
             self.stop()
             raise
         self.blocks: dict[str, str] = answer["ready"]["blocks"]
@@ -156,6 +156,11 @@ class Mounted:
         frame = self._child.receive()
         words: dict[str, Any] = {} if frame is None else frame[0]
         return words
+
+    def _forget_trace(self) -> None:
+        """Nothing was asked of it yet but what mounts it: the same file can be named again."""
+        if self._trace is not None:
+            raw(self._trace).unlink(missing_ok=True)
 
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
         """None that lacks I/Os: a replay would take a part of the work for all of it. FailureError."""

@@ -20,6 +20,8 @@ WAYS = {
     "torn": "of every write that no flush had followed some sectors are there",
 }
 """What a cut may take; the devices do it: `crates/ironbench-device/src/live/undo.rs`."""
+NOT_BACK = "afterwards the database does not start"
+"""Stands in the cause of a trial whose database did not survive its power cut."""
 SUMMARY = "power_cut"
 """Set in the summary that checks see: what the engine counted by itself has not survived."""
 
@@ -52,7 +54,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
         if not session.alive():
             raise FailureError(subject, "it does not answer")
     except IronbenchError as error:
-        words = f"{_at_stake(at_stake)}; afterwards the database does not start: {error}"
+        words = f"{_at_stake(at_stake)}; {NOT_BACK}: {error}"
         raise FailureError(subject, words, "check the settings by which it makes commits safe") from error
     took_s = time.monotonic() - began_s
     back = f"the engine was back after {units.span(took_s)}"

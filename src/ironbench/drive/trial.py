@@ -154,7 +154,6 @@ class _Drive:
             result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
-        checkable = has_data and ended
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
         protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
         doubts = tuple(
@@ -165,13 +164,14 @@ class _Drive:
         prepared = preparing.after(ready, session) if alive else ready.prepared
         checks: tuple[Check, ...] = ()
         done = around.together(result.summary) if ended else None
-        if checkable and around.cut is None and done is not None:
+        if has_data and ended and around.cut is None and done is not None:
             with around.checking():
                 checks = workload.check(session, self._options, before, done)
-        elif checkable and around.cut is not None:
+        elif ended and around.cut is not None:
             prepared = prepared.merge(power.cut(session, around.cut, self._seed))
             summary = {**result.summary, power.SUMMARY: True}
-            checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
+            if has_data:
+                checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
         if ended:
             checks = (*checks, *_own_check(session, plan.choice.data))
         return replace(

@@ -131,6 +131,8 @@ class Workload(ABC):
     """What people call the unit of its work, one and many: the word for it in reports."""
     foreign: bool = False
     """Whether its scripts are the user's, so that nobody knows beforehand whether they write."""
+    counts_after_cut: bool = True
+    """Whether its checks miss a commit that a power cut has taken."""
     rights: tuple[str, ...] = ()
     """What its role must be allowed on a server that was running already, besides making its tables: names of
     `engines.administration`."""

@@ -45,6 +45,7 @@ class AccessLog(Workload):
     name = "access-log"
     doc = "An access log of a directory, replayed: its operations at their times, on as many connections."
     needs = ("directory",)
+    counts_after_cut = False  # the server's own count begins at zero
     caution = "log-left-out"
     usual_warmup_s = 0.0
     options = (

@@ -27,6 +27,7 @@ class Script(Workload):
     doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
     needs = ("scripts",)
     foreign = True
+    counts_after_cut = False
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The files named on the command line.

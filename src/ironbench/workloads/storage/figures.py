@@ -14,15 +14,18 @@ from ironbench.workloads.storage.profiles import Test
 if TYPE_CHECKING:
     from ironbench._core import Histogram
 
+_CPU_PER_IO = "storage_cpu_per_io_s"
 _TERSE = (
     (10, ("storage_latency_p50_s", "storage_latency_p999_s")),
     (12, ("storage_iops",)),
-    (14, ("storage_cpu_per_io_s",)),
+    (14, (_CPU_PER_IO,)),
 )
-"""Of more tests than the number, these figures are not kept: a record holds at most 8 KB."""
+"""Of more tests than the number, these figures are not kept, so that a record stays small."""
+_COST = "cost"
+"""Begins the names of tests that are made for the CPU time of an I/O, which is kept however many there are."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
 _QUANTILES = {"storage_latency_p50_s": 0.5, "storage_latency_p99_s": 0.99, "storage_latency_p999_s": 0.999}
-_USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, "storage_cpu_per_io_s")
+_USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, _CPU_PER_IO)
 """Of too few I/Os there are no quantiles."""
 _SETTLED = 3
 """The last third of a sustained write is what a drive keeps up."""
@@ -32,30 +35,30 @@ def metrics(passes: Sequence[Pass]) -> dict[str, float]:
     """Of every test: its rate in the median pass, the range, latency and CPU time over all passes."""
     values: dict[str, float] = {}
     by_test = grouped(passes)
-    left_out = _left_out(len(by_test))
     for name, own in by_test.items():
         by_alone = grouped_alone(passes, name)
         for metric, value in (_of(own) | _alone(by_alone)).items():
-            if metric not in left_out:
+            if _is_kept(metric, name, len(by_test)):
                 values[f"{metric}{{profile={name}}}"] = float(f"{value:.6g}")
     return values
 
 
 def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
     """Which metrics a trial of these tests will have: name → its parts."""
-    left_out = _left_out(len(tests))
-    parts = tuple(f"profile={test.name}" for test in tests)
     # A sustained write has one pass, on all files together.
     short = tuple(f"profile={test.name}" for test in tests if not test.sustained)
     of_short = (*(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ()))
-    parts_of = {name: parts for name in _USUAL if name not in left_out}
+    by_name = {name: [test.name for test in tests if _is_kept(name, test.name, len(tests))] for name in _USUAL}
+    parts_of = {name: tuple(f"profile={test}" for test in kept) for name, kept in by_name.items() if kept}
     parts_of |= {name: short for name in of_short if short}
     long = tuple(f"profile={test.name}" for test in tests if test.sustained)
     return parts_of | ({"storage_burst_bytes_per_s": long, "storage_settled_bytes_per_s": long} if long else {})
 
 
-def _left_out(tests: int) -> set[str]:
-    return {metric for number, metrics in _TERSE if tests > number for metric in metrics}
+def _is_kept(metric: str, test: str, tests: int) -> bool:
+    if metric == _CPU_PER_IO and test.startswith(_COST):
+        return True
+    return not any(metric in metrics for number, metrics in _TERSE if tests > number)
 
 
 def grouped_alone(passes: Sequence[Pass], name: str) -> dict[int, list[Pass]]:
@@ -91,7 +94,7 @@ def _of(passes: Sequence[Pass]) -> dict[str, float]:
         "storage_iops": iops,
         "storage_latency_mean_s": times.mean_s,
         **quantiles(times, _QUANTILES),
-        "storage_cpu_per_io_s": cpu_per_io_s,
+        _CPU_PER_IO: cpu_per_io_s,
     }
     if len(passes) > 1:
         values |= dict(zip(_OF_SEVERAL, (max(rates), min(rates)), strict=True))

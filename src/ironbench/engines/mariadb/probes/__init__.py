@@ -1,31 +1,42 @@
 """What spoils a MariaDB (or MySQL) database. Every module here registers its probes with `EXAMINATION`.
 
-Statements read variables, status and information_schema. Nothing is changed: each is one `select` or `show`.
+Statements read variables, status and information_schema. Nothing is changed: each is one `select` or `show`, and is
+given up after `examination.TIMEOUT_S`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 
 from ironbench.engines import examination
 from ironbench.engines.examination import Examination, Needed, Server
+from ironbench.errors import IronbenchError
 from ironbench.model.session import Session
 
 AREAS = ("durability", "memory", "writing", "tables", "indexes", "sessions", "observation")
 PROCESS = Needed("PROCESS", "GRANT PROCESS ON *.* TO {role}")
 """Without it the user sees its own sessions and transactions alone."""
+MARIADB = "MariaDB"
 
 _ROLE = "concat(quote(substring_index(current_user(), '@', 1)), '@', quote(substring_index(current_user(), '@', -1)))"
 
 
 def _server(session: Session) -> Server:
     version, database, role = session.query(f"select version(), database(), {_ROLE}")[0]
+    maria = MARIADB in (version or "")
+    limit = f"max_statement_time = {examination.TIMEOUT_S}"
+    if not maria:
+        limit = f"max_execution_time = {examination.TIMEOUT_S * 1000}"
+    with suppress(IronbenchError):  # servers of before know no such limit
+        session.query(f"set session {limit}")
     numbers = re.findall(r"\d+", version or "")[:3]
     grants = " ".join(row[0] or "" for row in session.query("show grants"))
     everything = re.search(r"GRANT (ALL PRIVILEGES|[^;]*\bPROCESS\b)[^;]* ON \*\.\*", grants, re.IGNORECASE)
     number = sum(int(part) * factor for part, factor in zip(numbers, (10000, 100, 1), strict=False))
     return Server(
-        "MariaDB" if "MariaDB" in (version or "") else "MySQL",
+        MARIADB if maria else "MySQL",
         version or "",
         number,
         database or "",
@@ -38,6 +49,13 @@ def _server(session: Session) -> Server:
 
 EXAMINATION = Examination(__name__, AREAS, _server)
 probe = EXAMINATION.probe
+
+
+def of_status(statement: str) -> Callable[[Server], str]:
+    """With the place of the status, which MySQL moved to another schema, for `{status}`."""
+    return lambda server: statement.format(
+        status=f"{'information' if server.title == MARIADB else 'performance'}_schema.global_status"
+    )
 
 
 def changed(name: str, value: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.engines.examination import Readings, Server, connections_reading
-from ironbench.engines.mariadb.probes import PROCESS, changed, probe
+from ironbench.engines.mariadb.probes import PROCESS, changed, of_status, probe
 from ironbench.model.diagnosis import note, ok, severe, warning
 from ironbench.model.session import Row
 from ironbench.units import memory, span, stored
@@ -86,12 +86,12 @@ def buffer_pool(rows: Sequence[Row], server: Server) -> Readings:
 
 
 _SPILLS = """
-    select variable_name, variable_value from information_schema.global_status
+    select variable_name, variable_value from {status}
      where variable_name in ('CREATED_TMP_TABLES', 'CREATED_TMP_DISK_TABLES', 'UPTIME')
 """
 
 
-@probe("memory", "temporary tables", _SPILLS)
+@probe("memory", "temporary tables", of_status(_SPILLS))
 def spills(rows: Sequence[Row], server: Server) -> Readings:
     """Temporary tables of statements that did not fit into memory."""
     known = {str(name).upper(): float(value or 0) for name, value in rows}
@@ -111,11 +111,11 @@ def spills(rows: Sequence[Row], server: Server) -> Readings:
 _LOG = """
     select @@global.innodb_log_file_size, sum(case variable_name when 'INNODB_OS_LOG_WRITTEN' then variable_value end),
            sum(case variable_name when 'UPTIME' then variable_value end)
-      from information_schema.global_status where variable_name in ('INNODB_OS_LOG_WRITTEN', 'UPTIME')
+      from {status} where variable_name in ('INNODB_OS_LOG_WRITTEN', 'UPTIME')
 """
 
 
-@probe("writing", "room for the log", _LOG)
+@probe("writing", "room for the log", of_status(_LOG))
 def room(rows: Sequence[Row], server: Server) -> Readings:
     """Whether the redo log holds what is written in a good while."""
     size, written, up_s = (float(value or 0) for value in rows[0])
@@ -162,12 +162,12 @@ def query_cache(rows: Sequence[Row], server: Server) -> Readings:
 
 
 _CONNECTIONS = """
-    select variable_value, @@global.max_connections from information_schema.global_status
+    select variable_value, @@global.max_connections from {status}
      where variable_name = 'THREADS_CONNECTED'
 """
 
 
-@probe("sessions", "connections", _CONNECTIONS)
+@probe("sessions", "connections", of_status(_CONNECTIONS))
 def connections(rows: Sequence[Row], server: Server) -> Readings:
     """How many connections there are of those that there may be."""
     used, most = (int(value or 0) for value in rows[0])

@@ -1,0 +1,50 @@
+"""`doctor --dsn mysql://…` asks MariaDB and MySQL each in its own words, and no statement for long."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from ironbench.engines.mariadb.probes import EXAMINATION
+from ironbench.errors import FailureError
+from ironbench.model.session import Row, Session
+
+
+class Asked:
+    """A session that notes its statements, answers who it is, and knows nothing else."""
+
+    def __init__(self, version: str, knows_limits: bool = True) -> None:
+        self.version, self.knows_limits, self.statements = version, knows_limits, list[str]()
+
+    def query(self, sql: str) -> list[Row]:
+        self.statements.append(sql)
+        if sql.startswith("set session") and not self.knows_limits:
+            raise FailureError("statement", "Unknown system variable")
+        return [(self.version, "shop", "'bench'@'%'")] if "version()" in sql else []
+
+    def processes(self) -> list[int]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "place"),
+    [
+        ("10.11.6-MariaDB", "max_statement_time = 10", "information_schema"),
+        ("8.4.3", "max_execution_time = 10000", "performance_schema"),
+    ],
+)
+def test_a_server_is_asked_where_it_keeps_its_status_and_after_a_limit_of_time(
+    version: str, limit: str, place: str
+) -> None:
+    session = Asked(version)
+    EXAMINATION.examine(cast("Session", session))
+    assert f"set session {limit}" in session.statements[:2]
+    status = [sql for sql in session.statements if "global_status" in sql]
+    assert len(status) == 3
+    assert all(f"from {place}.global_status" in sql and "{" not in sql for sql in status)
+
+
+def test_a_server_without_such_a_limit_is_examined_all_the_same() -> None:
+    session = Asked("5.5.62", knows_limits=False)
+    assert EXAMINATION.examine(cast("Session", session)).diagnoses
