@@ -133,14 +133,21 @@ def postgres(dsn: str) -> Iterator[Session]:
 
 
 @pytest.fixture
-def joined(raw_mysql: RawMysql) -> Iterator[MariadbSession]:
-    """The engine's session on a running server, in a database of this test's alone."""
+def mysql_database(raw_mysql: RawMysql) -> Iterator[str]:
+    """The name of a database of `raw_mysql` that is this test's alone."""
     name = f"test_{next(_numbers)}"
     raw_mysql.query(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-    session = MariadbSession(Address("root", name, socket=str(raw_mysql.socket), tls="disable"), Secrets())
+    yield name
+    raw_mysql.query(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def joined(raw_mysql: RawMysql, mysql_database: str) -> Iterator[MariadbSession]:
+    """The engine's session on a running server, in a database of this test's alone."""
+    address = Address("root", mysql_database, socket=str(raw_mysql.socket), tls="disable")
+    session = MariadbSession(address, Secrets())
     yield session
     session.stop()
-    raw_mysql.query(f"DROP DATABASE {name}")
 
 
 @pytest.fixture(params=["postgres", "sqlite", "mariadb"])

@@ -12,6 +12,7 @@ import launch
 import pytest
 from factories import require_installed
 from patience import eventually
+from raw_mysql import RawMysql
 from user import records
 
 pytestmark = pytest.mark.live
@@ -154,6 +155,16 @@ def test_a_vacuum_that_locks_the_table_is_felt(place: Path, tmp_path: Path) -> N
     metrics = run(place, tmp_path, *words)["metrics"]
     assert metrics["bystander_select_max_s"] > 0.3 * metrics["maintenance_elapsed_s"]
     assert metrics["bystander_connect_max_s"] < metrics["maintenance_elapsed_s"]
+
+
+@pytest.mark.parametrize("words", ["vacuum --with kind=full", "index-build"])
+def test_an_operation_begins_without_a_checkpoint_where_a_running_server_has_no_statement_for_it(
+    tmp_path: Path, raw_mysql: RawMysql, mysql_database: str, words: str
+) -> None:
+    dsn = f"mysql://root@localhost/{mysql_database}?socket={raw_mysql.socket}"
+    done = launch.run(["run", *words.split(), "--dsn", dsn, *SMALL, "--results", str(tmp_path)])
+    assert done.returncode in (0, 3), done.stderr
+    assert all(check["passed"] for check in records(tmp_path)[-1]["checks"])
 
 
 def test_a_backup_goes_where_it_is_told_and_is_gone_afterwards(place: Path, tmp_path: Path) -> None:

@@ -136,6 +136,9 @@ def test_sql_that_reaches_another_database_is_refused_wherever_it_stands(
     (user.home / "far.sql").write_text(DUMP + text)
     told = user(*words, "far.sql", *SHORT)
     assert told.code == 2 and "reaches beyond the database" in told.stderr, told.stderr
+    (user.home / "far.sql").write_text(text)
+    told = user("run", "script", "far.sql", "--dsn", dsn(server), "--dump", "shop.sql", *SHORT)
+    assert told.code == 2 and "far.sql: command " in told.stderr, told.stderr
     assert databases(server) == there and server.query("select a from d.precious") == [("42",)]
 
 

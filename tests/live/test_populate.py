@@ -14,6 +14,7 @@ import launch
 import pytest
 from factories import require_installed
 from patience import eventually
+from raw_mysql import RawMysql
 from user import records
 
 pytestmark = pytest.mark.live
@@ -102,6 +103,17 @@ def test_a_missing_row_is_found(place: Path, postgres: Any) -> None:
     for statement in table.dataset("postgres", loaded=True).schema:
         postgres.query(statement)
     assert [check.passed for check in table.checks(postgres)] == [False] * 3
+
+
+def test_what_a_population_owes_is_not_told_of_a_running_server_without_a_statement_for_a_checkpoint(
+    place: Path, tmp_path: Path, raw_mysql: RawMysql, mysql_database: str
+) -> None:
+    dsn = f"mysql://root@localhost/{mysql_database}?socket={raw_mysql.socket}"
+    done = launch.run(["run", "populate", "--dsn", dsn, "--with", "gb=0.003", "--results", str(tmp_path)])
+    assert done.returncode in (0, 3), done.stderr
+    metrics = records(tmp_path)[-1]["metrics"]
+    assert metrics["population_log_bytes"] > 0
+    assert not {"debt_settle_s", "debt_data_bytes", "population_settled_s"} & metrics.keys()
 
 
 def test_an_interrupted_population_is_cut_short_and_leaves_no_server(place: Path, tmp_path: Path) -> None:

@@ -104,8 +104,16 @@ class Whereabouts:
     """Why its processes are not seen; empty: they are."""
 
 
+def no_checkpoint() -> FailureError:
+    """For a server of others whose engine has no statement for it: a checkpoint would take changes of settings."""
+    error = FailureError("checkpoint", "none is requested of a server that ironbench did not start")
+    error.sqlstate = DENIED
+    return error
+
+
 def checkpoint(session: Session, dialect: Dialect) -> bool:
-    """Requests one and waits for it; False: the role lacks the right, as it may on a user's server. FailureError."""
+    """Requests one and waits for it; False: a server of the user's has no statement for it, or the role lacks the
+    right. FailureError."""
     try:
         session.query(dialect.checkpoint())
     except FailureError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,9 @@ class DataImport:
 
     def examined_setup(self, file: Path) -> None:
         """InputError: the file would reach outside of the database."""
+
+    def examined_script(self, name: str, commands: Sequence[str]) -> None:
+        """InputError: an SQL command of a script would reach outside of the database."""
 
     def placed(self, system: System, dump: Path) -> None:
         """Before the engine of a new place starts: puts the dump there, where it is the engine's own file."""

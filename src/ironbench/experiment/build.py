@@ -122,7 +122,11 @@ class Builder:
             choice = replace(choice, data=own.identified(data, system, workload))
         if not engine.missing(workload.needs):
             workload.accepts(system, load, choice)
-            workload.compile(engine.name, choice, engine.protocol(load.protocol))
+            scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
+            if choice.data is not None and choice.data.imported and system.dsn is not None:
+                # They run in a copy, and other databases are beside it.
+                for name, sql in scripts.items():
+                    engine.data_import.examined_script(name, sql)
             _require_tables(workload, engine.name, choice)
         if search and "throughput" not in workload.scores:
             cause = f"workload {workload.name} has no throughput to search by"

@@ -83,8 +83,10 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
         raise InputError(f"table {there[0]}", f"no longer holds what ironbench loaded ({key})", hint)
     if key != dataset.key and not own_server:
+        all_made = "; `ironbench cleanup --dsn …` removes all that ironbench made there"
+        marks = engines.get(session.engine).administration.marks
         raise InputError(
             f"table {there[0]}",
             f"holds {key}, and {dataset.key} is wanted",
-            f"{_ELSEWHERE}, or ask for the same; `ironbench cleanup --dsn …` removes all that ironbench made there",
+            f"{_ELSEWHERE}, or ask for the same{all_made if marks else ''}",
         )

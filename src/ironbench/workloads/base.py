@@ -319,14 +319,16 @@ class Workload(ABC):
         change. InputError: it cannot be read."""
         return choice
 
-    def compile(self, engine: str, choice: Choice, protocol: str) -> None:
-        """Compiles all scripts before anything is started. InputError with file, line, column and caret."""
+    def compile(self, engine: str, choice: Choice, protocol: str) -> Mapping[str, Sequence[str]]:
+        """Compiles all scripts before anything is started; the SQL commands of each. InputError with file, line, column
+        and caret."""
         scripts, variables = self._compilable(engine, choice)
         if not scripts:  # it drives itself, or the core does its work
-            return
+            return {}
         from ironbench import _core
 
-        _core.compile_scripts(scripts, variables, protocol)
+        compiled = _core.compile_scripts(scripts, variables, protocol)
+        return {name: commands for (name, _, _), commands in zip(scripts, compiled, strict=True)}
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         """What may be a mistake in the scripts, in words. InputError as `compile`."""

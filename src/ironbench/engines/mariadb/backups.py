@@ -43,7 +43,7 @@ class Tool(Protocol):
 
     def verified(self, folder: Path) -> Check: ...
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Program]: ...
+    def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]: ...
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None: ...
 
@@ -69,12 +69,12 @@ class _Copies:
         kind = known.get("backup_type", "none")
         return Check("the program notes a complete backup", kind == "full-backuped", "full-backuped", kind)
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
+    def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
         """The log is applied to the copied files first; then they are a server's."""
         files = place.claim(str(data), "data") / "files"
         files.mkdir(mode=0o700)
-        own_files.write_note(files, {"version": installation.find().major})
-        prepare = [shutil.which(_COPY) or _COPY, "--prepare", _into(backup)]
+        own_files.write_note(files, {"version": installation.find(system.settings.get("bin")).major})
+        prepare = [str(_program(system, _COPY)), "--prepare", _into(backup)]
         copy = ["cp", "--archive", f"{backup}/.", str(files)]
         return [Program(prepare, homes.environment()), Program(copy, dict(os.environ))]
 
@@ -104,7 +104,7 @@ class _Dumps:
         name = "the last line of the dump says that it is complete"
         return Check(name, last.startswith("-- Dump completed"), "-- Dump completed", last[:80])
 
-    def unpack(self, backup: Path, data: Path) -> Sequence[Program]:
+    def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
         return []
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:

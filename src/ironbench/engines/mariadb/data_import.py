@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,7 +112,7 @@ class MariadbDataImport(DataImport):
             errors="replace", newline="\n"
         ) as lines:  # a large one is read fast; statements when they are sent
             for number, line in enumerate(lines, 1):
-                _refuse_outside(dump, number, line, 0)
+                _refuse_outside(str(dump), f"line {number}", line, 0)
         server = _SERVER.search(head.decode(errors="replace"))
         kind = f"SQL dump of version {server[1]}" if server else "SQL dump"
         return Dump(kind, "ironbench", int(dump.stat().st_size * _GROWTH))
@@ -120,7 +120,12 @@ class MariadbDataImport(DataImport):
     def examined_setup(self, file: Path) -> None:
         with file.open(errors="replace", newline="\n") as lines:
             for number, sql in statements(lines):
-                _refuse_within(file, number, sql, _begins(sql))
+                _refuse_within(str(file), f"line {number}", sql, _begins(sql))
+
+    def examined_script(self, name: str, commands: Sequence[str]) -> None:
+        for number, command in enumerate(commands, 1):
+            for _, sql in statements([command]):  # several may be sent together
+                _refuse_within(name, f"command {number}", sql, _begins(sql))
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
         _run(session, dump, show)
@@ -143,8 +148,9 @@ def _begins(sql: str) -> int:
     return found.end() if (found := _BEFORE.match(sql)) else 0
 
 
-def _refuse_outside(file: Path, number: int, sql: str, begins: int) -> None:
-    """InputError: a statement, or a line of a dump, is about another database than that of the trials."""
+def _refuse_outside(subject: str, at: str, sql: str, begins: int) -> None:
+    """InputError: a statement, or a line of a dump, is about another database than that of the trials. `at`: where it
+    stands."""
     if _OUTSIDE.match(sql, begins):
         begun, hint = sql[begins:], "make the dump without --databases, or leave it out"
     elif named := _CHANGES.match(sql, begins):
@@ -152,18 +158,18 @@ def _refuse_outside(file: Path, number: int, sql: str, begins: int) -> None:
     else:
         return
     line = shortened(redacted_sql(" ".join(begun.split())), 80)
-    cause = f"line {number}, {line!r}, reaches beyond the database of the trials"
-    raise InputError(str(file), cause, hint)
+    cause = f"{at}, {line!r}, reaches beyond the database of the trials"
+    raise InputError(subject, cause, hint)
 
 
-def _refuse_within(file: Path, number: int, sql: str, begins: int) -> None:
+def _refuse_within(subject: str, at: str, sql: str, begins: int) -> None:
     """InputError: what a whole statement does, or makes others do later, changes another database."""
-    _refuse_outside(file, number, sql, begins)
+    _refuse_outside(subject, at, sql, begins)
     if _ROWS.match(sql, begins):
         return  # much, and nothing but rows
     words = " ".join(_NO_WORDS.sub(lambda found: "''" if found[0][0] in "'\"" else " ", sql).split())
     if named := _CHANGES.search(words):
-        _refuse_outside(file, number, named[0], 0)
+        _refuse_outside(subject, at, named[0], 0)
 
 
 def _run(session: Session, file: Path, show: Show) -> None:
@@ -182,7 +188,7 @@ def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
     # A newline ends a line, and nothing else: rows hold other separators of Unicode. Bytes that are no UTF-8 survive.
     with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         for number, sql in statements(lines):
-            _refuse_within(file, number, sql, _begins(sql))
+            _refuse_within(str(file), f"line {number}", sql, _begins(sql))
             try:
                 connection.query(DEFINER.sub("", sql, count=1) if _MAKES.match(sql) else sql)
             except UnicodeEncodeError:

@@ -40,7 +40,7 @@ class MariadbMaintaining:
         return backups.tool(system).verified(folder)
 
     def unpack(self, system: System, backup: Path, data: Path) -> Sequence[Program]:
-        return backups.tool(system).unpack(backup, data)
+        return backups.tool(system).unpack(system, backup, data)
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
         return backups.tool(system).replayed(system, session, backup)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ironbench.engines.administration import DENIED
+from ironbench.engines.administration import DENIED, no_checkpoint
 from ironbench.engines.mariadb import facts, given, settings
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import Address
@@ -42,7 +42,8 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
 
     def query(self, sql: str) -> list[Row]:
         if sql == CHECKPOINT and self._own is None:
-            return []  # it would do nothing on a server of others, and MySQL cannot even read it
+            # It would do nothing on a server of others, and MySQL cannot even read it.
+            raise no_checkpoint()
         return super().query(sql)
 
     def line(self, cpus: Sequence[int] = ()) -> MariadbLine:

@@ -39,6 +39,8 @@ class Kind:
     """SQLSTATEs after which a transaction may succeed when it is run again; 40001 always is one."""
     retryable_numbers: tuple[int, ...] = ()
     """The same by the database's own numbers."""
+    checkpoints: bool = True
+    """Whether the dialect's statement for a checkpoint is meant for servers of others, too."""
     version: str = ""
     """A query of its own for the exact version; "": what the driver says."""
     settings: str = ""
@@ -71,6 +73,7 @@ KINDS = (
         backslashes=True,
         own=("set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')",),
         retryable_numbers=(1205, 1213),
+        checkpoints=False,
         version="select version()",
         settings="show global variables",
     ),

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ironbench import engines
+from ironbench.engines.administration import no_checkpoint
 from ironbench.engines.base import SessionDefaults
 from ironbench.engines.odbc import driver, kinds, load, trial
 from ironbench.engines.odbc.dialects import with_from
@@ -41,6 +43,8 @@ class OdbcSession(SessionDefaults):
         return OdbcLine(self._whole, kind.own, splits=kind.splits, backslashes=kind.backslashes)
 
     def query(self, sql: str) -> list[Row]:
+        if not self.kind.checkpoints and sql == engines.get(self.engine).traits.dialect.checkpoint():
+            raise no_checkpoint()
         asked = with_from(sql, self.kind.one_row) if self.kind.one_row else sql
         return self._attempt(lambda connection: connection.query(asked))
 

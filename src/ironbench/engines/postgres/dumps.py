@@ -172,7 +172,7 @@ def tools(sslmode: str = "disable") -> Tools:
     if not usable:
         raise FailureError(
             "pg_restore",
-            f"no pg_restore on this machine does TLS ({written('system.dsn')} asks for sslmode={sslmode})",
+            f"no PostgreSQL programs on this machine do TLS ({written('system.dsn')} asks for sslmode={sslmode})",
             "install the package postgresql-client",
         )
     return max(usable, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])

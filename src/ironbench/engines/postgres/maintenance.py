@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ironbench.engines.maintenance import Backup, IndexState, TableState
-from ironbench.engines.postgres import dsn, facts, installation
-from ironbench.errors import InputError
+from ironbench.engines.postgres import dsn, dumps, facts, installation
+from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import System
@@ -22,6 +23,8 @@ from ironbench.process.programs import Program
 
 _BACKUP, _VERIFY = "pg_basebackup", "pg_verifybackup"
 _FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "stream"), "discard": ("-X", "fetch")}
+_READS_TAR = 18
+"""The first version of pg_verifybackup that does."""
 
 
 class PostgresMaintaining:
@@ -47,13 +50,15 @@ class PostgresMaintaining:
         return int(session.query("select sum(pg_database_size(oid)) from pg_database")[0][0] or 0)
 
     def backup(self, system: System, session: Session, backup: Backup) -> Program:
+        discarded = backup.format == "discard"
+        if not discarded:
+            _refuse_tablespaces(session, backup.format)
         connection = session.target()["connection"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         if connection.get("password"):
             environment["PGPASSWORD"] = connection["password"]
         environment |= dsn.for_programs(connection)
         where = ("-h", connection["host"], "-p", str(connection["port"]), "-U", connection["user"])
-        discarded = backup.format == "discard"
         words = [*_FORMAT[backup.format], "-c", backup.checkpoint, "--no-sync" if discarded else "--progress"]
         if backup.most_bytes_per_s:
             words += ["--max-rate", str(backup.most_bytes_per_s // 1024)]
@@ -61,9 +66,9 @@ class PostgresMaintaining:
         return Program([str(_program(system, _BACKUP)), *where, "--no-password", *words], environment)
 
     def verified(self, system: System, folder: Path) -> Check:
-        """Every file by its checksum in the backup's manifest; by its size where pg_verifybackup does not run."""
+        """Every file by its checksum in the backup's manifest; by its size where pg_verifybackup cannot."""
         tool = str(_program(system, _VERIFY))
-        if not programs.works(tool, "--version"):  # the one that comes with ironbench breaks down even then
+        if not _reads(tool, folder):
             wrong = _wrong_sizes(folder)
             return Check("files agree with the manifest (by size)", not wrong, "all", ", ".join(wrong[:3]) or "all")
         # The log would need pg_waldump of the server's own version beside it.
@@ -110,8 +115,37 @@ class PostgresMaintaining:
         return IndexState(table_bytes, index_bytes, bool(valid), entries)
 
 
+def _refuse_tablespaces(session: Session, form: str) -> None:
+    """InputError: plain files of theirs would be written to the server's own paths, on this machine."""
+    sql = "select spcname from pg_tablespace where spcname not in ('pg_default', 'pg_global') order by spcname"
+    if rows := session.query(sql):
+        raise InputError(
+            written("workload.with", f"format={form}"),
+            f"a server with tablespaces ({shortened(', '.join(name or '' for (name,) in rows), 60)}) has files of "
+            "several directories, and such a backup is one",
+            written("workload.with", "format=discard"),
+        )
+
+
+def _reads(tool: str, folder: Path) -> bool:
+    """Whether a pg_verifybackup runs, which the one that comes with ironbench does not, and knows the backup's format
+    (tar: since 18, release notes)."""
+    if not programs.works(tool, "--version"):
+        return False
+    version = re.search(r"\d+", programs.output([tool, "--version"], _VERIFY))
+    return not (folder / "base.tar").exists() or version is None or int(version[0]) >= _READS_TAR
+
+
 def _program(system: System, name: str) -> Path:
-    """Of the server's own version where we start it, else the newest that came with ironbench. InputError."""
+    """Of the server's own version where we start it, else the newest that speaks to it as the DSN asks, else what came
+    with ironbench. InputError."""
+    if system.dsn is not None:
+        try:
+            speaks = dumps.tools(dsn.parse(system.dsn)[0].sslmode).bin / name
+        except FailureError as error:
+            raise InputError(name, error.cause, error.hint) from None
+        if speaks.is_file():
+            return speaks
     own = installation.find(system.settings.get("bin")).bin / name
     if own.is_file():
         return own

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ironbench import engines
-from ironbench.engines.administration import CHECKPOINT
+from ironbench.engines.administration import CHECKPOINT, checkpoint
 from ironbench.model.work import Work
 from ironbench.workloads.base import Option, checked
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table
@@ -31,7 +31,7 @@ class IndexBuild(Maintenance):
         engine = engines.get(work.session.engine)
         maintaining = engine.administration.maintaining
         work.session.query(maintaining.index_removal.format(INDEX, TABLE))
-        work.session.query(engine.traits.dialect.checkpoint())
+        checkpoint(work.session, engine.traits.dialect)
         sql = maintaining.index_builds[work.choice.options["concurrently"]].format(INDEX, TABLE)
         yield Ready(Statement(work.session, sql), lambda: _done(work))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ironbench import engines
-from ironbench.engines.administration import CHECKPOINT
+from ironbench.engines.administration import CHECKPOINT, checkpoint
 from ironbench.errors import InputError, written
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load, System
@@ -50,7 +50,7 @@ class Vacuum(Maintenance):
         engine = engines.get(session.engine)
         maintaining = engine.administration.maintaining
         maintaining.litter(session, TABLE, int(options["garbage"]))
-        session.query(engine.traits.dialect.checkpoint())
+        checkpoint(session, engine.traits.dialect)
         yield Ready(Statement(session, maintaining.vacuums[options["kind"]].format(TABLE)), lambda: _done(work))
 
 
