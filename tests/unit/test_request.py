@@ -224,11 +224,11 @@ def test_a_run_may_have_ideal_parts_and_a_limit_on_parallelism(tmp_path: Path) -
 
 def test_a_run_reads_its_options_as_a_lab_reads_its_fields(tmp_path: Path) -> None:
     options = replace(PLAIN, clients="4", threads=2, duration="7s", warmup="auto", io="epoll", cache="warm")
-    options = replace(options, label="x")
+    options = replace(options, engine="postgres", data=str(tmp_path / "d"), label="x")
     file = tmp_path / "lab.toml"
     file.write_text(
-        'question = "?"\n[system]\nengine = "null"\nlabel = "x"\n[workload]\nname = "igen-oltp"\n'
-        "[load]\nthreads = 2\n"
+        'question = "?"\n[system]\nengine = "postgres"\nlabel = "x"\n[workload]\nname = "igen-oltp"\n'
+        f'[layout]\ndata = "{tmp_path / "d"}"\n[load]\nthreads = 2\n'
         'duration = "7s"\nwarmup = "auto"\nio = "epoll"\ncache = "warm"\n'
         "[vary]\nclients = [4, 8]\n[measure]\nseed = 1\n"
     )

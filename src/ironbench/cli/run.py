@@ -67,7 +67,12 @@ def run(
         ),
     ] = "1",
     threads: Annotated[
-        int, OPTION(parser=whole("--threads"), metavar="N", help="Driving threads, shared by the clients.")
+        int,
+        OPTION(
+            parser=whole("--threads"),
+            metavar="N",
+            help="Driving threads, shared by the clients; at most one for each client.",
+        ),
     ] = 1,
     workers: Annotated[
         int,
@@ -112,7 +117,8 @@ def run(
         str,
         OPTION(
             metavar="TIME",
-            help="Load before the measured time, not measured; `auto`: a pilot trial decides.  [default: 5s, if any]",
+            help="Load before the measured time, not measured; `auto`: a pilot trial decides.  "
+            "[default: 5s, or the workload's own]",
         ),
     ] = "",
     think_time: Annotated[
@@ -157,7 +163,10 @@ def run(
         ),
     ] = None,
     protocol: Annotated[
-        str, OPTION(metavar="NAME", help="How statements are sent: `prepared`, `extended` or `simple`.")
+        str,
+        OPTION(
+            metavar="NAME", help="Send statements `prepared`, `extended` or `simple`, where the engine has the choice."
+        ),
     ] = "prepared",
     repeats: Annotated[
         int | None,
@@ -201,7 +210,12 @@ def run(
     temp: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for temporary files (spills).")] = "",
     log: Annotated[str, OPTION(metavar="DIR|DEVICE", help="The same for the log (WAL).")] = "",
     capacity: Annotated[
-        str, OPTION(metavar="SIZE", help="Size of each emulated device.  [default: twice the data, and some more]")
+        str,
+        OPTION(
+            metavar="SIZE",
+            help="Size of each emulated device.  [default: twice the data and some more; for a log alone 2GiB, for "
+            "spills 1GiB and the data]",
+        ),
     ] = "",
     fs: Annotated[str, OPTION(metavar="NAME", help="File system of emulated devices: ext4, xfs or btrfs.")] = "",
     backing: Annotated[
@@ -249,7 +263,9 @@ def run(
             "ironbench starts; else the server's setting]",
         ),
     ] = "",
-    io: Annotated[str, OPTION(metavar="NAME", help="How clients do I/O: `auto`, `io_uring` or `epoll`.")] = "auto",
+    io: Annotated[
+        str, OPTION(metavar="NAME", help="How clients do I/O over a network: `auto`, `io_uring` or `epoll`.")
+    ] = "auto",
     observe: Annotated[bool, OPTION("--observe/--no-observe", help="Sample machine and server during trials.")] = True,
     prepare: Annotated[
         str,
@@ -286,7 +302,7 @@ def run(
         bool, OPTION("--plan", help="Show what would be done and how long it takes; start nothing.")
     ] = False,
     resume: Annotated[
-        bool, OPTION("--resume", help="Continue the newest interrupted run of the same command.")
+        bool, OPTION("--resume", help="Go on with the newest run of the same system, work and load.")
     ] = False,
     json: JSON = False,
 ) -> int:

@@ -44,6 +44,9 @@ def require(system: System, load: Load) -> None:
     """InputError for a state that this system cannot be brought into."""
     if load.cache and load.cache not in STATES:
         raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
+    if load.cache and not engines.get(system.engine).can("data"):
+        cause = f"ironbench brings no caches of {system.engine} into a state"
+        raise InputError(written("load.cache", load.cache), cause, "leave it out")
     if load.cache == "cold" and system.dsn is not None and not system.control:
         raise InputError(
             "cache cold",
@@ -71,7 +74,7 @@ def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> State:
     """Brings the caches into the state that the load declares; cold is left to `chill`. FailureError."""
-    if not load.cache or not engines.get(session.engine).can("data"):
+    if not load.cache:
         return State("")
     require(system, load)
     fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)

@@ -191,6 +191,9 @@ class Administration:
         not frozen meanwhile, so that its own clock may choose. FailureError."""
         return (), {}
 
+    paces_given: bool = True
+    """Whether `pace_checkpoints` does anything on a server that was running already."""
+
     checkpoint_setting: str = ""
     """The setting that chooses how far apart checkpoints are; "": there is none."""
 

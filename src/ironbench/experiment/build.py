@@ -151,6 +151,7 @@ class Builder:
                 f"it runs on: {', '.join(workload.engines)}",
             )
         _require_checkpoints(system, load)
+        _require_transport(system, load)
         self._require_workers(system, choice, load)
         _require_new_connections(system, choice, load)
         estimate_bytes = size.data_bytes(setup)
@@ -266,9 +267,24 @@ def _require_checkpoints(system: System, load: Load) -> None:
         return
     if not engine.can("checkpoints"):
         raise InputError(field, f"{engine.name} has no such checkpoints", "leave it out")
+    if system.dsn is not None and not engine.administration.paces_given:
+        cause = f"ironbench makes no checkpoints on a running {engine.name} server ({written('system.dsn')})"
+        raise InputError(field, cause, "leave it out")
     setting = engine.administration.checkpoint_setting
     if setting in system.settings:
         raise InputError(field, f"given together with {written('system.set', setting)}", "choose one of them")
+
+
+def _require_transport(system: System, load: Load) -> None:
+    """InputError where the engine has no choice of how statements are sent, or no network to send them over: cells that
+    differ in it alone would be one."""
+    engine, usual = engines.get(system.engine), Load()
+    known = engine.traits.protocols
+    if load.protocol != usual.protocol and load.protocol not in known:
+        hint = f"it has: {', '.join(known)}" if len(known) > 1 else "leave it out"
+        raise InputError(written("load.protocol", load.protocol), f"{engine.name} has no such protocol", hint)
+    if load.io != usual.io and known[0] in ("", "library"):
+        raise InputError(written("load.io", load.io), f"{engine.name} is not reached over a network", "leave it out")
 
 
 def _require_new_connections(system: System, choice: Choice, load: Load) -> None:

@@ -130,12 +130,14 @@ def _load(here: AtHand, timed: bool = False) -> list[str]:
     checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles']
     if here.lacks:
         checkpoint = [f"# {checkpoint[0]}; {here.lacks}"]
-    if not here.engine.can("checkpoints"):
+    if not here.engine.can("checkpoints") or (here.dsn and not here.engine.administration.paces_given):
         checkpoint = []
-    clients = here.clients if here.engine.traits.writers is None else here.engine.traits.writers
+    writers, how_many = here.engine.traits.writers, f"two for each core {cores}, four at least"
+    if writers is not None:
+        how_many = f"this engine has {'one writer' if writers == 1 else counted(writers, 'writer')} at a time"
     return [
         "[load]",
-        f"clients = {clients}          # two for each core {cores}, four at least",
+        f"clients = {writers or here.clients}          # {how_many}",
         'duration = "30s"',
         *(["report_per_statement = true    # times every command of the scripts by itself"] if timed else []),
         *checkpoint,

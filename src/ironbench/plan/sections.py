@@ -68,7 +68,10 @@ class DeviceSection(Struct, forbid_unknown_fields=True):
     """
 
     model: Annotated[str, Meta(description="A device expression, e.g. `raid0(4, ssd-sata-2011)`. Required.")] = ""
-    capacity: Annotated[Size, Meta(description="Default: twice the data, and some more.")] = ""
+    capacity: Annotated[
+        Size,
+        Meta(description="Default: twice the data and some more; for a log alone 2GiB, for spills 1GiB and the data."),
+    ] = ""
     fs: Annotated[str, Meta(description="`ext4`, `xfs` or `btrfs`; `btrfs:compress=zstd`. Default ext4.")] = ""
     backing: Annotated[str, Meta(description="Directory that holds its bytes. Default: memory.")] = ""
 
@@ -138,7 +141,10 @@ class LoadSection(Struct, forbid_unknown_fields=True):
             "`docs/guide/load-curves.md`."
         ),
     ] = 1
-    threads: Annotated[int, Meta(description="Driving threads, shared by the clients.", **within("threads"))] = 1
+    threads: Annotated[
+        int,
+        Meta(description="Driving threads, shared by the clients; at most one for each client.", **within("threads")),
+    ] = 1
     workers: Annotated[
         int,
         Meta(
@@ -173,7 +179,11 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     duration: Annotated[Time, Meta(description="Measured time of each trial. Default 30s, or the workload's own.")] = ""
     transactions: Annotated[int | None, Meta(description="Transactions per client, instead of a duration.")] = None
     warmup: Annotated[
-        Time, Meta(description="Driven before the measured time; `auto`: a pilot trial decides. Default 5s, if any.")
+        Time,
+        Meta(
+            description="Driven before the measured time; `auto`: a pilot trial decides. "
+            "Default 5s, or the workload's own."
+        ),
     ] = ""
     think_time: Annotated[Time, Meta(description="Closed loop: pause of each client between transactions.")] = "0s"
     reconnect: Annotated[
@@ -200,7 +210,7 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     report_per_statement: Annotated[bool, Meta(description="Time every SQL command of the scripts by itself.")] = False
     protocol: Annotated[
         Literal["prepared", "extended", "simple"],
-        Meta(description="How statements are sent, where the engine has a choice."),
+        Meta(description="Send statements `prepared`, `extended` or `simple`, where the engine has the choice."),
     ] = "prepared"
     cache: Annotated[
         Literal["", "cold", "warm", "hot"],
@@ -208,7 +218,7 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     ] = ""
     io: Annotated[
         Literal["auto", "io_uring", "epoll"],
-        Meta(description="How the client does its I/O: `auto`, `io_uring`, `epoll`."),
+        Meta(description="How clients do I/O over a network: `auto`, `io_uring` or `epoll`."),
     ] = "auto"
     checkpoint: Annotated[Time, Meta(description="Interval of checkpoints during trials, e.g. 10s.")] = ""
 

@@ -96,6 +96,8 @@ class MariadbAdministration(Administration):
     maintaining = MariadbMaintaining()
     marks = True
     insight = MariadbInsight()
+    paces_given = False
+    """A whole checkpoint needs settings that only a server of ours is given."""
 
     @property
     def examination(self) -> Examination:

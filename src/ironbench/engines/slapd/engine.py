@@ -26,6 +26,7 @@ from ironbench.engines.slapd.home import Home
 from ironbench.engines.slapd.installation import TITLE, Installation, complaint
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.errors import InputError, written
+from ironbench.machine import control_groups
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
@@ -67,6 +68,11 @@ class SlapdEngine(Engine):
         if system.memory_bytes is not None:
             cause = f"{TITLE} has no cache of its own: its data are cached by the system"
             raise InputError(written("system.memory"), cause, f"limit both by {written('limits.memory_total')}")
+        if system.parallelism is not None:
+            cause = f"{TITLE} carries out each operation by one thread"
+            raise InputError(written("system.parallelism"), cause, "leave it out")
+        if system.memory_total_bytes is not None:
+            control_groups.require(system.memory_total_bytes)
         memory.refuse(system, _NEVER_IDEAL)
         programs = installation.find(system.settings.get("bin"))
         settings.validate(system)
