@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ironbench import engines
+from ironbench import engines, workloads
 from ironbench.drive import caches
 from ironbench.engines.slapd import engine as slapd
 from ironbench.errors import InputError
 from ironbench.experiment import declare, new
 from ironbench.experiment.build import _require_checkpoints
 from ironbench.experiment.command import RunOptions, planned
-from ironbench.model.system import Load, System
+from ironbench.model.system import Choice, Load, System
 
 
 def refused(workload: str = "igen-oltp", engine: str = "null", **changes: Any) -> InputError:
@@ -112,3 +112,122 @@ def test_a_directory_server_refuses_parallelism_and_a_limit_that_holds_no_server
     assert parallel.value.subject == "--parallelism"
     with pytest.raises(InputError, match="holds no engine"):
         slapd.ENGINE.validated(System("slapd", "x", memory_total_bytes=1 << 20), 1)
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "subject"),
+    [
+        ("tpch", {"streams": "4"}, "streams=4"),
+        ("tpch", {"streams": "4", "test": "stream"}, "streams=4"),
+        ("storage", {"mix": "70", "tests": "sync+scan"}, "mix=70"),
+        ("storage", {"sustain": "10"}, "sustain=10"),
+        (
+            "directory",
+            {"job": "search", "filter": "(cn={id})", "ldif": "a.ldif", "template": "b.txt"},
+            "template=b.txt",
+        ),
+        ("access-log", {"loaded": "no", "entries": "20"}, "entries=20"),
+        ("access-log", {"loaded": "no", "template": "b.txt"}, "template=b.txt"),
+        ("access-log", {"loaded": "no", "ldif": "a.ldif"}, "ldif=a.ldif"),
+        ("access-log", {"ldif": "a.ldif", "template": "b.txt"}, "template=b.txt"),
+    ],
+)
+def test_an_option_that_another_one_leaves_without_meaning_is_refused(
+    workload: str, options: dict[str, str], subject: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        workloads.get(workload).validated(options)
+    assert caught.value.subject == f"--with {subject}" and caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("workload", "options"),
+    [
+        ("tpch", {"streams": "4", "test": "both"}),
+        ("storage", {"mix": "70", "tests": "sync+peak", "sustain": "60"}),
+        ("storage", {"sustain": "10", "tests": "sync+sustained"}),
+        ("access-log", {"entries": "20", "loaded": "yes"}),
+        ("access-log", {"entries": "100000", "loaded": "no"}),
+    ],
+)
+def test_options_that_mean_something_together_are_taken(workload: str, options: dict[str, str]) -> None:
+    assert workloads.get(workload).validated(options).items() >= options.items()
+
+
+def test_a_record_of_one_stream_is_read_whatever_its_number_of_streams_says() -> None:
+    assert workloads.get("tpch").streams({"test": "power", "streams": "4"}) is None
+
+
+@pytest.mark.parametrize(("workload", "engine"), [("populate", "null"), ("igen-cpu", "none")])
+def test_variables_for_scripts_that_a_workload_has_not_are_refused(workload: str, engine: str) -> None:
+    error = refused(workload, engine, define=("x=1",))
+    assert error.subject == "-D x" and "no scripts" in error.cause
+
+
+def test_driving_threads_of_work_that_drives_itself_are_refused() -> None:
+    assert refused("igen-cpu", "none", clients="4", threads=2).subject == "--threads"
+
+
+def test_what_is_refused_to_work_that_drives_itself_is_named_as_it_was_written() -> None:
+    for changes, subject in (
+        ({"warmup": "auto"}, "--warmup auto"),
+        ({"clients": "ramp:1-2/4s"}, "--clients"),
+        ({"rate": "ramp:1-2/4s"}, "--rate"),
+    ):
+        assert refused("igen-cpu", "none", **changes).subject == subject
+
+
+def _log(folder: Path) -> str:
+    """An operation at the beginning of a minute and one at its end."""
+    lines = [
+        f"Nov 26 10:00:{second:02} h slapd[1]: conn=1 op={number} {text}"
+        for second, number, text in (
+            (0, 0, 'SRCH base="dc=example,dc=com" scope=2 deref=0 filter="(a=b)"'),
+            (0, 0, "SEARCH RESULT tag=101 err=0 nentries=0 text="),
+            (59, 1, 'SRCH base="dc=example,dc=com" scope=2 deref=0 filter="(a=b)"'),
+            (59, 1, "SEARCH RESULT tag=101 err=0 nentries=0 text="),
+        )
+    ]
+    (folder / "access.log").write_text("\n".join(lines) + "\n")
+    return str(folder / "access.log")
+
+
+def test_the_beginning_of_a_log_is_not_replayed_as_a_warmup(tmp_path: Path) -> None:
+    log = workloads.get("access-log")
+    choice = Choice("access-log", log.validated({"log": _log(tmp_path)}))
+    system = System("slapd", "x")
+    log.accepts(system, Load(duration_s=60.0), choice)
+    for load, subject in ((Load(warmup_s=5.0), "--warmup"), (Load(warmup_s=5.0, warmup_auto=True), "--warmup auto")):
+        with pytest.raises(InputError, match="beginning of the log") as caught:
+            log.accepts(system, load, choice)
+        assert caught.value.subject == subject
+
+
+def test_a_budget_leaves_the_length_of_work_that_has_one_of_its_own(tmp_path: Path) -> None:
+    """Of a log all is replayed, and passes of storage are as long as without a budget."""
+    plan, _ = planned(RunOptions("storage", data=str(tmp_path), with_=("size=16MiB", "seconds=0.5"), budget="2m"))
+    own_s = workloads.get("storage").usual_duration_s(plan.choice.options)
+    assert own_s == 20.0 and {trial.cell.load.duration_s for trial in plan.trials} == {own_s}
+    assert len(plan.trials) == 6
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        'question = "?"\nworkload.name = "storage"\nworkload.with = { size = "16MiB", seconds = 0.5 }\n'
+        f'layout.data = "{tmp_path}"\n[vary]\nworkload.with.io = ["io_uring", "threads"]\n[measure]\nbudget = "1h"\n'
+    )
+    lab = declare.lab(file)[0]
+    assert {setup.cell.load.duration_s for setup in lab.setups} == {own_s} and lab.method.blocks > 6
+
+
+@pytest.mark.parametrize(
+    ("workload", "changes", "cause", "hint"),
+    [
+        ("igen-oltp", {"transactions": 5}, "needs trials of a known time", "--duration in place of --transactions"),
+        ("populate", {}, "end with their work, whose time is not known", "give --repeats in place of --budget"),
+        ("igen-oltp", {"rate": "ramp:1-2/4s"}, "curve of its load", "give --repeats in its place"),
+    ],
+)
+def test_a_budget_for_trials_of_no_known_time_is_refused_by_what_was_asked(
+    workload: str, changes: dict[str, Any], cause: str, hint: str
+) -> None:
+    error = refused(workload, budget="10m", **changes)
+    assert (error.subject, cause in error.cause, hint in error.hint) == ("--budget", True, True)

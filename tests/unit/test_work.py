@@ -13,6 +13,7 @@ import pytest
 from ironbench import engines, workloads
 from ironbench.drive.work import interruptible
 from ironbench.errors import FailureError, InputError
+from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.record import measures
@@ -29,7 +30,10 @@ LOAD = Load(duration_s=1.0)
         ({"clients": 2}, "--clients"),
         ({"rate": 5.0}, "--rate"),
         ({"think_time_s": 1.0}, "--think-time"),
-        ({"warmup_auto": True}, "--warmup"),
+        ({"warmup_auto": True}, "--warmup auto"),
+        ({"rate_share": 0.7}, "--rate"),
+        ({"curve": Curve("clients", "ramp:1-4/9s", ((0.0, 1.0), (9.0, 4.0)))}, "--clients"),
+        ({"threads": 2}, "--threads"),
         ({"cache": "cold"}, "--cache"),
         ({"protocol": "simple"}, "--protocol"),
     ],

@@ -127,6 +127,10 @@ class Builder:
                 # They run in a copy, and other databases are beside it.
                 for name, sql in scripts.items():
                     engine.data_import.examined_script(name, sql)
+            if choice.defines and not workload.scripts(engine.name, choice):
+                name = next(iter(choice.defines))
+                cause = f"workload {workload.name} has no scripts that it could be for"
+                raise InputError(written("workload.define", name), cause, "leave it out")
             _require_tables(workload, engine.name, choice)
         if search and "throughput" not in workload.scores:
             cause = f"workload {workload.name} has no throughput to search by"

@@ -156,11 +156,13 @@ def _within_budget(options: RunOptions, search: Search | None, setups: Sequence[
     if options.repeats is not None:
         raise InputError("--budget", "chooses the repeats, and --repeats is given, too", "keep one of the two")
     if any(setup.cell.load.curve is not None for setup in setups):
-        raise InputError(
-            "--budget", "a trial lasts as long as the curve of its load", "leave it out, or give --repeats"
-        )
+        raise InputError("--budget", "a trial lasts as long as the curve of its load", "give --repeats in its place")
+    if any(setup.cell.load.transactions is not None for setup in setups):
+        hint = "give --duration in place of --transactions, or --repeats in place of --budget"
+        raise InputError("--budget", "needs trials of a known time", hint)
     if any(setup.cell.load.duration_s is None for setup in setups):
-        raise InputError("--budget", "needs trials of a known time", "leave out --transactions, or give --repeats")
+        cause = "its trials end with their work, whose time is not known"
+        raise InputError("--budget", cause, "give --repeats in place of --budget")
     blocks, trial_s = size.of_run(setups, options.duration != "", budget_s)
     return blocks, [size.of_length(setup, trial_s) for setup in setups]
 

@@ -170,7 +170,9 @@ def _within(
             "declare load.duration instead, or measure.repeats without a budget",
         )
     own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
-    own_times |= any(setup.cell.load.curve is not None for setup in able)
+    own_times |= any(
+        setup.cell.load.curve is not None or workloads.get(setup.choice.workload).own_length for setup in able
+    )
     cells = estimate.cells(slices.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     costs = slices.costing(draft, cells)
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
@@ -193,7 +195,8 @@ def _within(
 
 
 def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
-    """Blocks and trial length of a run. `declared`: the user gave a length. InputError: too little time."""
+    """Blocks and trial length of a run. `declared`: the user gave a length. The lengths of all trials are known.
+    InputError: too little time."""
     contents = {setup.cell.name: content(setup, "auto") for setup in setups}
     for setup in setups:  # by the dump, whatever is kept of it by now: --resume plans the same run again
         if setup.choice.data is not None and setup.choice.data.imported:
@@ -201,6 +204,8 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
             contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
     loads = [setup.cell.load for setup in setups]
     lengths = budget.lengths(loads[0].duration_s if declared else None, [load.checkpoint_s for load in loads])
+    if workloads.get(setups[0].choice.workload).own_length:
+        lengths = tuple({load.duration_s or 0.0 for load in loads})
     confirmations = CONFIRMATIONS if len(setups) > 1 and loads[0].rate is None else 0
     once_s = estimate.cells(setups[:1], contents, True).once_s
     return budget.sized_run([load.warmup_s for load in loads], confirmations, once_s, lengths, budget_s)

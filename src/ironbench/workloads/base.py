@@ -146,6 +146,8 @@ class Workload(ABC):
     """Whether it has no scripts and drives itself: `ironbench.model.work` says how."""
     honours: frozenset[str] = frozenset({"duration_s"})
     """Of a workload that drives itself: the fields of `Load`, besides the seed, that mean something to it."""
+    own_length: bool = False
+    """Whether a trial has a length of its own, which a budget leaves as it is."""
     caution: str = "script-caution"
     """Code of the warnings that `cautions` gives."""
     usual_warmup_s: float = 5.0
@@ -246,14 +248,15 @@ class Workload(ABC):
             return
         usual = Load()
         for one in fields(Load):
-            kept = one.name in self.honours or one.name in ("seed", "duration_s", "threads", "on_error")
+            kept = one.name in self.honours or one.name in ("seed", "duration_s", "on_error")
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
-                option = one.name.removesuffix("_s").removesuffix("_auto")
-                raise InputError(
-                    written(f"load.{option}"),
-                    f"means nothing to workload {self.name}, which drives itself",
-                    "leave it out",
+                others = {"rate_share": "rate", "curve": load.curve.of if load.curve else "", "warmup_auto": "warmup"}
+                option = written(
+                    f"load.{others.get(one.name, one.name.removesuffix('_s'))}",
+                    "auto" if one.name == "warmup_auto" else "",
                 )
+                cause = f"means nothing to workload {self.name}, which drives itself"
+                raise InputError(option, cause, "leave it out")
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """What the scripts need, as pgbench's -D."""

@@ -47,6 +47,7 @@ class AccessLog(Workload):
     needs = ("directory",)
     counts_after_cut = False  # the server's own count begins at zero
     caution = "log-left-out"
+    own_length = True
     usual_warmup_s = 0.0
     options = (
         Option("log", "", "the file: of OpenLDAP at log level stats, or of 389 Directory Server", path="file"),
@@ -65,6 +66,14 @@ class AccessLog(Workload):
 
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
+        usual = {option.name: option.default for option in self.options}
+        unused, why = (("entries", "template"), "ldif, whose entries are loaded") if valid["ldif"] else ((), "")
+        if valid["loaded"] == "no":
+            unused, why = ("entries", "template", "ldif"), "loaded=no, which loads no entries"
+        for name in unused:
+            if valid[name] != usual[name]:
+                subject = written("workload.with", f"{name}={valid[name]}")
+                raise InputError(subject, f"means nothing with {why}", "keep one of the two")
         if valid["log"]:
             _replay(valid)
         return valid
@@ -108,6 +117,9 @@ class AccessLog(Workload):
             if given:
                 cause = "means nothing where a log says when each operation begins"
                 raise InputError(option, cause, f"leave it out; {written('workload.with', 'speed=2')} is twice as fast")
+        if load.warmup_s > 0 or load.warmup_auto:
+            cause = "the beginning of the log would not be measured"
+            raise InputError(written("load.warmup", "auto" if load.warmup_auto else ""), cause, "leave it out")
         need = len(_replay(choice.options).clients)
         if load.clients < need:
             cause = f"the log had {counted(need, 'connection')} at once"

@@ -52,6 +52,9 @@ def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: M
     if options["id2"] and options["share"] == "100":
         cause = "chooses a second population, and share=100 leaves it none of the transactions"
         raise InputError(written("workload.with", f"id2={options['id2']}"), cause, "give share=80, or leave it out")
+    if options["ldif"] and options["template"]:
+        cause = "says what people look like, and entries of an LDIF take their place"
+        raise InputError(written("workload.with", f"template={options['template']}"), cause, "leave one of them out")
     works = weighed if job == "mixed" else [job]
     if options["ldif"]:
         for work in works:

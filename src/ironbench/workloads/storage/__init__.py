@@ -36,6 +36,7 @@ class Storage(Workload):
     scores = ()
     needs = ("bare machine",)
     drives = True
+    own_length = True
     usual_warmup_s = 0.0
     options = (
         Option("tests", "default", f"sets of tests, joined by `+`. {_SETS}"),
@@ -62,6 +63,16 @@ class Storage(Workload):
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
         tests = chosen(valid["tests"], int(valid["mix"]))
+        usual = {option.name: option.default for option in self.options}
+        if valid["mix"] != usual["mix"] and all(test.direction != "mix" for test in tests):
+            cause = f"tests={valid['tests']} has no test that both reads and writes"
+            raise InputError(
+                written("workload.with", f"mix={valid['mix']}"), cause, "add the set default, or leave it out"
+            )
+        if valid["sustain"] != usual["sustain"] and not any(test.sustained for test in tests):
+            cause = f"tests={valid['tests']} has no sustained write"
+            hint = f"write tests={valid['tests']}+sustained, or leave it out"
+            raise InputError(written("workload.with", f"sustain={valid['sustain']}"), cause, hint)
         if valid["direct"] == "off" and any(test.hot for test in tests):
             cause = "tests=cost holds reads past the page cache against reads from it"
             raise InputError(

@@ -25,6 +25,8 @@ from ironbench.workloads.tpch.texts import DEPTHS
 
 _STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
 """Test → how many single streams take as long."""
+_SEVERAL = ("throughput", "both")
+"""Tests of several streams."""
 _MOST_STREAMS = 200
 _LONGEST_S = 1e7
 _READ_WEIGHTS = {8: 5.0, 20: 13.0, 21: 8.0}
@@ -104,6 +106,9 @@ class Tpch(Workload):
         for name in ("answers", "expected"):
             if valid[name]:
                 valid[name] = str(_folder(name, valid[name]))
+        if valid["streams"] != "0" and valid["test"] not in _SEVERAL:
+            cause = f"test={valid['test']} has one stream"
+            raise InputError(written("workload.with", f"streams={valid['streams']}"), cause, "add test=throughput")
         if valid["check"] == "drawn" and not (valid["answers"] or valid["expected"]):
             raise InputError(
                 written("workload.with", "check=drawn"),
@@ -124,9 +129,9 @@ class Tpch(Workload):
             )
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
-        valid = self.validated(options)
-        if valid["test"] not in ("throughput", "both"):
+        if options.get("test") not in _SEVERAL:
             return None
+        valid = self.validated(options)
         streams = int(valid["streams"]) or merits.minimum_streams(float(valid["sf"]))
         return streams + 1, f"{counted(streams, 'stream')} and a refresh stream"
 
