@@ -214,10 +214,9 @@ def test_the_time_between_checkpoints_is_part_of_the_load(tmp_path: Path) -> Non
 
 
 def test_a_run_may_have_ideal_parts_and_a_limit_on_parallelism(tmp_path: Path) -> None:
-    options = replace(PLAIN, engine="postgres", data=str(tmp_path / "d"), clients="8", think_time="1ms", parallelism=2)
+    options = replace(PLAIN, engine="postgres", data=str(tmp_path / "d"), clients="8", parallelism=2)
     plan, _ = planned(replace(options, ideal="client,log"))
     assert (plan.system.parallelism, plan.system.ideal) == (2, ("log", "client"))
-    assert plan.trials[0].cell.load.think_time_s == 0.0
     assert plan.system.layout.log is not None and plan.system.layout.log.startswith("/dev/shm")
     assert refused(ideal="lgo").subject == "--ideal"
 

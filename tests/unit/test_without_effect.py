@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from ironbench import engines, workloads
 from ironbench.drive import caches
 from ironbench.engines.slapd import engine as slapd
 from ironbench.errors import InputError
-from ironbench.experiment import declare, new
+from ironbench.experiment import declare, new, server_control
 from ironbench.experiment.build import _require_checkpoints
 from ironbench.experiment.command import RunOptions, planned
-from ironbench.model.system import Choice, Load, System
+from ironbench.model.system import Cell, Choice, Load, Setup, System
 
 
 def refused(workload: str = "igen-oltp", engine: str = "null", **changes: Any) -> InputError:
@@ -231,3 +232,44 @@ def test_a_budget_for_trials_of_no_known_time_is_refused_by_what_was_asked(
 ) -> None:
     error = refused(workload, budget="10m", **changes)
     assert (error.subject, cause in error.cause, hint in error.hint) == ("--budget", True, True)
+
+
+@pytest.mark.parametrize(
+    ("ideal", "changes", "subject"),
+    [
+        ("data", {"memory_total": "2GB"}, "--memory-total"),
+        ("data", {"cache": "cold"}, "--cache"),
+        ("client,data", {"set_": ("shared_buffers=1GB",)}, "--set shared_buffers"),
+        ("client", {"client_cpus": "0"}, "--client-cpus"),
+        ("client", {"think_time": "1ms"}, "--think-time"),
+        ("log", {"log": "{folder}/l"}, "--log"),
+        ("temp", {"temp": "{folder}/t"}, "--temp"),
+    ],
+)
+def test_an_option_that_an_ideal_part_decides_is_refused(
+    ideal: str, changes: dict[str, Any], subject: str, tmp_path: Path
+) -> None:
+    changes = {
+        name: value.format(folder=tmp_path) if isinstance(value, str) else value for name, value in changes.items()
+    }
+    error = refused("select-only", "postgres", data=str(tmp_path / "d"), ideal=ideal, **changes)
+    part = ideal.rpartition(",")[2]
+    assert (error.subject, error.cause) == (subject, f"given together with --ideal {part}, which decides it")
+
+
+def test_what_a_record_says_of_ideal_data_can_be_asked_for_again(tmp_path: Path) -> None:
+    asked = RunOptions("select-only", engine="postgres", data=str(tmp_path / "d"), ideal="data", cache="hot")
+    assert planned(asked)[0].trials[0].cell.load.cache == "hot"
+
+
+def test_a_machine_that_may_be_changed_for_nothing_is_refused() -> None:
+    system = System("postgres", "x", dsn="postgresql://h/b", server="ssh://h", control=True)
+    idle = Setup(Cell("one", Load()), system, Choice("select-only"))
+    held = replace(idle, system=replace(system, server_cpus=(0,)))
+    cold = replace(idle, cell=Cell("two", Load(cache="cold")), system=replace(system, restart="x.service"))
+    server_control.require_use([])
+    server_control.require_use([idle, held])
+    server_control.require_use([cold])
+    with pytest.raises(InputError, match="nothing is to be changed") as caught:
+        server_control.require_use([idle])
+    assert caught.value.subject == "--control ssh"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 from typing import Any
 
-from ironbench import ranges, workloads
+from ironbench import engines, ranges, workloads
 from ironbench.analyse import curve
 from ironbench.devices import arrange, expression
+from ironbench.engines.base import Engine
 from ironbench.errors import InputError, quoted, written
 from ironbench.experiment import server_control, size
 from ironbench.experiment.build import Builder
 from ironbench.machine.fingerprint import content_key, fingerprint
-from ironbench.model.plan import SEED_GIVEN, Plan
+from ironbench.model.plan import CRASH, LIMITS, RANGE, SEED_GIVEN, Plan
 from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
@@ -108,6 +109,7 @@ def planned(options: RunOptions) -> tuple[Plan, Secrets]:
     server_control.require_use(setups)
     if options.budget:
         repeats, setups = _within_budget(options, search, setups)
+    _require_undecided(options, engines.get(setups[0].system.engine))
     last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]
     if options.progress is not None and workloads.get(options.workload).drives:
         cause = f"workload {options.workload} drives itself and has no transactions of scripts to tell of"
@@ -132,15 +134,26 @@ def resumed(options: RunOptions, store: Store) -> tuple[Plan, Secrets]:
         if like.isdisjoint(row.alike for row in of_it) or not (plan.search or swept <= cells):
             continue
         before = store.records([row.id for row in of_it])
-        if before and before[0].choice.options != plan.choice.options:  # the same work by another command
+        if before and not _alike(plan, before[0]):
             continue
         # The seed decides the order of trials, and is the only thing that nobody need have written.
         if before and options.seed in (None, before[0].cell.load.seed):
+            other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
+            for name, text in other.items():
+                cause = f"the trials of the run that goes on, {series}, do not have it"
+                raise InputError(f"--tag {name}={text}", cause, "leave it out, or leave --resume out")
             plan, secrets = planned(replace(options, seed=before[0].cell.load.seed))
             known = SEED_GIVEN in before[0].conditions
             return replace(plan, series=series, seed_given=known, tags=before[0].tags), secrets
     cause = f"no run of this command on this machine is in {options.results}"
     raise InputError("--resume", cause, "leave it out to begin one")
+
+
+def _alike(plan: Plan, record: Record) -> bool:
+    """Whether the record, of like work and load, is of the plan's command: by its options, and by what it searched or
+    cut."""
+    asked = all(record.conditions.get(name, "") == plan.conditions.get(name, "") for name in (LIMITS, RANGE, CRASH))
+    return asked and record.choice.options == plan.choice.options
 
 
 def measured(store: Store, series: str) -> list[Record]:
@@ -165,6 +178,24 @@ def _within_budget(options: RunOptions, search: Search | None, setups: Sequence[
         raise InputError("--budget", cause, "give --repeats in place of --budget")
     blocks, trial_s = size.of_run(setups, options.duration != "", budget_s)
     return blocks, [size.of_length(setup, trial_s) for setup in setups]
+
+
+def _require_undecided(options: RunOptions, engine: Engine) -> None:
+    """InputError for what an ideal part decides, given together with it. In labs a level may free what others set."""
+    think_s = ranges.read("think_time", "--think-time", options.think_time)
+    decided: Mapping[str, Mapping[str, bool]] = {
+        "log": {"--log": bool(options.log)},
+        "temp": {"--temp": bool(options.temp)},
+        "data": {"--memory-total": bool(options.memory_total), "--cache": options.cache not in ("", "hot")},
+        "client": {"--client-cpus": bool(options.client_cpus), "--think-time": think_s > 0},
+    }
+    settings = resolve.pairs("--set", options.set_)
+    for part in options.ideal.split(","):
+        own = {f"--set {name}": name in settings for name in engine.traits.ideal_settings.get(part, ())}
+        for option, given in {**decided.get(part, {}), **own}.items():
+            if given:
+                cause = f"given together with --ideal {part}, which decides it"
+                raise InputError(option, cause, "keep one of them")
 
 
 def _declared(options: RunOptions, search: Search | None) -> Declared:

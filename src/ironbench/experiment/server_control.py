@@ -42,11 +42,17 @@ def validated(system: System) -> System:
 
 
 def require_use(setups: Sequence[Setup]) -> None:
-    """InputError: a restart is said, and no trial makes one."""
+    """InputError: a restart is said, and no trial makes one; or changes are allowed, and no trial asks for any."""
     restarts = [setup.system.restart for setup in setups if setup.system.restart]
     if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
         cause = f"the server restarts for {written('load.cache', 'cold')} alone, and no trial asks for that"
         raise InputError(written("system.restart"), cause, f"add {written('load.cache', 'cold')}, or leave it out")
+    allowed = [setup for setup in setups if setup.system.control]
+    if allowed and not any(planned(setup.system, setup.cell.load) for setup in allowed):
+        ways = f"{written('limits.server_cpus')} or {written('load.cache', 'cold')}"
+        raise InputError(
+            written("system.control", "ssh"), "nothing is to be changed there", f"add {ways}, or leave it out"
+        )
 
 
 def planned(system: System, load: Load) -> list[str]:

@@ -10,8 +10,9 @@ from ironbench.model.system import Cell, Choice, System, Trial
 
 SEED_GIVEN = "seed"
 """Condition of a trial whose seed somebody chose."""
-LIMITS, CRASH = "limits", "crash"
-"""Conditions: the limits of a search; what a power cut after the trial was to do."""
+LIMITS, RANGE, CRASH = "limits", "range searched", "crash"
+"""Conditions: the limits of a search, and its range; what a power cut after the trial was to do."""
+_COUNTED = {"clients": "clients", "rate": "transactions per second"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Plan:
         asked = {
             SEED_GIVEN: "chosen by --seed" if self.seed_given else "",
             CRASH: self.crash,
+            RANGE: f"{self.search.low} to {self.search.high} {_COUNTED[self.search.of]}" if self.search else "",
             LIMITS: ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in limits),
         }
         return {name: text for name, text in asked.items() if text}

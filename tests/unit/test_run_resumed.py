@@ -1,0 +1,92 @@
+"""`--resume` goes on with a run of the same command alone, or says what the new command asks for otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import evidence, record
+
+from ironbench.errors import InputError
+from ironbench.experiment import command
+from ironbench.experiment.command import RunOptions
+from ironbench.model.record import Record
+from ironbench.printer import Printer
+from ironbench.record import Store
+
+SEARCH = RunOptions(
+    "igen-oltp", engine="null", seed=1, clients="auto:1-8", limit=("response_time_p99_s=1s",), tag=("commit=a",)
+)
+SWEEP = replace(SEARCH, clients="1,8", limit=())
+
+
+def begun(options: RunOptions, store: Store, monkeypatch: pytest.MonkeyPatch) -> Record:
+    """The first trial of a run, kept as if it had been measured on this machine."""
+    plan, _ = command.planned(options)
+    trial, machine = plan.trials[0], "m1"
+    one = record(
+        plan.system,
+        trial.cell.load.clients,
+        choice=plan.choice,
+        load=trial.cell.load,
+        series=plan.series,
+        conditions=plan.conditions,
+        tags=dict(plan.tags),
+        machine=machine,
+    )
+    one = replace(one, cell=trial.cell)
+    store.keep(one, evidence())
+    monkeypatch.setattr(command, "fingerprint", dict)
+    monkeypatch.setattr(command, "content_key", lambda _: machine)
+    return one
+
+
+@pytest.mark.parametrize("options", [SEARCH, SWEEP], ids=["search", "sweep"])
+def test_the_same_command_goes_on(options: RunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, Printer.silent())
+    one = begun(options, store, monkeypatch)
+    for again in (options, replace(options, tag=()), replace(options, seed=None)):
+        plan, _ = command.resumed(again, store)
+        assert (plan.series, plan.tags) == (one.series, {"commit": "a"})
+
+
+@pytest.mark.parametrize(
+    ("before", "changes"),
+    [
+        (SEARCH, {"limit": ("response_time_p99_s=2s",)}),
+        (SEARCH, {"limit": ()}),
+        (SEARCH, {"clients": "auto:1-16"}),
+        (SEARCH, {"clients": "1,8", "limit": ()}),
+        (SWEEP, {"clients": "auto:1-8"}),
+    ],
+)
+def test_another_search_is_another_command(
+    before: RunOptions, changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, Printer.silent())
+    begun(before, store, monkeypatch)
+    with pytest.raises(InputError, match="no run of this command"):
+        command.resumed(replace(before, **changes), store)
+
+
+def test_a_run_whose_power_was_cut_otherwise_is_another_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, Printer.silent())
+    begun(SWEEP, store, monkeypatch)
+    plan, secrets = command.planned(SWEEP)
+    monkeypatch.setattr(command, "planned", lambda _: (replace(plan, crash="lose"), secrets))
+    with pytest.raises(InputError, match="no run of this command"):
+        command.resumed(SWEEP, store)
+
+
+def test_a_tag_that_the_run_does_not_have_is_refused_and_not_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, Printer.silent())
+    begun(SWEEP, store, monkeypatch)
+    with pytest.raises(InputError, match="do not have it") as caught:
+        command.resumed(replace(SWEEP, tag=("commit=b",)), store)
+    assert caught.value.subject == "--tag commit=b"
