@@ -248,6 +248,7 @@ def test_response_times_at_the_loads_that_searches_chose_are_not_called_those_of
         (text("clients = 'auto:8-4'"), "load.clients", "8-4 is not a range"),
         (text("clients = 'auto:4..8'"), "load.clients", "is not a range"),
         (text("clients = 'many'"), "load.clients", "expected a whole number"),
+        (text("clients = 'many'"), "load.clients", 'or a curve such as "ramp:1-64/60s"'),
         (text("clients = 4\nlimit = ['response_time_p99_s=1ms']"), "load.limit", "there is nothing to search"),
         (text("clients = 'auto'\nrate = 5"), "load.rate", "given together with load.clients"),
         (text("clients = 'auto'\nlimit = ['throughput=5']"), "load.limit = throughput", "better when it is higher"),

@@ -115,7 +115,7 @@ def both(directory: Path) -> list[Record]:
         ("currency", "", "whole"),
         ("", "system", "held"),
         ("", "cores", "whole"),
-        ("core", "score", "whole"),
+        ("core", "core", "held"),
     ],
 )
 def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, sort: str, first: str) -> None:

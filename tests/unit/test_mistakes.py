@@ -44,6 +44,15 @@ MISTAKES = {
     "report --format docx": ("--format docx: no such format", "html"),
     "rum": ("rum: ironbench has no such verb", "run"),
     "compare a": ("ironbench compare: B is missing", "ironbench compare --help"),
+    "lead a b --json -o x.html": ("--json: given together with -o, whose name says the format", "name FILE.json"),
+    "leaderboard tpce --per core --sort system": (
+        "--sort system: given together with --per core, which says the order, too",
+        "keep one of them",
+    ),
+    "device trace replay x --on hdd-7200 --emulated --keep-arrivals": (
+        "--emulated: given together with --keep-arrivals, and arrivals that are kept wait for no answer",
+        "leave one of them out",
+    ),
     "compare a b c": ("c: ironbench compare does not expect it", "ironbench compare --help"),
 }
 

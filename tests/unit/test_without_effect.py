@@ -16,6 +16,7 @@ from ironbench.experiment import declare, new, server_control
 from ironbench.experiment.build import _require_checkpoints
 from ironbench.experiment.command import RunOptions, planned
 from ironbench.model.system import Cell, Choice, Load, Setup, System
+from ironbench.plan import design
 
 
 def refused(workload: str = "igen-oltp", engine: str = "null", **changes: Any) -> InputError:
@@ -273,3 +274,20 @@ def test_a_machine_that_may_be_changed_for_nothing_is_refused() -> None:
     with pytest.raises(InputError, match="nothing is to be changed") as caught:
         server_control.require_use([idle])
     assert caught.value.subject == "--control ssh"
+
+
+@pytest.mark.parametrize(("layout", "unused"), [("{}", "fast"), ('{ log = "fast" }', "")])
+def test_a_device_that_holds_nothing_in_any_cell_is_refused(layout: str, unused: str, tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        'question = "?"\nworkload.name = "igen-oltp"\nsystem.engine = "null"\n'
+        f'devices.fast = "ssd-nvme-2014"\n[vary.where]\nhere = {{}}\nthere = {{ layout = {layout}, clients = 2 }}\n'
+    )
+    declared = declare.read(file)
+    cells = design.cells(declared)
+    if not unused:
+        declare._refuse_unused_devices(declared, cells)
+        return
+    with pytest.raises(InputError, match="no cell has anything on it") as caught:
+        declare.planned(declared)
+    assert caught.value.subject == f"{file}, devices.{unused}"

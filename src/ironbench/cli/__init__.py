@@ -34,7 +34,8 @@ VERBS = {
     "serve": "Show labs and results in a browser. Watch a lab while it runs, queue labs, search and compare records.",
     "doctor": "Find what spoils measurements on a machine or in a database. Show the meaning and remedy of "
     "each; exit 3 if one is severe.",
-    "cleanup": "Remove what a killed ironbench left. End its servers; delete their files and unfinished records.",
+    "cleanup": "Remove what a killed ironbench left. End its servers, run cleanup commands that were not run, delete "
+    "unfinished records; data stay.",
 }
 """Verb → what it does; `ironbench --help` shows the first sentence, 60 characters at most.
 

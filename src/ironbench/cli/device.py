@@ -16,6 +16,7 @@ from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import Seen, seen
+from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.report.numbers import quantity, times
 from ironbench.report.plain import Column, fitted
@@ -129,6 +130,9 @@ def replay(
     from ironbench.devices import replay as replays
     from ironbench.devices import trace as traces
 
+    if emulated and arrivals:
+        cause = "given together with --keep-arrivals, and arrivals that are kept wait for no answer"
+        raise InputError("--emulated", cause, "leave one of them out")
     core = known_models.for_core(known_models.models(models or ()))
     size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)

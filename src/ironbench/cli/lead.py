@@ -38,6 +38,8 @@ def lead(
     json: JSON = False,
 ) -> int:
     path = _target(output) if output else None
+    if path is not None and json:
+        raise InputError("--json", "given together with -o, whose name says the format", "name FILE.json")
     sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:

@@ -11,9 +11,7 @@ BASELINE = Annotated[
     typer.Argument(help="The baseline: a record, series, label, cell or level of the lab in --results, or DIR/NAME."),
 ]
 RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")]
-OUTPUT = Annotated[
-    str, typer.Option("-o", "--output", metavar="FILE", help="Where to write; without it, text on stdout.")
-]
+OUTPUT = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write.  [default: stdout]")]
 FORMAT = Annotated[
     str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ironbench import engines, ranges, units, workloads
 from ironbench.catalogue import typed
+from ironbench.devices.arrange import ROLES
 from ironbench.errors import InputError, collected, in_a_file
 from ironbench.experiment import duet, metric_checks, screen_size, server_control, size, slices
 from ironbench.experiment.build import Builder, without_password
@@ -91,6 +92,7 @@ def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) 
     collected(checks)
     _enough_remain(declared, setups, builder.ways_out)
     server_control.require_use(possible(setups))
+    _refuse_unused_devices(declared, cells)
     _refuse_equal(declared, possible(setups))
     names = {setup.cell.name for setup in possible(setups)}
     comparisons = tuple(pair for pair in compared if names.issuperset(pair))
@@ -230,6 +232,15 @@ def _factors(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Factor,
     if declared.factors:
         return tuple(Factor(factor.name, factor.names) for factor in declared.factors)
     return (Factor("cell", tuple(cell.name for cell in cells)),)
+
+
+def _refuse_unused_devices(declared: Declared, cells: Sequence[DeclaredCell]) -> None:
+    """InputError: a device that is declared and holds nothing in any cell; nobody has looked at its figures either."""
+    used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
+    for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
+        if name not in used:
+            hint = f'write layout.data = "{name}", or leave it out'
+            raise InputError(f"{declared.file}, devices.{name}", "no cell has anything on it", hint)
 
 
 def _enough_remain(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:

@@ -137,7 +137,9 @@ def converted(document: object, struct: type[_S], where: str) -> _S:
     except InputError as error:
         if repr(SEARCHES) not in error.cause:
             raise
-        cause = 'expected a whole number, or "auto" or for example "auto:1-64" to search'
+        cause = (
+            'expected a whole number, "auto" or for example "auto:1-64" to search, or a curve such as "ramp:1-64/60s"'
+        )
         raise InputError(error.subject, cause, error.hint) from None
 
 

@@ -22,6 +22,9 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         raise InputError(f"leaderboard {name}", "is no published list and no workload", nearest(name, known))
     if per and per not in analysis.PER:
         raise InputError(f"--per {per}", "is unknown", nearest(per, list(analysis.PER)))
+    if per and sort not in ("", per):
+        cause = f"given together with --per {per}, which says the order, too"
+        raise InputError(f"--sort {sort}", cause, "keep one of them")
     if "currency" in (per, sort) and not licence:
         raise InputError(
             "--per currency" if per == "currency" else "--sort currency",
