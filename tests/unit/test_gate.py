@@ -372,7 +372,7 @@ def test_a_gate_on_a_lab_that_compares_nothing_is_refused(tmp_path: Path, monkey
     file = tmp_path / "screen.toml"
     file.write_text(
         'question = "What matters?"\ndesign = "screen"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n'
-        '[vary]\nclients = "2..4"\nthreads = [1, 2]\nmax_tries = [1, 3]\nprotocol = ["prepared", "simple"]\n'
+        '[vary]\nclients = "2..4"\nthreads = [1, 2]\nmax_tries = [1, 3]\nthink_time = ["0s", "1ms"]\n'
     )
     screen, _ = declare.lab(file)
     with pytest.raises(InputError, match="compares nothing") as refused:

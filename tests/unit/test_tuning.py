@@ -30,7 +30,7 @@ FOUR = """[vary]
 clients = "2..4"
 threads = [1, 2]
 max_tries = [1, 2, 3]
-protocol = ["prepared", "simple"]
+think_time = ["0s", "1ms"]
 """
 
 
@@ -60,7 +60,7 @@ def test_a_run_is_measured_beside_its_mirror_image_and_the_first_is_the_baseline
     found = lab(file)
     levels = {setup.cell.name: setup.cell.levels for setup in found.setups}
     assert found.baseline == "baseline"
-    assert levels["baseline"] == {"clients": "2", "threads": "1", "max_tries": "1", "protocol": "prepared"}
+    assert levels["baseline"] == {"clients": "2", "threads": "1", "max_tries": "1", "think_time": "0s"}
     assert len(found.setups) == 8 and found.comparisons == () and found.rated == ()
     names = [trial.cell.name for trial in found.trials]
     assert len(names) == 8 * found.method.blocks == 24
@@ -147,10 +147,10 @@ def test_another_design_is_no_screen(file: Path) -> None:
 
 
 def test_what_matters_is_found_and_confirmed_and_nothing_else_is_claimed(file: Path) -> None:
-    found = study(file, {"clients": math.log(1.5), "protocol": math.log(0.6)})
-    assert claimed(found) == {"clients": Conclusion.FASTER, "protocol": Conclusion.SLOWER}
+    found = study(file, {"clients": math.log(1.5), "think_time": math.log(0.6)})
+    assert claimed(found) == {"clients": Conclusion.FASTER, "think_time": Conclusion.SLOWER}
     text = said(found)
-    assert "clients=4 is faster than baseline" in text and "protocol=simple is slower than baseline" in text
+    assert "clients=4 is faster than baseline" in text and "think_time=1ms is slower than baseline" in text
     assert "These trials support one change of baseline: clients=4." in text
     assert "Of the others, threads and max_tries show no effect: one of" in text
     assert {effect.finding.baseline for effect in found.effects} == {"baseline"}
@@ -175,7 +175,7 @@ def test_a_screen_without_effects_ends_with_what_it_could_have_seen(file: Path) 
 def test_the_runs_of_a_screen_are_listed_with_their_settings_and_cells_with_names_that_tell_are_not(file: Path) -> None:
     rows = {row[0]: row[-1] for row in dict(plan_tables(study(file, {})))["Cells"].rows}
     assert rows["baseline"] == ""
-    assert set(rows["run 2"].split(", ")) == {"clients=4", "threads=2", "max_tries=3", "protocol=simple"}
+    assert set(rows["run 2"].split(", ")) == {"clients=4", "threads=2", "max_tries=3", "think_time=1ms"}
     assert len(rows) == len(set(rows.values())) == 8
     confirmed = study(file, {"clients": math.log(1.5)})
     assert dict(plan_tables(confirmed))["Cells"].head[-1] == "tried twice"

@@ -241,6 +241,7 @@ def test_a_budget_for_trials_of_no_known_time_is_refused_by_what_was_asked(
         ("data", {"memory_total": "2GB"}, "--memory-total"),
         ("data", {"cache": "cold"}, "--cache"),
         ("client,data", {"set_": ("shared_buffers=1GB",)}, "--set shared_buffers"),
+        ("data", {"set_": ("Shared_Buffers=1GB",)}, "--set Shared_Buffers"),
         ("client", {"client_cpus": "0"}, "--client-cpus"),
         ("client", {"think_time": "1ms"}, "--think-time"),
         ("log", {"log": "{folder}/l"}, "--log"),

@@ -191,7 +191,8 @@ def _require_undecided(options: RunOptions, engine: Engine) -> None:
     }
     settings = resolve.pairs("--set", options.set_)
     for part in options.ideal.split(","):
-        own = {f"--set {name}": name in settings for name in engine.traits.ideal_settings.get(part, ())}
+        names = engine.traits.ideal_settings.get(part, ())
+        own = {f"--set {name}": name.lower().replace("-", "_") in names for name in settings}
         for option, given in {**decided.get(part, {}), **own}.items():
             if given:
                 cause = f"given together with --ideal {part}, which decides it"

@@ -250,13 +250,11 @@ class Workload(ABC):
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s", "on_error")
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
-                others = {"rate_share": "rate", "curve": load.curve.of if load.curve else "", "warmup_auto": "warmup"}
-                option = written(
-                    f"load.{others.get(one.name, one.name.removesuffix('_s'))}",
-                    "auto" if one.name == "warmup_auto" else "",
-                )
+                names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
+                option = f"load.{names.get(one.name, one.name.removesuffix('_s'))}"
+                subject = written(option, "auto" if one.name == "warmup_auto" else "")
                 cause = f"means nothing to workload {self.name}, which drives itself"
-                raise InputError(option, cause, "leave it out")
+                raise InputError(subject, cause, "leave it out")
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """What the scripts need, as pgbench's -D."""

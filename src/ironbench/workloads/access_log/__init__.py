@@ -67,7 +67,8 @@ class AccessLog(Workload):
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
         usual = {option.name: option.default for option in self.options}
-        unused, why = (("entries", "template"), "ldif, whose entries are loaded") if valid["ldif"] else ((), "")
+        unused: tuple[str, ...] = ("entries", "template") if valid["ldif"] else ()
+        why = "ldif, whose entries are loaded"
         if valid["loaded"] == "no":
             unused, why = ("entries", "template", "ldif"), "loaded=no, which loads no entries"
         for name in unused:
