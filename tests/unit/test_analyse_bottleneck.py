@@ -11,7 +11,7 @@ from factories import record
 from ironbench import workloads
 from ironbench.analyse.bottleneck import total, where_time_goes
 from ironbench.analyse.shares import waterfall
-from ironbench.model.record import Budget, Status, Warning
+from ironbench.model.record import RATE_NOT_KEPT, Budget, Status, Warning
 from ironbench.model.system import Choice, Load
 from ironbench.stats.intervals import wilson
 
@@ -95,9 +95,10 @@ def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
     assert "faster cores" in computing.limit.sentence
 
 
-def test_a_kept_rate_is_limited_by_nothing() -> None:
+def test_a_rate_that_the_judge_calls_kept_is_limited_by_nothing() -> None:
     kept = where_time_goes([spent(CPU=0.9, client=0.1, load=Load(rate=1000.0))])
-    missed = where_time_goes([spent(CPU=0.9, client=0.1, load=Load(rate=2000.0))])
+    late = Warning(RATE_NOT_KEPT, "fewer were finished")
+    missed = where_time_goes([replace(spent(CPU=0.9, client=0.1, load=Load(rate=1000.0)), warnings=(late,))])
     assert kept is not None and missed is not None
     assert kept.limit.resource == "" and "the rate was kept" in kept.limit.sentence
     assert kept.total_s == 0.004
