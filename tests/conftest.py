@@ -24,7 +24,8 @@ _MADE = pytest.StashKey[Path | None]()
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_MADE] = made_once.begin()
     made_once.replace()
-    gc.disable()  # until all is collected: next to nothing of it is garbage
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        gc.disable()  # until all is collected, which a controller of workers does not: next to nothing of it is garbage
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

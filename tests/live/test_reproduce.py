@@ -29,6 +29,7 @@ LOADS = [
     "tpcb-like --engine postgres --ideal log,temp,client --clients 4",
     "tpcb-like --engine postgres --ideal data",
     "igen-cpu --duration 2s --client-cpus 0",
+    "select-only --engine sqlite --ideal temp",
 ]
 QUERIES = [TPCH, f"{TPCH} --set work_mem=7MB --parallelism 1", "tpch --engine sqlite --with sf=0.01 --with queries=1,6"]
 EMULATED = ["--data hdd-7200", "--data hdd-7200 --log hdd-7200 --capacity 4GB", "--log hdd-7200"]

@@ -147,6 +147,10 @@ def test_a_plan_counts_the_restarts(user: User, ssh: SshServer, server: Restarta
     text = LAB.format(dsn=address(server), server=ssh.address, restart=server.restart, data='template = "shop"')
     cold, warm = user.home / "cold.toml", user.home / "as-found.toml"
     cold.write_text(text.replace("repeats = 2", "repeats = 200"))
-    warm.write_text(cold.read_text().replace('cache = "cold"\n', "").replace(f'restart = "{server.restart}"\n', ""))
+    as_found = cold.read_text()
+    for line in ('cache = "cold"\n', f'restart = "{server.restart}"\n', 'control = "ssh"\n'):
+        assert line in as_found
+        as_found = as_found.replace(line, "")
+    warm.write_text(as_found)
     took = [user("lab", "plan", file.name, "--json").document["estimate_s"] for file in (cold, warm)]
     assert took[0] - took[1] > 0.9 * 400 * PostgresEngine.traits.costs.start_stop_s

@@ -65,6 +65,13 @@ def test_scripts_of_the_user_need_a_check_that_sees_a_loss() -> None:
     asked(workload="script", check="select count(*) > 0 from orders")
 
 
+@pytest.mark.parametrize("options", [{"job": "modify"}, {"job": "mixed", "weights": "add=1,modify=1"}])
+def test_jobs_of_a_directory_that_nobody_counts_afterwards_are_not_cut(options: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="nothing counts the commits of workload directory"):
+        asked(workload="directory", engine="slapd", options=options)
+    asked(workload="directory", engine="slapd", options={"job": "mixed", "weights": "add=1"})
+
+
 def test_a_replayed_log_is_not_cut_for_nobody_counts_its_changes_afterwards() -> None:
     with pytest.raises(InputError, match="nothing counts the commits of workload access-log"):
         asked(workload="access-log", engine="slapd", options={"changes": "made-up"})

@@ -355,6 +355,13 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
     assert added == [10]
 
 
+def test_no_blocks_are_added_for_a_metric_that_can_pass_no_gate(made: Made) -> None:
+    directory = LabDirectory(Path(made(1.0, spread=0.2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ironbench.analyse.gate.has_better", lambda metric: False)
+        assert not _adds_blocks(Policy("fail", 1e6), directory, directory.records(), 120.0, Printer.silent())
+
+
 @pytest.mark.parametrize("code", [0, 1, 4, 130])
 def test_a_gated_lab_prints_one_document_its_own_where_the_gate_does_not_decide(
     code: int, made: Made, capsys: pytest.CaptureFixture[str]

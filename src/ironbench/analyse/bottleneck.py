@@ -230,7 +230,7 @@ def _limit(
             "themselves; give them cores of their own (client_cpus, server_cpus)"
         )
         return Limit("", share, gain, f"Cannot tell what limits: {shared}.")
-    if all(_rate_kept(record) for record in records):
+    if all(record.kept_rate for record in records):
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {evidence}."
         return Limit("", share, 1.0, kept)
     bound = f"Without it, at most {roughly_times(gain)} as much could be done."
@@ -248,10 +248,6 @@ def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bo
     budgets = [record.budget for record in records]
     others = sum(budget.taken for budget in budgets)
     return queue > computing and others > sum(budget.server + budget.client for budget in budgets)
-
-
-def _rate_kept(record: Record) -> bool:
-    return record.kept_rate is True
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:

@@ -78,7 +78,7 @@ class Gate:
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
     """`effects`: comparisons that carry verdicts, one at least. Those of metrics that are neither better nor worse when
     they grow are left out."""
-    judged = [one for one in effects if _has_better(one.finding.metric)] or effects
+    judged = [one for one in effects if has_better(one.finding.metric)] or effects
     return Gate(study, margin, tuple(gated(one, margin, study.missing) for one in judged), undecided)
 
 
@@ -87,7 +87,7 @@ def gated(effect: Effect, margin: float, missing: int = 0) -> GatedComparison:
     finding = effect.finding
     if missing:
         return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
-    if not _has_better(finding.metric):
+    if not has_better(finding.metric):
         reason = f"Neither more nor less {finding.metric} is better."
         return GatedComparison(effect, GateVerdict.CANNOT_TELL, reason)
     if reason := _open_question(finding):
@@ -135,7 +135,8 @@ def slowdown(finding: Finding) -> tuple[float, float]:
     return _slower(finding.metric, finding.ratio), slow_end
 
 
-def _has_better(metric: str) -> bool:
+def has_better(metric: str) -> bool:
+    """Whether more or less of it is better."""
     return _better(metric) != "neither"
 
 

@@ -31,8 +31,10 @@ def run_command(records: Sequence[Record]) -> str:
     words = ["ironbench", "run", choice.workload, *choice.scripts]
     words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
     words += ["--server", system.server] if system.server else []
-    words += ["--control", "ssh"] if system.control else []
-    words += ["--restart", redacted(system.restart)] if system.restart else []
+    # In a lab, another cell may be the one for which they are there.
+    cold = load.cache == "cold"
+    words += ["--control", "ssh"] if system.control and (cold or system.server_cpus) else []
+    words += ["--restart", redacted(system.restart)] if system.restart and cold else []
     words += ["--clients", _curve(load, "clients") or clients]
     words += ["--threads", str(threads)] if threads > 1 else []
     words += _load_options(load, _usual_tries(choice))
@@ -135,6 +137,8 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
     engine, workload = engines.find(system.engine), workloads.find(workload_name)
     if engine is None or workload is None or system.dsn is not None:
         return system
+    decided = {name for part in system.ideal for name in engine.traits.ideal_settings.get(part, ())}
+    system = replace(system, settings={name: text for name, text in system.settings.items() if name not in decided})
     elsewhere: dict[str, str | None] = dict.fromkeys({"log", "temp"}.intersection(system.ideal))
     if is_usual(system.layout.data, system.engine):
         elsewhere["data"] = None

@@ -295,7 +295,7 @@ def _adds_blocks(
 ) -> bool:
     """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them."""
     from ironbench.analyse.findings import declared
-    from ironbench.analyse.gate import GateVerdict
+    from ironbench.analyse.gate import GateVerdict, has_better
     from ironbench.cli import verdict
     from ironbench.cli.gate import whole
     from ironbench.experiment import schedule
@@ -305,6 +305,8 @@ def _adds_blocks(
         return False
     judged = whole(directory, policy.undecided)
     if judged.verdict is not GateVerdict.CANNOT_TELL or judged.study.missing:
+        return False
+    if not any(has_better(one.effect.finding.metric) for one in judged.comparisons):
         return False
     a_block_s = _a_block_s(records) or elapsed_s
     blocks = int(policy.more_s / a_block_s)

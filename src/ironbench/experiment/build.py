@@ -329,7 +329,7 @@ def require_cut(how: str, system: System, workload: Workload, choice: Choice) ->
     if workload.drives or not workload.writes(choice.options):
         cause = f"workload {workload.name} has no transactions that write, so nothing could be lost"
         raise InputError(subject, cause, "choose one that commits, e.g. tpcb-like")
-    if not workload.counts_after_cut and not (workload.foreign and choice.data and choice.data.check):
+    if not workload.counts_after_cut(choice.options) and not (workload.foreign and choice.data and choice.data.check):
         check = f"say what must be true afterwards: {written('data.check', 'SQL')}"
         others = "choose one that does: `directory` with a mix that only adds"
         cause = f"nothing counts the commits of workload {workload.name}, so a loss would not be seen"

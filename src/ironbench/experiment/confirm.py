@@ -87,7 +87,7 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
     """The setups of the cells that the screen has not measured; one that is impossible is shown and left out."""
     declared = _declared_again(lab)
     builder, base = Builder(declared), lab.setup(lab.baseline)
-    own_length = any(one.cell.load.duration_s != base.cell.load.duration_s for one in lab.setups)
+    own_length = size.keep_lengths(lab.setups)
     for name, levels in _cells(declared, found):
         setup = builder.setup(design.at(declared, levels, name))
         if setup.skipped:

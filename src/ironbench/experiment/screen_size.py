@@ -97,7 +97,7 @@ def _within(draft: Lab, declared: Declared, contents: Mapping[str, Content], bud
             "a budget needs trials of a known time",
             "declare load.duration instead, or measure.repeats without a budget",
         )
-    own_times = len({setup.cell.load.duration_s for setup in setups}) > 1 or setups[0].cell.load.duration_s is None
+    own_times = size.keep_lengths(setups)
     costs, detect = estimate.cells(setups, contents, own_times), detector(len(draft.factors))
     lengths = budget.lengths(size.declared_s(declared, setups), [setup.cell.load.checkpoint_s for setup in setups])
     least = screen.least_blocks(len(draft.factors))

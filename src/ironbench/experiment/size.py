@@ -169,10 +169,7 @@ def _within(
             "a budget needs trials of a known time",
             "declare load.duration instead, or measure.repeats without a budget",
         )
-    own_times = len({setup.cell.load.duration_s for setup in able}) > 1 or able[0].cell.load.duration_s is None
-    own_times |= any(
-        setup.cell.load.curve is not None or workloads.get(setup.choice.workload).own_length for setup in able
-    )
+    own_times = keep_lengths(able)
     cells = estimate.cells(slices.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     costs = slices.costing(draft, cells)
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
@@ -194,6 +191,14 @@ def _within(
     return (sized if size.rated_blocks else same_load.without(sized)), size.rated_blocks
 
 
+def keep_lengths(setups: Sequence[Setup]) -> bool:
+    """Whether a budget leaves the lengths of their trials as they are."""
+    loads = [setup.cell.load for setup in setups]
+    own = any(load.curve is not None for load in loads)
+    own |= any(workloads.get(setup.choice.workload).own_length for setup in setups)
+    return own or len({load.duration_s for load in loads}) > 1 or loads[0].duration_s is None
+
+
 def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[int, float]:
     """Blocks and trial length of a run. `declared`: the user gave a length. The lengths of all trials are known.
     InputError: too little time."""
@@ -208,7 +213,10 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
         lengths = tuple({load.duration_s or 0.0 for load in loads})
     confirmations = CONFIRMATIONS if len(setups) > 1 and loads[0].rate is None else 0
     once_s = estimate.cells(setups[:1], contents, True).once_s
-    return budget.sized_run([load.warmup_s for load in loads], confirmations, once_s, lengths, budget_s)
+    resting_s = workloads.get(setups[0].choice.workload).resting_s(setups[0].choice.options)
+    around_s = [load.warmup_s + resting_s for load in loads]
+    around = "rests between passes" if resting_s else budget.WARMUP
+    return budget.sized_run(around_s, confirmations, once_s, lengths, budget_s, around)
 
 
 def declared_s(declared: Declared, possible: Sequence[Setup]) -> float | None:

@@ -197,13 +197,21 @@ def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
 
 
+WARMUP = "warm-up"
+
+
 def sized_run(
-    around_s: Sequence[float], confirmations: int, once_s: float, lengths: Sequence[float], budget_s: float
+    around_s: Sequence[float],
+    confirmations: int,
+    once_s: float,
+    lengths: Sequence[float],
+    budget_s: float,
+    around: str = WARMUP,
 ) -> tuple[int, float]:
     """Blocks and trial length of a run whose means are surest within the budget. InputError: not one of the shortest.
 
-    `around_s`: what a trial of each cell takes besides; the `confirmations` may be of the longest. A mean of n trials
-    varies by 1/√n of what one does, and `Spread` says how that changes with length.
+    `around_s`: what a trial of each cell takes besides, called `around`; the `confirmations` may be of the longest. A
+    mean of n trials varies by 1/√n of what one does, and `Spread` says how that changes with length.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -218,23 +226,23 @@ def sized_run(
         if (count := min(MOST_BLOCKS, int((budget_s - fixed_s(trial_s)) / block_s(trial_s)))) >= 1
     ]
     if not found:
-        raise _too_little(around_s, confirmations, once_s, min(lengths), budget_s)
+        raise _too_little(around_s, confirmations, once_s, min(lengths), budget_s, around)
     _, negative_s, count = min(found)
     return count, -negative_s
 
 
 def _too_little(
-    around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float
+    around_s: Sequence[float], confirmations: int, once_s: float, shortest_s: float, budget_s: float, around: str
 ) -> InputError:
     """The fewest trials and what they take, with each way out that suffices by itself."""
     trials = len(around_s) + confirmations
-    around = sum(around_s) + confirmations * max(around_s)
-    besides = [name for name, taken_s in (("loading", once_s), ("warm-up", around)) if taken_s]
-    ways = [f"allow {units.span(spoken_up(once_s + around + trials * shortest_s))}"]
-    if around and once_s + trials * shortest_s <= budget_s:
+    apart_s = sum(around_s) + confirmations * max(around_s)
+    besides = [name for name, taken_s in (("loading", once_s), (around, apart_s)) if taken_s]
+    ways = [f"allow {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
+    if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("give --warmup 0s")
     # Shorter ones are not chosen, but measured where they are asked for; checkpoints may need longer ones.
-    fitting_s = math.floor((budget_s - once_s - around) / trials)
+    fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"give --duration {fitting_s}s")
     if len(around_s) > 1:

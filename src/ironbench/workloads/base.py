@@ -131,8 +131,6 @@ class Workload(ABC):
     """What people call the unit of its work, one and many: the word for it in reports."""
     foreign: bool = False
     """Whether its scripts are the user's, so that nobody knows beforehand whether they write."""
-    counts_after_cut: bool = True
-    """Whether its checks miss a commit that a power cut has taken."""
     rights: tuple[str, ...] = ()
     """What its role must be allowed on a server that was running already, besides making its tables: names of
     `engines.administration`."""
@@ -249,12 +247,17 @@ class Workload(ABC):
         usual = Load()
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s", "on_error")
+            kept |= one.name == "threads" and "client" in system.ideal  # which chooses them
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
                 option = f"load.{names.get(one.name, one.name.removesuffix('_s'))}"
                 subject = written(option, "auto" if one.name == "warmup_auto" else "")
                 cause = f"means nothing to workload {self.name}, which drives itself"
                 raise InputError(subject, cause, "leave it out")
+
+    def counts_after_cut(self, options: Mapping[str, str]) -> bool:
+        """Whether its checks miss a commit that a power cut has taken."""
+        return True
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         """What the scripts need, as pgbench's -D."""

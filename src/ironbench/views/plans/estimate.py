@@ -163,7 +163,8 @@ def time_of(plan: Plan) -> str:
     span = units.span(plan.estimate_s)
     if all(trial.cell.load.duration_s for trial in plan.trials):
         warmed = any(trial.cell.load.warmup_s for trial in plan.trials)
-        resting_s = workloads.get(plan.choice.workload).resting_s(plan.choice.options) * len(plan.trials)
+        each_s = workloads.get(plan.choice.workload).resting_s(plan.choice.options)
+        resting_s = each_s * (len(plan.trials) + plan.confirmations)
         resting = f", and {units.span(resting_s)} of rest between what is measured" if resting_s else ""
         return f"about {span} of {'warm-up and ' if warmed else ''}measuring{resting}"
     if plan.estimate_s:

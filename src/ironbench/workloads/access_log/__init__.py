@@ -45,7 +45,6 @@ class AccessLog(Workload):
     name = "access-log"
     doc = "An access log of a directory, replayed: its operations at their times, on as many connections."
     needs = ("directory",)
-    counts_after_cut = False  # the server's own count begins at zero
     caution = "log-left-out"
     own_length = True
     usual_warmup_s = 0.0
@@ -142,6 +141,9 @@ class AccessLog(Workload):
 
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["changes"] != "skip"
+
+    def counts_after_cut(self, options: Mapping[str, str]) -> bool:
+        return False  # the server's own count begins at zero
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         return entries.dataset(options) if options["loaded"] == "yes" else None

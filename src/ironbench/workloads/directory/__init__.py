@@ -113,6 +113,9 @@ class Directory(Workload):
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["job"] not in READING
 
+    def counts_after_cut(self, options: Mapping[str, str]) -> bool:
+        return _only_adds(options)
+
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         most = min(int(choice.options["entries"]), jobs.STRIDE)
         if choice.options["job"] == "modify-dn" and load.clients > most:
@@ -181,10 +184,14 @@ def _whole(options: Mapping[str, str]) -> int | None:
     return None if options["ldif"] else int(options["entries"]) + 2
 
 
+def _only_adds(options: Mapping[str, str]) -> bool:
+    mixed = jobs.weights(options) if options["job"] == "mixed" else {}
+    return bool(mixed.get("add")) and not any(mixed[name] for name in ("modify", "delete", "modify-dn"))
+
+
 def _added(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Where a mix changes nothing but by adding: every entry that was confirmed is there, after a power cut, too."""
-    mixed = jobs.weights(options) if options["job"] == "mixed" else {}
-    if not mixed.get("add") or any(mixed[name] for name in ("modify", "delete", "modify-dn")):
+    if not _only_adds(options):
         return ()
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     there = session.count(f"search {entries.WORK}?1.1?one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,6 @@ class Script(Workload):
     doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
     needs = ("scripts",)
     foreign = True
-    counts_after_cut = False
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The files named on the command line.
@@ -45,6 +44,9 @@ class Script(Workload):
                     source.name, "was changed since these trials were planned", "set it back, or begin anew"
                 )
         return sources
+
+    def counts_after_cut(self, options: Mapping[str, str]) -> bool:
+        return False
 
     def where(self, system: System) -> str:
         if system.dsn is not None and "://" not in system.dsn:
