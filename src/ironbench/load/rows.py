@@ -29,6 +29,8 @@ from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
 
 POLL_S = 0.1
+_BROKEN = ("08", "57P")
+"""Classes of SQLSTATE: a connection is lost, or the server ends it (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
 """Of a load by workers: one that loses a worker goes on with others."""
 
@@ -97,7 +99,10 @@ def loaded(
             if not resume:
                 _begun(session, dataset, marker, pieces)
         with _Timed(phases, "rows"):
-            copied = _copied(session, dataset, connections, show, pieces, copiers)
+            try:
+                copied = _copied(session, dataset, connections, show, pieces, copiers)
+            except FailureError as error:
+                raise complained(session, error) from error
             resume |= copied.get("resumed", False)
             for directory in set(session.directories().values()) if session.within() else ():
                 copies.sync(Path(directory))
@@ -140,6 +145,15 @@ def loaded(
         f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in all"
     )
     return done
+
+
+def complained(session: Session, error: FailureError) -> FailureError:
+    """The error with what the server wrote when its connections broke: a disk that is full may be named there alone."""
+    if not error.sqlstate.startswith(_BROKEN) or not (words := session.last_words()):
+        return error
+    told = FailureError(error.subject, f"{error.cause}; its messages: {words}", error.hint)
+    told.sqlstate, told.number = error.sqlstate, error.number
+    return told
 
 
 def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: Pieces | None) -> None:
