@@ -14,7 +14,8 @@ import struct
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fuzz.texts import Target, targets
@@ -45,8 +46,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (6 * MOST_BYTES, 6 * MOST_BYTES))
     os.environ["IRONBENCH_RESULTS"] = "/nonexistent/results"
     taken = 0
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:
-        read = _reader(name, Path(scratch))
+    with _scratch(name) as scratch:
+        read = _reader(name, scratch)
         for number in range(first, first + count):
             if shared is not None:
                 shared[:8] = struct.pack("<q", number)
@@ -64,8 +65,18 @@ def main() -> int:
     return 0
 
 
-def _reader(name: str, scratch: Path) -> Reader:
-    if name == "parcels":
+@contextmanager
+def _scratch(name: str) -> Iterator[Path | None]:
+    """A directory in memory for those who need one: a process that is killed leaves its own behind."""
+    if name != "parcels":
+        yield None
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        yield Path(folder)
+
+
+def _reader(name: str, scratch: Path | None) -> Reader:
+    if scratch:
         from fuzz.parcels import Parcels
 
         return Parcels(scratch)

@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import Any
 
 from ironbench import _core
+from ironbench.engines.postgres.server import MAKE
 from ironbench.errors import IronbenchError
-from ironbench.process import programs
+from ironbench.process import programs, shared_memory
 
 PASSWORD = "sésame, ouvre-toi"
 
@@ -64,6 +65,8 @@ class RawServer:
         self.port = free_port()
         self.settings = settings
         self.process: subprocess.Popen[bytes] | None = None
+        self.shared: tuple[str, ...] = ()
+        """Its shared memory: a server that is killed leaves it behind."""
 
     def __enter__(self) -> RawServer:
         try:
@@ -107,6 +110,12 @@ class RawServer:
         command += [word for setting in settings for word in ("-c", setting)]
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen([*as_user(), *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.wait()
+        self.shared = shared_memory.of(self.process.pid, MAKE.shared, MAKE.shared_mark)
+
+    def wait(self) -> None:
+        """Until it takes connections."""
+        assert self.process is not None
         for _ in range(600):
             with contextlib.suppress(IronbenchError):
                 self.connect().close()
@@ -133,6 +142,8 @@ class RawServer:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        for segment in self.shared:
+            shared_memory.remove(segment)
         self.process = None
 
     def connection(self, **changes: Any) -> dict[str, Any]:
