@@ -310,6 +310,13 @@ def test_the_command_makes_the_same_trials_again() -> None:
     assert "'it'\"'\"'s mine'" in said
 
 
+def test_the_command_of_an_older_record_has_no_option_that_its_work_refuses() -> None:
+    """Records of before `on_error` continued, work that drives itself, too, which no longer takes that."""
+    load = Load(duration_s=30.0)
+    assert "--on-error continue" in run_command([record(load=load)])
+    assert "--on-error" not in run_command([record(choice=Choice("storage"), load=load)])
+
+
 def test_a_command_is_told_though_programs_of_its_engine_no_longer_run(tmp_path: Path) -> None:
     for program in ("postgres", "initdb", "pg_controldata", "pg_resetwal"):
         (tmp_path / program).write_text("#!/bin/sh\nexit 1\n")

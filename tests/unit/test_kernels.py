@@ -99,10 +99,11 @@ def test_memory_beyond_what_is_free_is_refused_before_the_first_byte() -> None:
         free.require("here", 3, 1 << 30, available=3 << 30)
     ram = workloads.get("igen-ram")
     with pytest.raises(InputError, match="that are free"):
-        ram.accepts(HERE, Load(clients=64), Choice("igen-ram", ram.validated({"memory": "1TB"})))
+        ram.accepts(HERE, Load(clients=64, on_error="stop"), Choice("igen-ram", ram.validated({"memory": "1TB"})))
     cpu = workloads.get("igen-cpu")
     with pytest.raises(InputError, match="5000 threads of 1525 MiB"):
-        cpu.accepts(HERE, Load(clients=5000), Choice("igen-cpu", cpu.validated({"width": "20000", "height": "20000"})))
+        large = Choice("igen-cpu", cpu.validated({"width": "20000", "height": "20000"}))
+        cpu.accepts(HERE, Load(clients=5000, on_error="stop"), large)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_picture_needs_a_directory_that_exists(tmp_path: Path) -> None:
     cpu = workloads.get("igen-cpu")
     choice = Choice("igen-cpu", cpu.validated({"png": str(tmp_path / "no" / "set.png")}))
     with pytest.raises(InputError, match="not in a directory that exists"):
-        cpu.accepts(HERE, Load(), choice)
+        cpu.accepts(HERE, Load(on_error="stop"), choice)
 
 
 def test_a_picture_is_given_up_when_nobody_waits_for_it_and_errors_come_through() -> None:

@@ -21,7 +21,7 @@ from ironbench.workloads.tally import Tally
 
 STORAGE = workloads.get("storage")
 HERE = System("none", "here", layout=Layout(data="/tmp"))
-LOAD = Load(duration_s=1.0)
+LOAD = Load(duration_s=1.0, on_error="stop")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,7 @@ LOAD = Load(duration_s=1.0)
         ({"threads": 2}, "--threads"),
         ({"cache": "cold"}, "--cache"),
         ({"protocol": "simple"}, "--protocol"),
+        ({"on_error": "continue"}, "--on-error"),
     ],
 )
 def test_a_load_that_means_nothing_to_a_workload_is_refused_by_name(changed, option) -> None:

@@ -16,7 +16,7 @@ from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.wide import FIXED_BYTES, Wide
 
-LOAD = Load(duration_s=None)
+LOAD = Load(duration_s=None, on_error="stop")
 
 
 def populate() -> Any:

@@ -37,7 +37,7 @@ def run_command(records: Sequence[Record]) -> str:
     words += ["--restart", redacted(system.restart)] if system.restart and cold else []
     words += ["--clients", _curve(load, "clients") or clients]
     words += ["--threads", str(threads)] if threads > 1 else []
-    words += _load_options(load, _usual_tries(choice))
+    words += _load_options(load, choice)
     repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
     words += ["--repeats", str(repeats)] if repeats > 1 else []
     words += _own_data(choice)
@@ -75,7 +75,10 @@ def _own_data(choice: Choice) -> list[str]:
     return [*words, "--check", data.check] if data.check else words
 
 
-def _load_options(load: Load, usual_tries: int) -> list[str]:
+def _load_options(load: Load, choice: Choice) -> list[str]:
+    workload = workloads.find(choice.workload)
+    usual_tries = workload.usual_max_tries if workload else 1
+    to_failures = workload is None or not workload.drives  # older records of work that drives itself name it, too
     words = ["--workers", str(load.workers)] if load.workers else []
     words += ["--cluster", load.cluster] if load.cluster else []
     words += ["--fewer-workers"] if load.fewer_workers else []
@@ -89,7 +92,7 @@ def _load_options(load: Load, usual_tries: int) -> list[str]:
     words += ["--think-time", f"{_exact(load.think_time_s)}s"] if load.think_time_s else []
     words += ["--reconnect", str(load.reconnect)] if load.reconnect else []
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != usual_tries else []
-    words += ["--on-error", load.on_error] if load.on_error != "stop" else []
+    words += ["--on-error", load.on_error] if load.on_error != "stop" and to_failures else []
     words += ["--report-per-statement"] if load.report_per_statement else []
     words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
     words += ["--cache", load.cache] if load.cache else []
@@ -125,11 +128,6 @@ def _usual_options(choice: Choice) -> dict[str, str]:
     """The workload's options that need no saying; none where it is not known."""
     workload = workloads.find(choice.workload)
     return workload.validated({}) if workload else {}
-
-
-def _usual_tries(choice: Choice) -> int:
-    workload = workloads.find(choice.workload)
-    return workload.usual_max_tries if workload else 1
 
 
 def _declared(system: System, workload_name: str, options: Mapping[str, str]) -> System:

@@ -244,9 +244,9 @@ class Workload(ABC):
         """InputError for what this workload cannot do with this system and load. Starts nothing, changes nothing."""
         if not self.drives:
             return
-        usual = Load()
+        usual = Load(on_error="stop")  # what options and fields mean when nobody says; records without it continued
         for one in fields(Load):
-            kept = one.name in self.honours or one.name in ("seed", "duration_s", "on_error")
+            kept = one.name in self.honours or one.name in ("seed", "duration_s")
             kept |= one.name == "threads" and "client" in system.ideal  # which chooses them
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
