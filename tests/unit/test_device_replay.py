@@ -222,6 +222,15 @@ def test_a_trace_that_is_larger_than_the_device_is_refused() -> None:
         replay.predicted(one_client(10, _MS, _MS), "hdd-7200", CORE, capacity=1 << 20)
 
 
+def test_the_time_of_an_emulation_is_added_only_where_the_trace_tells_it(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    trace.write(path, one_client(100, _MS, 8 * _MS))
+    assert device.replay(str(path), "hdd-7200") == 0
+    with pytest.raises(InputError, match="does not tell what the processors did") as caught:
+        device.replay(str(path), "hdd-7200", emulated=True)
+    assert caught.value.subject == "--emulated"
+
+
 def test_the_verbs_print_a_page_or_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trace.parquet"
     trace.write(path, one_client(100, _MS, 8 * _MS))

@@ -136,7 +136,12 @@ def replay(
     core = known_models.for_core(known_models.models(models or ()))
     size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    answering_ns = recorded.processors.answering_ns() if emulated and recorded.processors else 0
+    answering_ns = 0
+    if emulated:
+        if recorded.processors is None:
+            cause = f"trace {file} does not tell what the processors did"
+            raise InputError("--emulated", cause, "leave it out, or record the trace again: older traces lack that")
+        answering_ns = recorded.processors.answering_ns()
     prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
     printer = Printer()
     if json:
