@@ -277,6 +277,14 @@ def test_a_machine_that_may_be_changed_for_nothing_is_refused() -> None:
     assert caught.value.subject == "--control ssh"
 
 
+def test_a_machine_that_is_neither_watched_nor_changed_is_not_named() -> None:
+    there: dict[str, Any] = {"dsn": "postgresql://h/b", "server": "ssh://h"}
+    asked = RunOptions("select-only", engine="postgres", observe=False, **there)
+    assert refused("select-only", "postgres", observe=False, **there).subject == "--server"
+    planned(replace(asked, observe=True))
+    planned(replace(asked, control="ssh", server_cpus="0"))
+
+
 @pytest.mark.parametrize(("layout", "unused"), [("{}", "fast"), ('{ log = "fast" }', "")])
 def test_a_device_that_holds_nothing_in_any_cell_is_refused(layout: str, unused: str, tmp_path: Path) -> None:
     file = tmp_path / "lab.toml"

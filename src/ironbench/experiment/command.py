@@ -107,6 +107,9 @@ def planned(options: RunOptions) -> tuple[Plan, Secrets]:
     builder = Builder(declared)
     setups = [builder.setup(cell) for cell in design.combined(declared)]
     server_control.require_use(setups)
+    if options.server and not (options.observe or options.control):
+        cause = "names a machine to watch, and --no-observe leaves watching out"
+        raise InputError("--server", cause, "leave one of them out")
     if options.budget:
         repeats, setups = _within_budget(options, search, setups)
     _require_undecided(options, engines.get(setups[0].system.engine))
