@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
+from statistics import median
 
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (
+    Point,
     Values,
     gauge_series,
     growth,
@@ -22,7 +26,6 @@ from ironbench.model.session import Session
 
 _MEMINFO = "memory.meminfo"
 _VMSTAT = "memory.vmstat"
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _GAUGES = {
     "memory_available_bytes": "MemAvailable",
     "memory_cached_bytes": "Cached",
@@ -31,6 +34,8 @@ _GAUGES = {
     "swap_used_bytes": "swap used",
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
+_MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
+"""The same memory, in bytes of one file and in pages of the other."""
 
 
 class Memory:
@@ -44,7 +49,9 @@ class Memory:
         readings = points(samples.get(_MEMINFO), parse_meminfo)
         metrics = present({name: mean_within(readings, key, window_s) for name, key in _GAUGES.items()})
         series = [gauge_series(name, readings, key) for name, key in _GAUGES.items() if readings]
-        swaps = points(samples.get(_VMSTAT), _parse_vmstat)
+        counted = points(samples.get(_VMSTAT), _parse_vmstat)
+        page_bytes = _page_bytes(readings, counted)
+        swaps = [Point(one.t_s, {key: count * page_bytes for key, count in one.values.items()}) for one in counted]
         if (grown := growth(swaps, window_s)) is not None:
             each = steps(swaps)
             for name, key in _RATES.items():
@@ -66,9 +73,17 @@ def parse_meminfo(text: str) -> Values:
 
 
 def _parse_vmstat(text: str) -> Values:
-    """Bytes swapped in and out since the start of the machine."""
+    """Pages swapped in and out since the start of the machine, and those mapped now."""
     pairs = (line.split() for line in text.splitlines())
-    return {pair[0]: float(pair[1]) * _PAGE_BYTES for pair in pairs if pair[0] in _RATES.values()}
+    return {pair[0]: float(pair[1]) for pair in pairs if pair[0] in (*_RATES.values(), _MAPPED_PAGES)}
+
+
+def _page_bytes(memory: Sequence[Point], pages: Sequence[Point]) -> float:
+    """Of the machine that was read, which may be another one than this: by what both files say of one thing."""
+    both = zip(memory, pages, strict=False)
+    pairs = ((in_bytes.values.get(_MAPPED), counted.values.get(_MAPPED_PAGES)) for in_bytes, counted in both)
+    found = [in_bytes / count for in_bytes, count in pairs if in_bytes and count]
+    return 2.0 ** round(math.log2(median(found))) if found else float(os.sysconf("SC_PAGE_SIZE"))
 
 
 OBSERVER = Memory()
