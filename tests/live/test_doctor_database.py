@@ -273,6 +273,7 @@ def test_a_mariadb_database_is_examined_for_an_ordinary_user_too(place: Path) ->
             diagnoses = found(f"mysql://{user}@localhost/d?socket={server.socket}")
             assert {name: diagnoses[name].severity for name in wrong} == wrong
             assert all(one.query and (one.severity is Severity.OK or one.remedy) for one in diagnoses.values())
+            assert diagnoses["room for the log"].seen.startswith("the redo log takes 96.0")
             hidden = [one for one in diagnoses.values() if not one.visible]
             assert [one.name for one in hidden] == ([] if user == "root" else ["long transactions"])
         server.query(hidden[0].remedy)

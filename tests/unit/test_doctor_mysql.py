@@ -6,8 +6,10 @@ from typing import cast
 
 import pytest
 
-from ironbench.engines.mariadb.probes import EXAMINATION
+from ironbench.engines.examination import Server
+from ironbench.engines.mariadb.probes import EXAMINATION, server
 from ironbench.errors import FailureError
+from ironbench.model.diagnosis import Reading, Severity
 from ironbench.model.session import Row, Session
 
 
@@ -43,6 +45,36 @@ def test_a_server_is_asked_where_it_keeps_its_status_and_after_a_limit_of_time(
     status = [sql for sql in session.statements if "global_status" in sql]
     assert len(status) == 3
     assert all(f"from {place}.global_status" in sql and "{" not in sql for sql in status)
+
+
+@pytest.mark.parametrize(
+    ("title", "sizes", "way_out"),
+    [
+        ("MariaDB", {"INNODB_LOG_FILE_SIZE": 96 << 20}, "innodb_log_file_size = 3433M in"),
+        (
+            "MySQL",
+            {"innodb_log_file_size": 48 << 20, "innodb_log_files_in_group": 2},
+            "innodb_log_file_size = 1716M in",
+        ),
+        (
+            "MySQL",
+            {
+                "innodb_log_file_size": 4096 << 20,
+                "innodb_log_files_in_group": 2,
+                "Innodb_redo_log_capacity_resized": 96 << 20,
+            },
+            "SET GLOBAL innodb_redo_log_capacity = 3599761408,",
+        ),
+    ],
+)
+def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[str, int], way_out: str) -> None:
+    """A megabyte a second fills 96 MiB in a minute and two thirds; what MySQL 8.0.30 no longer uses says nothing."""
+    rows = {"Innodb_os_log_written": 10**9, "Uptime": 1000, **sizes}
+    asked = Server(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
+    found = server.room([(name, str(value)) for name, value in rows.items()], asked)
+    assert isinstance(found, Reading) and found.severity is Severity.WARNING
+    assert found.seen.replace("\u202f", " ").startswith("the redo log takes 96.0 MiB: 101 s at")
+    assert found.remedy.startswith(way_out)
 
 
 def test_a_server_without_such_a_limit_is_examined_all_the_same() -> None:

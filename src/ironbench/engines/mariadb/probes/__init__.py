@@ -52,10 +52,13 @@ probe = EXAMINATION.probe
 
 
 def of_status(statement: str) -> Callable[[Server], str]:
-    """With the place of the status, which MySQL moved to another schema, for `{status}`."""
-    return lambda server: statement.format(
-        status=f"{'information' if server.title == MARIADB else 'performance'}_schema.global_status"
-    )
+    """With the places of `{status}` and `{variables}`, which MySQL moved to another schema."""
+
+    def of(server: Server) -> str:
+        schema = f"{'information' if server.title == MARIADB else 'performance'}_schema"
+        return statement.format(status=f"{schema}.global_status", variables=f"{schema}.global_variables")
+
+    return of
 
 
 def changed(name: str, value: str) -> str:

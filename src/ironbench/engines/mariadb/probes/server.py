@@ -109,27 +109,36 @@ def spills(rows: Sequence[Row], server: Server) -> Readings:
 
 
 _LOG = """
-    select @@global.innodb_log_file_size, sum(case variable_name when 'INNODB_OS_LOG_WRITTEN' then variable_value end),
-           sum(case variable_name when 'UPTIME' then variable_value end)
-      from {status} where variable_name in ('INNODB_OS_LOG_WRITTEN', 'UPTIME')
+    select variable_name, variable_value from {status}
+     where variable_name in ('INNODB_OS_LOG_WRITTEN', 'INNODB_REDO_LOG_CAPACITY_RESIZED', 'UPTIME')
+    union all select variable_name, variable_value from {variables}
+     where variable_name in ('INNODB_LOG_FILE_SIZE', 'INNODB_LOG_FILES_IN_GROUP')
 """
 
 
 @probe("writing", "room for the log", of_status(_LOG))
 def room(rows: Sequence[Row], server: Server) -> Readings:
     """Whether the redo log holds what is written in a good while."""
-    size, written, up_s = (float(value or 0) for value in rows[0])
-    rate = written / max(up_s, 1.0)
+    known = {str(name).upper(): float(value or 0) for name, value in rows}
+    # MySQL 8.0.30 and later: one size for all files, also where those of before are set (MySQL manual, "Redo Log").
+    capacity = known.get("INNODB_REDO_LOG_CAPACITY_RESIZED")
+    files = known.get("INNODB_LOG_FILES_IN_GROUP", 1.0)  # MariaDB has one
+    size = files * known.get("INNODB_LOG_FILE_SIZE", 0.0) if capacity is None else capacity
+    rate = known.get("INNODB_OS_LOG_WRITTEN", 0.0) / max(known.get("UPTIME", 0.0), 1.0)
     if not rate:
         return ok("nothing was written")
     lasts_s = size / rate
-    seen = f"innodb_log_file_size is {memory(size)}: {span(lasts_s)} at {stored(rate)}/s on average"
+    seen = f"the redo log takes {memory(size)}: {span(lasts_s)} at {stored(rate)}/s on average"
     if lasts_s >= _HOUR_S / 2:
         return ok(seen)
+    wanted = int(rate * _HOUR_S / (1 if capacity is not None else files)) >> 20
+    way = f"innodb_log_file_size = {wanted}M in the server's configuration"
+    if capacity is not None:
+        way = changed("innodb_redo_log_capacity", str(wanted << 20))
     return warning(
         seen,
         "When the log is nearly full, InnoDB writes changed pages as fast as it can, and everybody waits for that.",
-        f"innodb_log_file_size = {int(rate * _HOUR_S) >> 20}M in the server's configuration: an hour of writing",
+        f"{way}: an hour of writing",
     )
 
 
