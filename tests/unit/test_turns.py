@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
@@ -321,7 +322,9 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = labfactory.lab({"log": ["disk", "memory"]})
-    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=Printer.silent(), store=Store(tmp_path))
+    said = io.StringIO()
+    printer = Printer(stderr=said)
+    each: Any = SimpleNamespace(lab=plan, live=None, known=NO_NOTES, printer=printer, store=Store(tmp_path))
     directory: Any = SimpleNamespace(records=lambda: [])
 
     def started(turns: Turns, stack: ExitStack, trial: Trial, *_: object) -> Any:
@@ -335,6 +338,10 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
         "log=memory": (Status.FAILED, "server: its log lies nowhere"),
         "log=disk": (Status.FAILED, f"{progress.NOT_WHOLE}: log=memory: server: its log lies nowhere"),
     }
+    assert said.getvalue().splitlines() == [
+        "error: server: its log lies nowhere",
+        "  by slices a block counts as a whole: without log=memory, its other system cannot be compared",
+    ]
 
 
 def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> None:

@@ -255,6 +255,11 @@ class Turns:
             own = trial.cell.name == blamed or not blamed
             why = cause if own else f"{progress.NOT_WHOLE}: {blamed}: {cause}"
             records.append(failed(self._plan(trial), trial, self.each.store, why, notes))
+        if blamed and len(trials) > 1:
+            others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
+            self.each.printer.say(
+                f"  by slices a block counts as a whole: without {blamed}, its {others} cannot be compared"
+            )
         return records
 
     def _cause(self, side: Side) -> str:
