@@ -88,8 +88,7 @@ def test_whatever_the_pilot_finds_a_block_has_turns_enough_or_its_records_say_wh
 ) -> None:
     slice_s = chosen(start_up_s, slices.longest(duration_s))
     assert slices.fits(duration_s, slice_s)
-    warned = slow_start(start_up_s, slice_s)
-    assert bool(warned) == (start_up_s >= MOST_START_UP * slice_s and slice_s < slices.LENGTHS_S[-1])
+    assert bool(slow_start(start_up_s, slice_s)) == (start_up_s >= MOST_START_UP * slice_s)
 
 
 def test_records_say_what_slices_lose_that_could_not_be_longer() -> None:
@@ -97,6 +96,14 @@ def test_records_say_what_slices_lose_that_could_not_be_longer() -> None:
     assert warning.code == "slow-start" and warning.code not in SUSPICIOUS
     assert "8 % of its slice of 500 ms" in warning.text.replace("\u202f", " ").replace("\u2009", " ")
     assert "let load.duration be 25 s or more, or measure by trials" in warning.text.replace("\u2009", " ")
+
+
+def test_records_of_the_longest_slices_say_what_they_lose_and_ask_for_no_longer_ones() -> None:
+    assert slow_start(0.049, 5.0) == ()
+    (warning,) = slow_start(0.2, 5.0)
+    text = warning.text.replace("\u202f", " ").replace("\u2009", " ")
+    assert "4 % of its slice of 5 s" in text and "load.duration" not in text
+    assert text.endswith("slices of 5 s are the longest: measure by trials")
 
 
 def test_the_length_of_a_plan_follows_that_of_its_trials(lab_file: Path) -> None:

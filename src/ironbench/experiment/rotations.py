@@ -157,14 +157,20 @@ def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
 
 
 def slow_start(start_up_s: float, slice_s: float) -> tuple[Warning, ...]:
-    """Of slices that could not be as long as their start-up asks for, for a block would have had too few of them."""
-    if start_up_s < MOST_START_UP * slice_s or slice_s == LENGTHS_S[-1]:
+    """Of slices that could not be as long as their start-up asks for: a block would have had too few of them, or none
+    are that long."""
+    if start_up_s < MOST_START_UP * slice_s:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)
+    way_out = f"slices of {units.span(slice_s)} are the longest: measure by trials"
+    if slice_s < LENGTHS_S[-1]:
+        way_out = (
+            f"longer slices would leave fewer than {LEAST_TURNS} turns: let load.duration be "
+            f"{units.span(needed_s)} or more, or measure by trials"
+        )
     text = (
         f"a turn lost at least {units.span(start_up_s)} of work after its start-up, "
         f"{in_percent(start_up_s / slice_s)} of its slice of {units.span(slice_s)}: throughput is too low by as much "
-        f"or more; longer slices would leave fewer than {LEAST_TURNS} turns: let load.duration be "
-        f"{units.span(needed_s)} or more, or measure by trials"
+        f"or more; {way_out}"
     )
     return (Warning(SLOW_START, text),)
