@@ -23,6 +23,7 @@ from ironbench.errors import EngineDiedError, FailureError, InputError
 from ironbench.load import tables
 from ironbench.model.system import Layout, System
 from ironbench.process import processes, register
+from ironbench.workloads.tpch import streams
 
 pytestmark = pytest.mark.live
 
@@ -88,6 +89,18 @@ def test_a_measured_statement_tells_its_rows_and_times_on_our_clock(session: Duc
     rows, submitted_s, answered_s = session.line().measure("select * from range(5000)")
     assert rows == 5000
     assert before_s < submitted_s < answered_s < time.perf_counter()
+
+
+def test_a_query_that_is_refused_fails_alone_and_the_stream_goes_on(session: DuckdbSession) -> None:
+    session.query("set memory_limit = '32MB'; set max_temp_directory_size = '0B'")
+    large = "select count(*) from (select distinct range from range(10000000))"
+    line = session.line()
+    texts = {"q01": "select 1", "q02": "select nonsense", "q03": large, "q04": "select 4"}
+    stream = streams.Stream(1, [streams.Query(name, sql, line, 60.0) for name, sql in texts.items()])
+    streams.run([stream], lambda: False, lambda done, running: None)
+    errors = {one.name: one.error for one in stream.ran}
+    assert errors == {"q01": "", "q02": "Binder", "q03": "OutOfMemory", "q04": ""}
+    line.close()
 
 
 def test_an_announced_statement_is_measured_or_let_go(session: DuckdbSession) -> None:

@@ -27,6 +27,8 @@ from ironbench.process.processes import ProcessId
 
 STOP_S = 60.0
 """A database that is closed writes its checkpoint first."""
+LASTING = ("Fatal", "Internal", "Connection")
+"""After these the whole database is closed to everybody (duckdb.org, "Invalidated Databases")."""
 ROWS_AT_ONCE = 2048
 """As many as DuckDB makes at once (standard_vector_size)."""
 
@@ -119,7 +121,10 @@ class _Cursor:
             return {"columns": columns, "rows": [[text_of(value) for value in row] for row in rows]}
         except Exception as error:  # whatever DuckDB raises is its answer
             refused = FailureError("DuckDB", str(error))
-            refused.sqlstate = CANCELLED if isinstance(error, duckdb.InterruptException) else ""
+            if isinstance(error, duckdb.InterruptException):
+                refused.sqlstate = CANCELLED
+            elif isinstance(error, duckdb.Error) and (code := code_of(error)) not in LASTING:
+                refused.sqlstate = code  # the statement alone was refused, and the next one can be answered
             raise refused from error
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
@@ -133,6 +138,11 @@ class _Cursor:
             copying = sql.upper().index(" FROM ")
             done = self._cursor.execute(f"{sql[:copying]} from '/proc/self/fd/{file.fileno()}' {options}").fetchall()
         return {"copied": int(done[0][0])}
+
+
+def code_of(error: Exception) -> str:
+    """DuckDB has no SQLSTATEs: the name of the error, e.g. `Constraint`."""
+    return type(error).__name__.removesuffix("Exception")
 
 
 def text_of(value: Any) -> str | None:

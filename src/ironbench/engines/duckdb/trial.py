@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ironbench.engines.duckdb.process import ROWS_AT_ONCE, text_of
+from ironbench.engines.duckdb.process import LASTING, ROWS_AT_ONCE, code_of, text_of
 from ironbench.errors import FailureError
 
 Command = tuple[str, str, bool]
@@ -16,21 +16,17 @@ Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
 Step = Callable[[tuple[Any, ...]], Answer]
 
 _BEGINS = ("begin", "start")
-_LASTING = ("FatalException", "InternalException", "ConnectionException")
-"""After these the whole database is closed to everybody (duckdb.org, "Invalidated Databases")."""
 
 
 class Trouble:
     """A statement that failed, as the core wants it."""
 
     def __init__(self, error: Exception) -> None:
-        kind = type(error).__name__
-        self.sqlstate = kind.removesuffix("Exception")
-        """DuckDB has no SQLSTATEs: the name of the error, e.g. `Constraint`."""
+        self.sqlstate = code_of(error)
         self.cause = str(error)
-        self.lasting = kind in _LASTING
+        self.lasting = self.sqlstate in LASTING
         # The later of two writers is refused at once (duckdb.org, "Concurrency": optimistic concurrency control).
-        self.retryable = kind == "TransactionException" and "onflict" in self.cause
+        self.retryable = self.sqlstate == "Transaction" and "onflict" in self.cause
 
 
 class Client:
