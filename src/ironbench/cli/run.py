@@ -71,7 +71,7 @@ def run(
         OPTION(
             parser=whole("--threads"),
             metavar="N",
-            help="Driving threads, shared by the clients; at most one for each client.",
+            help="Driving threads, shared by the clients; no more are started than there are clients.",
         ),
     ] = 1,
     workers: Annotated[

@@ -143,7 +143,10 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     ] = 1
     threads: Annotated[
         int,
-        Meta(description="Driving threads, shared by the clients; at most one for each client.", **within("threads")),
+        Meta(
+            description="Driving threads, shared by the clients; no more are started than there are clients.",
+            **within("threads"),
+        ),
     ] = 1
     workers: Annotated[
         int,
