@@ -10,6 +10,7 @@ VENV := .venv
 # A shared machine may stop for seconds: what failed is tried once more with the machine to itself, and is listed as failed.
 RETRIED := .pytest_cache/retried
 FAILED := .pytest_cache/v/cache/lastfailed
+COMPILED := .pytest_cache/compiled
 AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open("$(FAILED)")), sep="\n")' 2>/dev/null >> $(RETRIED); \
 	echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
@@ -46,7 +47,8 @@ build-rust-tests:
 	@$(RUST_TESTS) --no-run
 test-together:
 	@# Compiles what is new once, not once in each worker.
-	@$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null || true
+	@if [ -n "$$(find src tests bench -name '*.py' -newer $(COMPILED) -print -quit 2>&1)" ]; then \
+		$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null && touch $(COMPILED) || true; fi
 	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup || $(AGAIN)
 
 test-long: setup ## The tests that take long, and further variants of short ones

@@ -1,5 +1,6 @@
 """What every test needs of its own process."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -29,7 +30,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    gc.unfreeze()  # an extension module that finds its objects at the end takes them for leaks
     if made := config.stash.get(_MADE, None):
         shutil.rmtree(made, ignore_errors=True)
         del os.environ[made_once.FOLDER]
@@ -44,6 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """A group that xdist does not see is spread over all workers, each with servers of its own, and nothing says so."""
     gc.freeze()
+    atexit.register(gc.unfreeze)  # an extension module that finds its objects at the end takes them for leaks
     gc.enable()
     if not getattr(session.config.option, "loadgroup", False):
         return

@@ -6,7 +6,6 @@ coreutils and fio do (`info coreutils 'Block size'`).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -87,10 +86,9 @@ def number(value: float, digits: int = 3) -> str:
     """`digits` significant digits, thousands in groups: 1234567 → 1 230 000; 0.01234 → 0.0123. `value` is finite."""
     if value == 0:
         return "0"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # of the rounded value: 999.9 → 1.00e+03
+    places = digits - 1 - exponent
     rounded = round(value, places)
-    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
-        places -= 1
     return f"{rounded:,.{max(0, places)}f}".replace(",", THIN).replace("-", MINUS)
 
 

@@ -86,6 +86,8 @@ def _hides(text: str, share: float, limit: float) -> bool:
 
 def clean(text: str) -> str:
     """On one line and without control characters: what others wrote must not move a cursor or change colours."""
+    if text.isascii() and text.isprintable():  # most are, and ten thousand rows of a list are asked
+        return text
     return _CONTROL.sub(lambda found: _KEPT.get(found[0], "\ufffd"), text)
 
 

@@ -140,12 +140,14 @@ def metrics_of(
     """A summary for each metric that some record has; all metrics when no names are given. Percentiles count only
     where a trial has transactions enough for them, and are those of all trials together."""
     wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
+    known = [record.metrics for record in records]
     summaries = {}
     for name in wanted:
-        of = [record for record in records if name in record.metrics]
         if is_percentile(name):
-            of = [record for record in of if sampled(record, name)]
-        summary = summarise([record.metrics[name] for record in of])
+            values = [one.metrics[name] for one in records if name in one.metrics and sampled(one, name)]
+        else:
+            values = [metrics[name] for metrics in known if name in metrics]
+        summary = summarise(values)
         if summary is not None:
             summaries[name] = summary
     return with_pooled(summaries, records, archive)

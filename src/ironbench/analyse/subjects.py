@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +105,16 @@ def _values(choice: Choice) -> dict[str, str]:
 
 def _of_work(choice: Choice) -> dict[str, str]:
     """The options that shape what is measured; all of those where this version does not know their values."""
-    known, options = workloads.find(choice.workload), workloads.compared(choice).options
+    return dict(_telling(choice.workload, tuple(choice.options.items())))
+
+
+@cache  # trials are many, works few
+def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    known, kept = workloads.find(name), workloads.compared(Choice(name, dict(options))).options
     try:
-        return dict(known.telling(options)) if known else options
+        return known.telling(kept) if known else kept
     except InputError:
-        return options
+        return kept
 
 
 def leading(choice: Choice) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbench.analyse.archive import Archive
+from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.model.record import Record
 from ironbench.model.sample import enough, percentile, sampled
 from ironbench.stats.intervals import t_quantile
@@ -103,7 +103,7 @@ def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], arch
     Where no trial has a histogram it stays the median of the trials.
     """
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
-    if len(trials) < 2 or not known:
+    if len(trials) < 2 or not known or archive is EMPTY:
         return dict(summaries)
     by_trials: dict[tuple[int, ...], list[str]] = {}
     for metric in known:

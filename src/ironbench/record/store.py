@@ -238,7 +238,7 @@ class Store:
 
     def _read(self, name: str, unread: list[str]) -> Record | None:
         """The record in a folder; None, with the reason in `unread`, where there is none that can be used."""
-        path = self._trials / name / "record.json"
+        path = self._trials / f"{name}/record.json"
         try:
             record = _DECODER.decode(path.read_bytes())
         except (OSError, msgspec.DecodeError, RecursionError) as error:

@@ -111,7 +111,7 @@ def left(text: str, width: int) -> str:
 
 def width_of(text: str) -> int:
     """Columns on a terminal: East Asian wide characters take two, combining ones none."""
-    if _NARROW.fullmatch(text):
+    if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text

@@ -165,7 +165,7 @@ mod tests {
 
         #[test]
         fn arrivals_of_a_ramp_are_as_many_as_its_area(
-            from in 0.0f64..5000.0, to in 0.0f64..5000.0, seconds in 1u32..60, threads in 1usize..5
+            from in 0.0f64..1000.0, to in 0.0f64..1000.0, seconds in 1u32..60, threads in 1usize..5
         ) {
             let curve = Curve::new(&[Piece::Line { seconds: seconds.into(), from, to }]).unwrap();
             let share = 1.0 / threads as f64;
