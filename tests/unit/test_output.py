@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli.output import target, write
-from ironbench.errors import FailureError
+from ironbench.cli.output import destination, target, write
+from ironbench.errors import FailureError, InputError
+from ironbench.report import formats
 
 
 def test_a_pipe_or_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
@@ -23,6 +24,39 @@ def test_a_pipe_or_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -> 
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+BINARY = """
+NEEDS_FILE = True
+SUFFIXES = ("tally", "tly")
+
+
+def render(studies):
+    return b"\\xff\\x00"
+"""
+
+
+def test_a_format_says_itself_how_its_files_end_and_that_it_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "added_for_a_test.py").write_text(BINARY)
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
+    place = tmp_path / "r.TLY"
+    assert destination(str(place), "") == ("added_for_a_test", place)
+    with pytest.raises(InputError, match="needs a file") as caught:
+        destination("", "added_for_a_test")
+    assert caught.value.hint == "add -o report.tally"
+    with pytest.raises(InputError, match="does not say which format") as caught:
+        destination("r.pdf", "")
+    assert ".tally" in caught.value.hint and ".txt" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("r", "text"), ("r.txt", "text"), ("r.text", "text"), ("r.htm", "html"), ("r.md", "md"), ("r.markdown", "md")],
+)
+def test_a_name_says_which_format_is_meant(name: str, format: str, tmp_path: Path) -> None:
+    assert destination(str(tmp_path / name), "")[0] == format
 
 
 def test_a_full_device_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ BASELINE = Annotated[
 RESULTS = Annotated[str, typer.Option(metavar="DIR", help="Where records are.", envvar="IRONBENCH_RESULTS")]
 OUTPUT = Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to write.  [default: stdout]")]
 FORMAT = Annotated[
-    str, typer.Option(help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]")
+    str,
+    typer.Option(
+        metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]"
+    ),
 ]
 PRICES = Annotated[
     list[str] | None, typer.Option(metavar="FILE", help="Price sheet besides the shipped one; may be repeated.")

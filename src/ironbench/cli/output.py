@@ -59,21 +59,14 @@ def destination(output: str, format: str) -> tuple[str, Path | None]:
     """The format that is asked for, by its name or the file's, and the file; None: stdout. InputError."""
     from ironbench.report import formats
 
-    chosen = format or _by_name(output)
-    if not format and chosen not in formats.names():
-        ends = ", ".join(f".{name}" for name in formats.names() if name != "text")
-        raise InputError(
-            f"-o {output}", "its name does not say which format", f"end it in {ends} or .txt, or add --format"
-        )
-    formats.get(chosen)
-    if not output and chosen in ("png", "svg", "html"):
-        raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{chosen}")
-    return chosen, target(output) if output else None
-
-
-def _by_name(output: str) -> str:
     suffix = Path(output).suffix.lower().removeprefix(".")
-    return {"": "text", "htm": "html", "txt": "text", "markdown": "md"}.get(suffix, suffix)
+    chosen = format or (formats.of_suffix(suffix) if suffix else "text")
+    if not chosen:
+        ends = " or ".join(f".{formats.suffixes(name)[0]}" for name in formats.names())
+        raise InputError(f"-o {output}", "its name does not say which format", f"end it in {ends}, or add --format")
+    if formats.needs_file(chosen) and not output:
+        raise InputError(f"--format {chosen}", "needs a file to go to", f"add -o report.{formats.suffixes(chosen)[0]}")
+    return chosen, target(output) if output else None
 
 
 def written(page: Page, format: str, place: Path | None) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ironbench.cli.options import OUTPUT, RESULTS
+from ironbench.cli.options import FORMAT, OUTPUT, RESULTS
 from ironbench.words import counted
 
 
@@ -16,12 +16,7 @@ def report(
         typer.Argument(help="Records, series or labels, or directories of labs; nothing selects all records."),
     ] = None,
     output: OUTPUT = "",
-    format: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="html, png, svg, md, csv, json or text.  [default: by the name of FILE, else text]"
-        ),
-    ] = "",
+    format: FORMAT = "",
     results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench.cli.output import delivered, destination

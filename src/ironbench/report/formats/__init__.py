@@ -1,4 +1,8 @@
-"""Formats of `ironbench report`, found by their modules' names: each has a doc line and `render`."""
+"""Formats of `ironbench report`, found by their modules' names: each has a doc line and `render`.
+
+`NEEDS_FILE = True`: it is not for a terminal. `SUFFIXES`: how names of its files end, the usual one first, where none
+of them is the module's name alone.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,22 @@ def get(name: str) -> Render:
     """InputError with the nearest names for an unknown one."""
     render: Render = _module(name).render
     return render
+
+
+def needs_file(name: str) -> bool:
+    """InputError, as `get`."""
+    return getattr(_module(name), "NEEDS_FILE", False)
+
+
+def suffixes(name: str) -> tuple[str, ...]:
+    """InputError, as `get`."""
+    return getattr(_module(name), "SUFFIXES", (name,))
+
+
+def of_suffix(suffix: str) -> str:
+    """The format of files whose names end so; "" where there is none."""
+    # The name first: to ask all formats is to import all.
+    return suffix if suffix in names() else next((name for name in names() if suffix in suffixes(name)), "")
 
 
 def _module(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ from ironbench.report.document import Command, Report, report
 from ironbench.report.section import Answer, Point, Section
 from ironbench.words import THIN, counted
 
+SUFFIXES = ("md", "markdown")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 

@@ -13,6 +13,7 @@ from ironbench.report.document import Report, report
 from ironbench.report.section import Section
 from ironbench.words import THIN, clean_document
 
+NEEDS_FILE = True
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7

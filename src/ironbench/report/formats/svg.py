@@ -1,5 +1,6 @@
 """The main charts in one vector picture, without a browser."""
 
+from ironbench.report.formats.png import NEEDS_FILE
 from ironbench.report.formats.png import svg as render
 
-__all__ = ["render"]
+__all__ = ["NEEDS_FILE", "render"]

@@ -24,6 +24,7 @@ from ironbench.report.numbers import measured, quantity, span, unit_of
 from ironbench.report.plain import bullets, section
 from ironbench.words import counted
 
+SUFFIXES = ("txt", "text")
 _OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
 
 
