@@ -270,6 +270,15 @@ def test_a_plan_speaks_of_no_time_around_trials_where_there_is_next_to_none(
         assert "each 2 s measured" in shown and ("s of warm-up" in shown) is named, shown
 
 
+def test_the_time_of_a_plan_is_called_an_estimate_that_a_fast_machine_undercuts(
+    lab_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab(lab_file, f"[load]\nwarmup = '0s'\nduration = '2s'\n{CLIENTS}", "postgres")
+    assert planned(str(lab_file), "", json=False) == 0
+    shown = capsys.readouterr().out
+    assert "of starting, restoring and checking, less on a fast machine: about " in shown, shown
+
+
 def test_a_plan_names_only_what_takes_time_and_space(lab_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (lab_file.parent / "one.sql").write_text("SELECT 1;\n")
     load = "[load]\nwarmup = '1s'\nduration = '3s'\n[vary]\nclients = [1, 2]\n"
@@ -277,7 +286,7 @@ def test_a_plan_names_only_what_takes_time_and_space(lab_file: Path, capsys: pyt
     lab_file.write_text(of_others + '[workload]\nname = "script"\nfiles = ["one.sql"]\n' + load)
     assert planned(str(lab_file), "", json=False) == 0
     shown = capsys.readouterr().out
-    assert "each 3 s measured and about 1 s of warm-up:" in shown, shown
+    assert "each 3 s measured and about 1 s of warm-up: about " in shown, shown
     assert " of space for records\n" in shown
     assert "at most 4 s before a trial\n" in shown, "not 30 s, and nothing shorter"
 

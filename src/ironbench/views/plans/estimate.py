@@ -41,7 +41,8 @@ def cost(planned: Planned) -> Iterator[str]:
     )
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the transactions, whose time is not known" if unknown else _each(lab, costs.own_s, around)
-    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {units.span(lab.estimate_s)} in all{loading}"
+    whole = f"about {units.span(lab.estimate_s)} in all"
+    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {whole}{loading}"
     if costs.copies_s > 1:
         yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
     if costs.peak_trials:
@@ -117,7 +118,8 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
         "checking": any(map(_loads, setups)),
     }
     around = listed([part for part, there in parts.items() if there] or ["preparing"])
-    return f"each {span} measured and about {units.span(around_s)} of {around}"
+    less = ", less on a fast machine" if ours else ""
+    return f"each {span} measured and about {units.span(around_s)} of {around}{less}"
 
 
 def resolved(planned: Planned) -> str:
