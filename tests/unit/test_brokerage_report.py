@@ -98,3 +98,16 @@ def test_a_lab_shows_the_score_of_each_core_and_the_mix_of_each_cell() -> None:
     assert facts["cores that the server has"] == ["1", "2"]
     assert [name for name, _ in section.tables[1:]] == ["cpus=one", "cpus=two"]
     assert all(row[-1] == "kept" for _, table in section.tables[1:] for row in table.rows)
+
+
+def test_response_times_of_too_few_transactions_are_left_out_of_a_lab_and_not_called_kept() -> None:
+    plan = labfactory.lab({"cpus": ["one", "two"]})
+    # 24 Trade-Updates in 30 s, and a 90th percentile needs 29.
+    share = 40.0 / RATE
+    metrics = {name: one * share if name.startswith("throughput") else one for name, one in trial().metrics.items()}
+    made = labfactory.trials(plan, {"cpus=one": 40.0, "cpus=two": 40.0})
+    done = [replace(one, choice=CHOICE, elapsed_s=30.0, metrics={**one.metrics, **metrics}) for one in made]
+    (section,) = brokerage.sections(labfactory.studied(plan, done))
+    rows = {row[0]: row for row in section.tables[1][1].rows}
+    assert (rows["trade-update"][4], rows["trade-update"][-1]) == ("not known", "in mix")
+    assert rows["trade-status"][-1] == "kept"

@@ -11,7 +11,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.compare import Standing, standing
-from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
+from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, metrics_of, shortfall
 from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.analyse.differences import Difference, differences, facts, shared
 from ironbench.analyse.footnotes import footnotes
@@ -107,6 +107,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
+    @property
+    def metrics(self) -> dict[str, Summary]:
+        """All, over the trials that may be compared."""
+        return metrics_of(self.usable)
+
     """A finding with the names its comparison goes by in this lab."""
 
     finding: Finding

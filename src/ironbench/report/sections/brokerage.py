@@ -73,13 +73,8 @@ def _of_part(part: SubjectResults) -> _System | None:
 
 
 def _of_cell(cell: Measured) -> _System | None:
-    """Over the trials that may be compared."""
-    trials = [one for one in cell.usable if SCORE in one.metrics]
-    if not trials:
-        return None
-    names = dict.fromkeys(name for one in trials for name in one.metrics)
-    found = {name: summarise([one.metrics[name] for one in trials if name in one.metrics]) for name in names}
-    return _System(cell.name, {name: one for name, one in found.items() if one is not None}, trials)
+    scored = any(SCORE in one.metrics for one in cell.usable)
+    return _System(cell.name, cell.metrics, cell.usable) if scored else None
 
 
 def _mix(system: _System) -> Table:
@@ -109,4 +104,5 @@ def _mix(system: _System) -> Table:
 
 def _judged(in_mix: bool, slowest: Summary | None, limit_s: float) -> str:
     over = slowest is not None and slowest.centre > limit_s
-    return " and ".join(words for words, wrong in (("out of mix", not in_mix), ("too slow", over)) if wrong) or "kept"
+    wrong = " and ".join(words for words, holds in (("out of mix", not in_mix), ("too slow", over)) if holds)
+    return wrong or ("kept" if slowest else "in mix")

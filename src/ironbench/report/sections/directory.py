@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import part_of
@@ -25,7 +24,7 @@ def sections(study: Study) -> Iterator[Section]:
     found: list[tuple[str, Mapping[str, Summary]]] = [
         (part.name, part.curve.main.metrics) for part in study.parts if part.curve.main
     ]
-    found += [(cell.name, metrics_of(cell.usable)) for cell in study.cells if cell.usable]
+    found += [(cell.name, cell.metrics) for cell in study.cells]
     counting = [(name, metrics) for name, metrics in found if any(map(_is_shown, metrics))]
     title = f"The directory's own counts, {study.place}" if study.parts else "The directory's own counts"
     table = _table(counting)
