@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +199,8 @@ def test_a_report_draws_load_and_response_time_in_one_chart_and_calls_the_knee_a
     (chart,) = section.charts
     assert set(chart.specification["datasets"]) == {"load", "late"}
     assert "an estimate from a ramp" in section.sentences[0] and "--rate auto:" in section.sentences[0]
+    told = json.loads(formats.get("json")([study]))["studies"][0]["parts"][0]["course"]
+    assert told["moments"] and set(told["moments"][0]) == {"t_s", "asked", "done"}
     for kind in ("text", "html", "md", "json", "svg"):
         assert "ramp:0-600/30s" in formats.get(kind)([study]).decode()
     assert study.shared["load.curve"] == "ramp:0-600/30s" and "load.curve.points" not in study.shared

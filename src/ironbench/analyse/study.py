@@ -16,6 +16,7 @@ from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency, dis
 from ironbench.analyse.differences import Difference, differences, facts, shared
 from ironbench.analyse.footnotes import footnotes
 from ironbench.analyse.inside import OtherPlan, Use, other_plans, uses
+from ironbench.analyse.load_curve import Course, course
 from ironbench.analyse.queries import Against, Queries, against, queries
 from ironbench.analyse.rate import clients_asked, of_one_system
 from ironbench.analyse.reproduce import run_command
@@ -53,6 +54,8 @@ class SubjectResults:
     standing: Standing | None
     timeline: timelines.Timeline | None
     """Of a typical trial at the peak, or at the rate of an open loop."""
+    course: Course | None
+    """Of the same trial, where its load followed a curve."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
     """Open loop only: in a closed loop it is the response time."""
@@ -104,14 +107,14 @@ class Measured:
     def usable(self) -> tuple[Record, ...]:
         return tuple(record for record in self.trials if record.status.comparable)
 
-
-@dataclass(frozen=True, slots=True)
-class Effect:
     @property
     def metrics(self) -> dict[str, Summary]:
         """All, over the trials that may be compared."""
         return metrics_of(self.usable)
 
+
+@dataclass(frozen=True, slots=True)
+class Effect:
     """A finding with the names its comparison goes by in this lab."""
 
     finding: Finding
@@ -354,11 +357,13 @@ def _results(
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]
     machine, engine = archive.machine(machine_of(reference)), archive.engine(reference.engine)
+    line = timelines.timeline(timelines.typical(at_peak), archive) if at_peak else None
     return SubjectResults(
         subject=subject,
         curve=own,
         standing=standing(own, first) if first else None,
-        timeline=timelines.timeline(timelines.typical(at_peak), archive) if at_peak else None,
+        timeline=line,
+        course=course(timelines.typical(at_peak), line) if line else None,
         response=timelines.percentiles(at_peak, archive),
         service=timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
         budgets=budgets(bars),

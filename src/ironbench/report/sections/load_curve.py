@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import units
-from ironbench.analyse.load_curve import Course, course
-from ironbench.analyse.study import Study, SubjectResults
+from ironbench.analyse.load_curve import Course
+from ironbench.analyse.study import Study
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
@@ -21,17 +21,10 @@ _ASKED = {"rate": "rate asked for", "clients": "clients active"}
 
 
 def sections(study: Study) -> Iterator[Section]:
-    courses = [(part.name, one) for part in study.parts if (one := _course(part)) is not None]
+    courses = [(part.name, one) for part in study.parts if (one := part.course) is not None]
     charts = tuple(_chart(place, name, one, study.counts[1]) for place, (name, one) in enumerate(courses))
     sentences = tuple(sentence for name, one in courses if (sentence := _knee(name, one, study.counts[1])))
     yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, at_end=True)
-
-
-def _course(part: SubjectResults) -> Course | None:
-    if part.timeline is None:
-        return None
-    record = next((one for one in part.subject.records if one.id == part.timeline.trial), None)
-    return course(record, part.timeline) if record else None
 
 
 def _asked(one: Course, value: float) -> str:
