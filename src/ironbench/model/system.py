@@ -230,7 +230,8 @@ class Trial:
     """0-based repeat."""
     purpose: str = "sweep"
     """`sweep` trials choose the peak, `confirmation` trials report it; `lab` trials are paired by block; `pilot` trials
-    decide a warm-up, `peak` trials the rates given as shares, `search` trials the best load; they enter nothing."""
+    decide a warm-up, `peak` trials the rates given as shares, `search` trials the best load; they enter nothing. A
+    `rehearsal` (`drive.before`) leaves no record."""
     stage: int = 1
     """1-based; a later stage is declared before it starts, with blocks that go on counting."""
     attempt: int = 1

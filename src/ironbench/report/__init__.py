@@ -1,1 +1,1 @@
-"""Studies written down: formats only, nothing is computed here."""
+"""Studies written down: sections of what was computed, and formats of these."""

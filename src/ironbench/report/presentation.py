@@ -27,7 +27,7 @@ class Presentation:
     peaks: Callable[[Study], Table]
     """A row per line of the result."""
     sections: Callable[[Study], Sequence[Section]]
-    """Stand before all others."""
+    """After claims and findings, before all others (`sections/findings.py`)."""
     hides: frozenset[str]
     """Ids of sections that do not apply to the workload."""
 
