@@ -10,6 +10,7 @@ from own_server import start
 from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.model.system import Layout, System
+from ironbench.workloads.tpch import streams
 
 pytestmark = pytest.mark.live
 system = partial(own_server.system, engine="sqlite")
@@ -25,6 +26,17 @@ def test_a_file_is_made_used_and_kept(place: Path) -> None:
     session = start(system(place / "d"))
     assert session.query("SELECT * FROM t ORDER BY n") == [("1", "a"), ("2", None)]
     assert session.alive()
+    session.stop()
+
+
+def test_a_query_that_is_refused_fails_alone_and_the_stream_goes_on(place: Path) -> None:
+    session = start(system(place / "d"))
+    line = session.line()
+    texts = {"q01": "select 1", "q02": "select nonsense", "q03": "select 3"}
+    stream = streams.Stream(1, [streams.Query(name, sql, line, 60.0) for name, sql in texts.items()])
+    streams.run([stream], lambda: False, lambda done, running: None)
+    assert {one.name: one.error for one in stream.ran} == {"q01": "", "q02": "SQLITE_ERROR", "q03": ""}
+    line.close()
     session.stop()
 
 

@@ -167,7 +167,12 @@ pub fn connect(path: &str, pragmas: &[String], more: OpenFlags) -> Result<Connec
 
 pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
     let trouble = Trouble::of(error);
-    Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class))
+    let mut failure = Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class));
+    if !trouble.lasting {
+        // SQLite has no SQLSTATEs. With a code a statement is what failed, and the next one can be answered.
+        failure.sqlstate = trouble.class.into_owned();
+    }
+    failure
 }
 
 fn run_all(connection: &Connection, sql: &str) -> rusqlite::Result<Table> {
@@ -284,13 +289,14 @@ mod tests {
             asked == 2
         });
         assert!(error.unwrap_err().cause.contains("interrupted"));
+        assert_eq!(session.query("SELECT nonsense").unwrap_err().sqlstate, "SQLITE_ERROR");
         assert_eq!(cell(&mut session, "SELECT count(*) FROM (VALUES (1), (2))").as_deref(), Some("2"));
     }
 
     #[test]
     fn a_file_that_cannot_be_opened_is_named_with_the_way_out() {
         let error = Session::open("/nowhere/at/all.db", &[]).unwrap_err();
-        assert_eq!(error.subject, "SQLite /nowhere/at/all.db");
+        assert_eq!((error.subject.as_str(), error.sqlstate.as_str()), ("SQLite /nowhere/at/all.db", ""));
         assert_eq!(error.hint, "there is no directory /nowhere/at");
         let error = Session::open(":memory:", &["PRAGM x".to_owned()]).unwrap_err();
         assert_eq!((error.subject.as_str(), error.kind), ("PRAGM x", crate::Kind::Input));
