@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.errors import IronbenchError, UnwrittenError
@@ -38,9 +37,9 @@ def attribute_errors_to(cell: str) -> Iterator[None]:
 
 def take(sides: Sequence[Side], start_up_s: float, slice_s: float) -> None:
     """A turn of these systems, all at once; at its end they are frozen. OverError, OfOneError, KeyboardInterrupt."""
-    _of_each(sides, methodcaller("wake"))
-    _of_each(sides, methodcaller("begin", start_up_s, slice_s))
-    _of_each(sides, methodcaller("end", slice_s))
+    _of_each(sides, lambda side: side.wake())
+    _of_each(sides, lambda side: side.begin(start_up_s, slice_s))
+    _of_each(sides, lambda side: side.end(slice_s))
 
 
 def tried(sides: Sequence[Side], spans: Sequence[tuple[float, float]]) -> Mapping[str, Sequence[int]]:
@@ -49,11 +48,13 @@ def tried(sides: Sequence[Side], spans: Sequence[tuple[float, float]]) -> Mappin
     `spans`: start-up and slice of each; clients rest between them, and are not frozen. Errors as of `take`.
     """
     found: dict[str, list[int]] = {side.cell: [] for side in sides}
-    _of_each(sides, methodcaller("wake"))
+    _of_each(sides, lambda side: side.wake())
     for start_up_s, slice_s in spans:
-        _of_each(sides, methodcaller("begin_unmeasured", start_up_s, slice_s))
+        for side in sides:
+            with attribute_errors_to(side.cell):
+                side.begin_unmeasured(start_up_s, slice_s)
         _of_each(sides, lambda side: found[side.cell].append(side.end_unmeasured()))
-    _of_each(sides, methodcaller("pay_and_rest"))
+    _of_each(sides, lambda side: side.pay_and_rest())
     return found
 
 
