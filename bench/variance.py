@@ -22,8 +22,8 @@ import numpy as np
 from bench.figures import said
 from bench.series import asked
 from bench.slices import Block, block, works
-from ironbench.experiment.side import Slice
-from ironbench.experiment.turns import SLICES
+from ironbench.experiment.slices.turn import Slice
+from ironbench.experiment.slices.turns import SLICES
 from ironbench.stats.slices import autocorrelation
 
 

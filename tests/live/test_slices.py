@@ -15,8 +15,8 @@ import pytest
 from patience import eventually
 from user import User
 
-from ironbench.experiment import duet
-from ironbench.experiment.slices import LENGTHS_S
+from ironbench.experiment.slices import duet_plan
+from ironbench.experiment.slices.slice_plan import LENGTHS_S
 from ironbench.model.record import SIDE_BY_SIDE
 from ironbench.plan import resolve
 from ironbench.process import processes, register
@@ -155,9 +155,9 @@ def cpus_of(pids: list[int]) -> set[tuple[int, ...]]:
     return found
 
 
-@pytest.mark.skipif(duet.cpus() is None, reason="asks for two cores")
+@pytest.mark.skipif(duet_plan.cpus() is None, reason="asks for two cores")
 def test_both_systems_of_a_duet_work_at_once_each_on_one_half_of_the_cores_that_they_exchange(user: User) -> None:
-    halves = tuple(tuple(sorted(half)) for half in duet.cpus() or ())
+    halves = tuple(tuple(sorted(half)) for half in duet_plan.cpus() or ())
     file = written(user, "tpcb-like", 2, "2500ms")
     changed = {'method = "slices"': 'method = "duet"', 'think_time = "3ms"': 'think_time = "20ms"'}  # spares CPU time
     for old, new in changed.items():

@@ -19,11 +19,11 @@ from ironbench.analyse.comparability import unlike
 from ironbench.analyse.subjects import DUET, SLICES, by, cores_held, method, work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.errors import FailureError
-from ironbench.experiment import both as of_both
-from ironbench.experiment import declare, duet, slices
-from ironbench.experiment.both import Both
-from ironbench.experiment.rotations import Rotations
+from ironbench.experiment import declare
 from ironbench.experiment.size import of_machine
+from ironbench.experiment.slices import duet, duet_plan, slice_plan
+from ironbench.experiment.slices.duet import Duet
+from ironbench.experiment.slices.rotations import Rotations
 from ironbench.machine import quiet
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab, Method, Stage
@@ -60,10 +60,10 @@ method = "{method}"
 def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     """A lab on a machine with two cores, whose data lie in memory."""
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(duet, "cpus", lambda: ((0,), (1,)))
-    monkeypatch.setattr(duet, "_device", lambda place, tree: "")
+    monkeypatch.setattr(duet_plan, "cpus", lambda: ((0,), (1,)))
+    monkeypatch.setattr(duet_plan, "_device", lambda place, tree: "")
     machine: Any = SimpleNamespace(limits=SimpleNamespace(cpus=None))
-    monkeypatch.setattr(duet, "fingerprint", lambda: machine)
+    monkeypatch.setattr(duet_plan, "fingerprint", lambda: machine)
 
     def lab(method: str = "duet", **parts: str) -> Lab:
         file = tmp_path / "memory.toml"
@@ -103,7 +103,7 @@ def test_systems_that_cannot_be_driven_at_once_take_turns_and_the_plan_says_why(
 
 
 def test_one_core_is_too_few(declared: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duet, "cpus", lambda: None)
+    monkeypatch.setattr(duet_plan, "cpus", lambda: None)
     assert "two systems at once need a core each" in declared().method.why_turns
 
 
@@ -111,7 +111,7 @@ def test_a_share_of_the_cpus_is_not_divided_in_two(
     declared: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine: Any = SimpleNamespace(limits=SimpleNamespace(cpus=0.5))
-    monkeypatch.setattr(duet, "fingerprint", lambda: machine)
+    monkeypatch.setattr(duet_plan, "fingerprint", lambda: machine)
     assert "both would share a quota of 0.5 cores' worth of CPU time" in declared().method.why_turns
 
 
@@ -126,7 +126,7 @@ def test_a_share_of_the_cpus_is_not_divided_in_two(
 def test_systems_that_work_on_one_device_are_no_duet(
     workload: str, system: str, shared: bool, declared: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duet, "_device", lambda place, tree: "sda")
+    monkeypatch.setattr(duet_plan, "_device", lambda place, tree: "sda")
     found = declared(workload=workload, system=system).method
     assert ("both would work on one device, sda" in found.why_turns) == shared
     assert found.duet != shared
@@ -136,16 +136,16 @@ def test_systems_that_read_more_than_their_memory_holds_work_on_their_device(
     declared: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = declared(workload="select-only", system='[limits]\nmemory_total = "300MB"')
-    monkeypatch.setattr(duet, "_device", lambda place, tree: "sda")
+    monkeypatch.setattr(duet_plan, "_device", lambda place, tree: "sda")
     sizes: Any = {one.cell.name: SimpleNamespace(bytes=400 << 20) for one in lab.possible}
-    assert "one device, sda" in duet.why_turns(lab, sizes)
-    monkeypatch.setattr(duet, "_device", lambda place, tree: "sda" if place.endswith("-side-2") else "sdb")
-    assert duet.why_turns(lab, sizes) == ""
+    assert "one device, sda" in duet_plan.why_turns(lab, sizes)
+    monkeypatch.setattr(duet_plan, "_device", lambda place, tree: "sda" if place.endswith("-side-2") else "sdb")
+    assert duet_plan.why_turns(lab, sizes) == ""
 
 
 def test_two_volumes_on_one_drive_are_one_device(declared: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duet, "_device", lambda place, tree: "dm-1" if place.endswith("-side-2") else "dm-0")
-    monkeypatch.setattr(duet, "down_to_drives", lambda name, tree: [name, "sda"])
+    monkeypatch.setattr(duet_plan, "_device", lambda place, tree: "dm-1" if place.endswith("-side-2") else "dm-0")
+    monkeypatch.setattr(duet_plan, "down_to_drives", lambda name, tree: [name, "sda"])
     assert "both would work on one device, sda" in declared().method.why_turns
 
 
@@ -164,7 +164,7 @@ def test_a_plan_by_slices_offers_a_duet_where_it_applies(
 
 def test_the_pilot_of_a_duet_is_in_the_time_of_a_plan(declared: Callable[..., Lab]) -> None:
     more_s = declared().estimate_s - declared("slices").estimate_s
-    assert more_s == pytest.approx(slices.DUET_PILOT_S)
+    assert more_s == pytest.approx(slice_plan.DUET_PILOT_S)
 
 
 @dataclass
@@ -227,9 +227,9 @@ class Half:
         pass
 
 
-def pair(chance: random.Random, machine: Callable[[Sequence[int]], float] = lambda cpus: 1.0) -> tuple[Any, Both]:
+def pair(chance: random.Random, machine: Callable[[Sequence[int]], float] = lambda cpus: 1.0) -> tuple[Any, Duet]:
     sides: list[Any] = [Half("a", machine=machine), Half("b", machine=machine)]
-    return sides, Both(sides, ((0,), (1,)), chance, fixed=False)
+    return sides, Duet(sides, ((0,), (1,)), chance, fixed=False)
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5]), max_size=40), st.integers(1, 8), st.integers(0, 99))
@@ -290,10 +290,10 @@ def test_a_pilot_finds_a_duet_precise_where_both_meet_one_noise_and_not_where_ea
         level[1] += 1
         return level[0]
 
-    assert of_both.variance(pair(chance, shared)[1]) < 0.1
+    assert duet.variance(pair(chance, shared)[1]) < 0.1
     own = {1: 0.3, 2: 0.02}  # on one core, on both
-    assert of_both.variance(pair(chance, lambda cpus: chance.lognormvariate(0.0, own[len(cpus)]))[1]) > 10
-    assert of_both.variance(pair(chance)[1]) == 1.0
+    assert duet.variance(pair(chance, lambda cpus: chance.lognormvariate(0.0, own[len(cpus)]))[1]) > 10
+    assert duet.variance(pair(chance)[1]) == 1.0
 
 
 METHOD = Method((Stage(1, 6),), 1, slice_s=1.0, duet=True)
@@ -305,9 +305,9 @@ def warmed(
     sides, _ = pair(random.Random(1))
     sides[1].refused = refused
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duet, "cpus", lambda: ((0,), (1,)))
-        patch.setattr(of_both, "variance", lambda both: share)
-        return of_both.warmed_up(sides, random.Random(1), how, before, Printer.silent()), sides
+        patch.setattr(duet_plan, "cpus", lambda: ((0,), (1,)))
+        patch.setattr(duet, "variance", lambda both: share)
+        return duet.warmed_up(sides, random.Random(1), how, before, Printer.silent()), sides
 
 
 @pytest.mark.parametrize(("share", "at_once"), [(0.4, True), (1.0, False), (3.0, False)])

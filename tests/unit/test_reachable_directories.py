@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.experiment.side import Side
-from ironbench.experiment.turns import not_written_back
+from ironbench.experiment.slices.side import Side
+from ironbench.experiment.slices.turns import not_written_back
 from ironbench.machine import copies
 from ironbench.record import make
 

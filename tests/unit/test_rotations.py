@@ -17,11 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.drive.run import Tasks, compiled_plan
-from ironbench.experiment.at_turns import AtTurns
-from ironbench.experiment.rotations import Rotations, chosen, is_disturbed, slow_start
-from ironbench.experiment.shared import Shared, together
-from ironbench.experiment.side import Side
-from ironbench.experiment.slices import EARLY_S, LATE_S, LENGTHS_S
+from ironbench.experiment.slices.rotations import Rotations, chosen, is_disturbed, slow_start
+from ironbench.experiment.slices.shared import Shared, together
+from ironbench.experiment.slices.side import AtTurns, Side
+from ironbench.experiment.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.machine import quiet
 from ironbench.machine.tree import Tree
 from ironbench.model.record import SUSPICIOUS

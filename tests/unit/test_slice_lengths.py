@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import InputError
-from ironbench.experiment import declare, slices
+from ironbench.experiment import declare
 from ironbench.experiment.noise import against_itself
-from ironbench.experiment.rotations import MOST_START_UP, chosen, slow_start
-from ironbench.experiment.turns import fewer_checkpoints
+from ironbench.experiment.slices import slice_plan
+from ironbench.experiment.slices.rotations import MOST_START_UP, chosen, slow_start
+from ironbench.experiment.slices.turns import fewer_checkpoints
 from ironbench.model.lab import Lab
 from ironbench.model.record import SUSPICIOUS
 
@@ -79,15 +80,15 @@ def test_a_budget_chooses_no_trials_that_are_too_short_for_the_slices(lab_file: 
     lab_file.write_text(LAB.format(load="", measure='slice = "2s"\nbudget = "10m"').replace("tpcb-like", "select-only"))
     lab = declare.lab(lab_file)[0]
     durations = {setup.cell.load.duration_s for setup in lab.setups}
-    assert all(slices.fits(duration_s or 0.0, 2.0) for duration_s in durations)
+    assert all(slice_plan.fits(duration_s or 0.0, 2.0) for duration_s in durations)
 
 
 @given(st.floats(0.0, 1.0), st.floats(2.5, 600.0))
 def test_whatever_the_pilot_finds_a_block_has_turns_enough_or_its_records_say_what_is_lost(
     start_up_s: float, duration_s: float
 ) -> None:
-    slice_s = chosen(start_up_s, slices.longest(duration_s))
-    assert slices.fits(duration_s, slice_s)
+    slice_s = chosen(start_up_s, slice_plan.longest(duration_s))
+    assert slice_plan.fits(duration_s, slice_s)
     assert bool(slow_start(start_up_s, slice_s)) == (start_up_s >= MOST_START_UP * slice_s)
 
 
@@ -111,7 +112,7 @@ def test_the_length_of_a_plan_follows_that_of_its_trials(lab_file: Path) -> None
     short = tuple(
         replace(one, cell=replace(one.cell, load=replace(one.cell.load, duration_s=4.0))) for one in lab.setups
     )
-    assert slices.fitted(replace(lab, setups=short)).method.slice_s == 0.5
+    assert slice_plan.fitted(replace(lab, setups=short)).method.slice_s == 0.5
 
 
 @pytest.mark.parametrize(("made", "every_s", "warned"), [(3, 4 / 3, False), (1, 4 / 3, True), (0, None, False)])
@@ -129,7 +130,7 @@ def test_records_say_when_fewer_checkpoints_were_made_than_planned(
 def test_a_baseline_that_cannot_stand_beside_itself_has_its_noise_measured_by_trials(
     lab_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "_memory_there", lambda: 1 << 30)
+    monkeypatch.setattr(slice_plan, "_memory_there", lambda: 1 << 30)
     declared(lab_file, "5s")
     lab_file.write_text(lab_file.read_text().replace('"128MB"', '"300MB"').replace('"256MB"', '"64MB"'))
     lab, secrets = declare.lab(lab_file)

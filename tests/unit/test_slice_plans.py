@@ -11,7 +11,8 @@ import pytest
 from test_slice_lengths import declared
 
 from ironbench.cli.lab import plan as planned
-from ironbench.experiment import declare, slices
+from ironbench.experiment import declare
+from ironbench.experiment.slices import slice_plan
 from ironbench.machine import space
 from ironbench.model.record import Warning
 from ironbench.report import document
@@ -26,7 +27,7 @@ def said(
 ) -> Callable[[str, str], str]:
     """The plan of a lab of 3.0 GB for each of two systems, on a machine with 4 GiB of memory and 100 GB free."""
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(slices, "_memory_there", lambda: 4 * GIB)
+    monkeypatch.setattr(slice_plan, "_memory_there", lambda: 4 * GIB)
     monkeypatch.setattr(space, "free_bytes", lambda path: 100 * 10**9)
     file = tmp_path / "memory.toml"
 

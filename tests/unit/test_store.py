@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment.turns import SLICES
+from ironbench.experiment.slices.turns import SLICES
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System

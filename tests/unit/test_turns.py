@@ -20,11 +20,12 @@ from ironbench.analyse.subjects import SLICES, by, work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import declare, freeze, slices
+from ironbench.experiment import declare, freeze
 from ironbench.experiment.schedule import Due
-from ironbench.experiment.side import Slice
 from ironbench.experiment.size import of_machine
-from ironbench.experiment.turns import Turns, cut_off, written_between
+from ironbench.experiment.slices import slice_plan
+from ironbench.experiment.slices.turn import Slice
+from ironbench.experiment.slices.turns import Turns, cut_off, written_between
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
@@ -71,7 +72,7 @@ def declared(path: Path, method: str = "slices", **parts: str) -> Lab:
 
 @pytest.mark.parametrize("method", ["slices", "auto"])
 def test_servers_of_our_own_in_a_closed_loop_take_turns(lab_file: Path, method: str) -> None:
-    assert declared(lab_file, method).method.slice_s == slices.USUAL_S
+    assert declared(lab_file, method).method.slice_s == slice_plan.USUAL_S
     assert declared(lab_file, method, measure='slice = "500ms"').method.slice_s == 0.5
     assert declared(lab_file, "trials").method.slice_s is None
 
@@ -122,8 +123,8 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
     lab_file: Path, capsys: pytest.CaptureFixture[str], workload: str, levels: tuple[str, ...]
 ) -> None:
     lab = given_lab(lab_file, workload, *levels)
-    assert (lab.method.slice_s, lab.method.why_trials) == (slices.USUAL_S, "")
-    assert not slices.frozen(lab)
+    assert (lab.method.slice_s, lab.method.why_trials) == (slice_plan.USUAL_S, "")
+    assert not slice_plan.frozen(lab)
     planned(lab_file)
     assert "the others idle on the same server, which is not frozen" in " ".join(capsys.readouterr().out.split())
 
@@ -224,10 +225,10 @@ def test_a_slice_without_slices_is_a_mistake(lab_file: Path) -> None:
 
 def test_systems_side_by_side_have_a_directory_each(lab_file: Path) -> None:
     lab = declared(lab_file)
-    places = [slices.apart(lab, setup).system.layout.data for setup in lab.setups]
+    places = [slice_plan.apart(lab, setup).system.layout.data for setup in lab.setups]
     assert places[0] == lab.setups[0].system.layout.data
     assert len(set(places)) == len(places)
-    assert [setup.system.layout.data for setup in slices.placed(lab)] == places
+    assert [setup.system.layout.data for setup in slice_plan.placed(lab)] == places
 
 
 def test_a_resumed_lab_waits_for_what_a_killed_one_left_in_the_directory_of_each_system(
@@ -238,7 +239,7 @@ def test_a_resumed_lab_waits_for_what_a_killed_one_left_in_the_directory_of_each
     gone, namespace = processes.ProcessId(1, "an earlier boot/1"), processes.pid_namespace()
     with ExitStack() as stack:
         left = [stack.enter_context(subprocess.Popen(["sleep", "60"])) for _ in lab.setups]
-        for number, (setup, process) in enumerate(zip(slices.placed(lab), left, strict=True)):
+        for number, (setup, process) in enumerate(zip(slice_plan.placed(lab), left, strict=True)):
             server, place = processes.identify(process.pid), str(setup.system.layout.data)
             register.write(register.Entry(f"{number}", "postgres", gone, place, server=server, namespace=namespace))
         try:
@@ -252,7 +253,7 @@ def test_a_resumed_lab_waits_for_what_a_killed_one_left_in_the_directory_of_each
 
 def test_the_plan_counts_what_turns_take_and_a_directory_for_each(lab_file: Path) -> None:
     trials, turns = declared(lab_file, "trials"), declared(lab_file)
-    assert turns.estimate_s > trials.estimate_s + 6 * 2 * 30 * slices.START_UP_S
+    assert turns.estimate_s > trials.estimate_s + 6 * 2 * 30 * slice_plan.START_UP_S
     assert turns.estimate_bytes > trials.estimate_bytes
 
 
@@ -350,7 +351,7 @@ def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> N
     layout = Layout("/base/devices/key/data", None, ideal.directory("/base/devices/key/data", "log"), (device,))
     setups = [replace(one, system=replace(one.system, layout=layout, ideal=("log",))) for one in plan.setups]
     plan = replace(plan, setups=tuple(setups))
-    first, second = (slices.apart(plan, one).system.layout for one in plan.setups)
+    first, second = (slice_plan.apart(plan, one).system.layout for one in plan.setups)
     assert first == layout
     assert second.data == "/base/devices/key-side-2/data"
     assert second.emulated == {"/base/devices/key-side-2/data"}

@@ -18,10 +18,10 @@ from factories import evidence
 
 from ironbench.errors import FailureError
 from ironbench.experiment import loop, schedule
-from ironbench.experiment.rotations import SLOW_START
 from ironbench.experiment.schedule import Due
-from ironbench.experiment.side import OverError, Side
-from ironbench.experiment.turns import Turns, stop_all
+from ironbench.experiment.slices.rotations import SLOW_START
+from ironbench.experiment.slices.side import OverError, Side
+from ironbench.experiment.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning

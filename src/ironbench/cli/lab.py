@@ -147,7 +147,8 @@ def resume(
     """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.catalogue.typed import text_of
     from ironbench.cli import verdict
-    from ironbench.experiment import declare, freeze, loop, schedule, search, slices, upkeep
+    from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
+    from ironbench.experiment.slices import slice_plan
     from ironbench.model.lab import SCREEN
     from ironbench.record import labs, progress
 
@@ -165,7 +166,7 @@ def resume(
         freeze.end_orphans(frozen.lab)
         if upkeep.make_up(printer.say, str(directory.path.absolute())):
             return 1
-        declare.refuse_in_use(slices.placed(frozen.lab))
+        declare.refuse_in_use(slice_plan.placed(frozen.lab))
         secrets = freeze.secrets_again(frozen.lab, path, source)
         freeze.require_rights(frozen.lab.possible, secrets)
         differences = freeze.changes(frozen, secrets, directory, source)

@@ -11,9 +11,10 @@ from ironbench import engines, ranges, units, workloads
 from ironbench.catalogue import typed
 from ironbench.devices.arrange import ROLES
 from ironbench.errors import InputError, collected, in_a_file
-from ironbench.experiment import duet, metric_checks, screen_size, server_control, size, slices
+from ironbench.experiment import metric_checks, screen_size, server_control, size
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
+from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.load.estimate import Content
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
@@ -139,28 +140,28 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
             hint = 'write method = "slices", too'
             raise InputError(f"{declared.file}, measure.slice", "there are no slices in trials", hint)
         return draft
-    slice_s = slices.USUAL_S
+    slice_s = slice_plan.USUAL_S
     if measure.slice != "":
         slice_s = ranges.read("slice", f"{declared.file}, measure.slice", measure.slice)
-    if why := slices.why_trials(draft, contents):
+    if why := slice_plan.why_trials(draft, contents):
         return replace(draft, method=replace(draft.method, why_trials=why))
     piloted = measure.slice == ""
     duration_s = draft.possible[0].cell.load.duration_s or 0.0
-    if piloted and not slices.fits(duration_s, slices.LENGTHS_S[0]):
+    if piloted and not slice_plan.fits(duration_s, slice_plan.LENGTHS_S[0]):
         why = (
-            f"{units.span(duration_s)} hold fewer than {slices.LEAST_TURNS} turns of the shortest slices, "
-            f"{units.span(slices.LENGTHS_S[0])}"
+            f"{units.span(duration_s)} hold fewer than {slice_plan.LEAST_TURNS} turns of the shortest slices, "
+            f"{units.span(slice_plan.LENGTHS_S[0])}"
         )
         return replace(draft, method=replace(draft.method, why_trials=why))
-    if not slices.fits(duration_s, slice_s) and not piloted:
+    if not slice_plan.fits(duration_s, slice_s) and not piloted:
         raise InputError(
             f"{declared.file}, measure.slice",
-            f"{units.span(duration_s)} hold fewer than {slices.LEAST_TURNS} slices of {units.span(slice_s)}, so that "
-            "systems would hardly take turns",
-            f'write load.duration = "{slices.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
+            f"{units.span(duration_s)} hold fewer than {slice_plan.LEAST_TURNS} slices of {units.span(slice_s)}, so "
+            "that systems would hardly take turns",
+            f'write load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
         )
-    found = slices.fitted(replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=piloted)))
-    return duet.asked(found, contents) if measure.method == "duet" else found
+    found = slice_plan.fitted(replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=piloted)))
+    return duet_plan.asked(found, contents) if measure.method == "duet" else found
 
 
 def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:

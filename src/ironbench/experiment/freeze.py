@@ -13,7 +13,8 @@ from ironbench import engines, workloads
 from ironbench.analyse.differences import flattened
 from ironbench.engines.administration import CHECKPOINT, DATABASES
 from ironbench.errors import InputError
-from ironbench.experiment import declare, server_control, server_watch, slices
+from ironbench.experiment import declare, server_control, server_watch
+from ironbench.experiment.slices import slice_plan
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
 from ironbench.model.record import Warning
@@ -30,7 +31,7 @@ from ironbench.record.make import software
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing, or
     another server runs in a directory of the lab."""
-    declare.refuse_in_use(slices.placed(lab))
+    declare.refuse_in_use(slice_plan.placed(lab))
     server_watch.require(setup.system for setup in lab.possible)
     require_rights(lab.possible, secrets)
     server_control.require(lab.possible, secrets)
@@ -97,7 +98,7 @@ def require_scripts(lab: Lab) -> None:
 def end_orphans(lab: Lab) -> None:
     """Waits for servers and emulated devices of a killed ironbench on this lab's directories, which end by themselves,
     and helps them to."""
-    places = {directory for setup in slices.placed(lab) for directory in slices.directories(setup)}
+    places = {directory for setup in slice_plan.placed(lab) for directory in slice_plan.directories(setup)}
     for entry in register.entries():
         if entry.data in places and register.orphaned(entry):
             register.end(entry)

@@ -16,8 +16,8 @@ from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, freeze, server_control, server_watch, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
+from ironbench.experiment.slices.turns import Turns
 from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach, most_connections
-from ironbench.experiment.turns import Turns
 from ironbench.load import own, snapshot
 from ironbench.load.databases import TrialDatabases
 from ironbench.model.lab import Lab

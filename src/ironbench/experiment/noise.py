@@ -11,7 +11,8 @@ from dataclasses import replace
 from ironbench.analyse.findings import findings
 from ironbench.analyse.subjects import by, method, work_name
 from ironbench.errors import InputError
-from ironbench.experiment import duet, size, slices
+from ironbench.experiment import size
+from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
 from ironbench.model.record import Record
@@ -55,11 +56,11 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     )
     if found.method.slice_s is not None:
         contents = {one.cell.name: size.content(one, lab.method.restore) for one in found.setups}
-        if why := slices.why_trials(found, contents):
+        if why := slice_plan.why_trials(found, contents):
             cause = f"{lab.baseline} cannot take turns with itself: {why}"
             raise InputError("measure.method", cause, 'write method = "trials" in a copy of the lab file')
         if found.method.duet:
-            found = duet.asked(found, contents)
+            found = duet_plan.asked(found, contents)
     own = secrets.get(lab.baseline, Secrets())
     return found, {first.cell.name: own, again.cell.name: own}
 

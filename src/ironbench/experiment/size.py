@@ -11,7 +11,7 @@ from ironbench import engines, ranges, workloads
 from ironbench.analyse.subjects import DUET, SLICES, TRIALS, by, method_of, work_name
 from ironbench.devices import expression
 from ironbench.errors import InputError
-from ironbench.experiment import slices
+from ironbench.experiment.slices import slice_plan
 from ironbench.load import estimate, snapshot
 from ironbench.load.estimate import Content
 from ironbench.machine.fingerprint import content_key, fingerprint
@@ -130,9 +130,11 @@ def sized(
     sized, rated_blocks = draft, same_load.in_blocks(draft.method.blocks)
     if budget_s is not None:
         sized, rated_blocks = _within(draft, declared, contents, budget_s, detector(count), spread)
-    sized = slices.fitted(sized)
+    sized = slice_plan.fitted(sized)
     able = sized.possible
-    costs = slices.costing(sized, estimate.cells(slices.placed(sized), contents, True, sized.rated, rated_blocks))
+    costs = slice_plan.costing(
+        sized, estimate.cells(slice_plan.placed(sized), contents, True, sized.rated, rated_blocks)
+    )
     trials = blocks.trials(
         [setup.cell for setup in able],
         sized.method.stages,
@@ -146,7 +148,7 @@ def sized(
         sized,
         trials=trials,
         estimate_s=costs.lab_s(0.0, sized.method.blocks),
-        estimate_bytes=estimate.space_bytes(slices.placed(sized), contents, len(trials)),
+        estimate_bytes=estimate.space_bytes(slice_plan.placed(sized), contents, len(trials)),
     )
     found = resolution(final.setups, final.method.stages, spread, count, declared.looks)
     crowded_out = bool(draft.rated) and not final.rated
@@ -170,11 +172,11 @@ def _within(
             "declare load.duration instead, or measure.repeats without a budget",
         )
     own_times = keep_lengths(able)
-    cells = estimate.cells(slices.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
-    costs = slices.costing(draft, cells)
+    cells = estimate.cells(slice_plan.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
+    costs = slice_plan.costing(draft, cells)
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     if draft.method.slice_s is not None:
-        lengths = tuple(one for one in lengths if slices.fits(one, draft.method.slice_s)) or lengths[-1:]
+        lengths = tuple(one for one in lengths if slice_plan.fits(one, draft.method.slice_s)) or lengths[-1:]
     own = {setup.cell.name for setup in draft.setups}
     wanted = 0 if all(own.issuperset(claim.cells) for claim in draft.claims) else blocks.FIRST
     size = budget.sized(costs, lengths, budget_s, declared.looks, spread, detect, declared.file, wanted)

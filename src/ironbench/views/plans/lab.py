@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from ironbench import units
-from ironbench.experiment import duet, slices
 from ironbench.experiment.size import Planned
+from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.load import estimate
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup, Trial
@@ -207,12 +207,14 @@ def _method(lab: Lab) -> Iterator[str]:
     if method.why_trials:
         yield f"method: trials, one after another, and not slices: {plain.clean(method.why_trials)}"
     elif method.slice_s is not None:
-        count = slices.rotations(lab.possible[0].cell.load, method.slice_s)
-        still = "the others frozen" if slices.frozen(lab) else "the others idle on the same server, which is not frozen"
+        count = slice_plan.rotations(lab.possible[0].cell.load, method.slice_s)
+        still = (
+            "the others frozen" if slice_plan.frozen(lab) else "the others idle on the same server, which is not frozen"
+        )
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
         if method.slice_piloted:
-            longest_s = slices.longest(lab.possible[0].cell.load.duration_s or 0.0)
-            if longest_s > slices.LENGTHS_S[0]:
+            longest_s = slice_plan.longest(lab.possible[0].cell.load.duration_s or 0.0)
+            if longest_s > slice_plan.LENGTHS_S[0]:
                 turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
         order = "the order of the file" if method.order == "fixed" else "random order"
         yield f"method: slices: the systems of a block stand side by side; each is driven {turns}, in {order}, {still}"
@@ -230,7 +232,7 @@ def _of_duet(lab: Lab) -> Iterator[str]:
         )
     elif lab.method.why_turns:
         yield f"method: turns, and not a duet: {plain.clean(lab.method.why_turns)}"
-    elif duet.offered(lab):
+    elif duet_plan.offered(lab):
         yield 'method = "duet" would ask a pilot whether to drive both at once: see docs/concepts/slices.md'
 
 

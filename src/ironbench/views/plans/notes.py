@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ironbench import engines, units, workloads
 from ironbench.drive import checkpoints
-from ironbench.experiment import declare, server_control, size, slices
+from ironbench.experiment import declare, server_control, size
 from ironbench.experiment.size import Planned
+from ironbench.experiment.slices import slice_plan
 from ironbench.machine import space
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
@@ -47,7 +48,7 @@ def _room(planned: Planned) -> Iterator[str]:
                 f"{units.stored(lab.estimate_bytes)} of space, less what is kept already: free some, choose a smaller "
                 "scale, or another layout.data"
             )
-    if note := slices.evicting(lab, {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}):
+    if note := slice_plan.evicting(lab, {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}):
         yield plain.clean(note)
 
 

@@ -13,8 +13,8 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from ironbench import units
-from ironbench.experiment.slices import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
-from ironbench.experiment.turn import order
+from ironbench.experiment.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
+from ironbench.experiment.slices.turn import order
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
 from ironbench.observe import disturbance
@@ -23,7 +23,7 @@ from ironbench.stats.slices import FEW, Started
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
-    from ironbench.experiment.both import Both
+    from ironbench.experiment.slices.duet import Duet
 
 MOST_START_UP = 0.01
 """Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
@@ -60,7 +60,7 @@ class Rotations:
     chance: Random
     fixed: bool
     """The order in each rotation is that of the lab file."""
-    duet: Both | None = None
+    duet: Duet | None = None
     """Those that have their turns at once."""
     dropped: int = 0
     kept_disturbed: list[Taken] = field(default_factory=list)

@@ -17,12 +17,12 @@ from random import Random
 import numpy as np
 
 from ironbench.errors import FailureError
-from ironbench.experiment import duet
-from ironbench.experiment.duet import Half
-from ironbench.experiment.rotations import Rotations
-from ironbench.experiment.side import Side
-from ironbench.experiment.slices import DUET_RATIOS, DUET_SLICE_S, START_UP_S
-from ironbench.experiment.turn import order, started, take, tried
+from ironbench.experiment.slices import duet_plan
+from ironbench.experiment.slices.duet_plan import Half
+from ironbench.experiment.slices.rotations import Rotations
+from ironbench.experiment.slices.side import Side
+from ironbench.experiment.slices.slice_plan import DUET_RATIOS, DUET_SLICE_S, START_UP_S
+from ironbench.experiment.slices.turn import order, started, take, tried
 from ironbench.model.lab import Method
 from ironbench.model.record import AT_ONCE, DUET_VARIANCE, Record
 from ironbench.printer import Printer
@@ -31,7 +31,7 @@ from ironbench.words import counted
 
 
 @dataclass(slots=True)
-class Both:
+class Duet:
     """The two systems of a block, which have their turns at once. Takes turns as a `Side` does."""
 
     sides: Sequence[Side]
@@ -108,7 +108,7 @@ class Both:
             side.move(self.halves[second], second_half=second)
 
 
-def variance(both: Both) -> float:
+def variance(both: Duet) -> float:
     """That of a duet's log ratios over that of turns in the same time: turns have one slice of each system, a duet two
     of both. 1 where turns do not vary. OverError, OfOneError, KeyboardInterrupt."""
     ways: dict[str, list[float]] = {"turns": [], "duet": []}
@@ -138,11 +138,11 @@ def warmed_up(
     if not method.duet or (before is not None and AT_ONCE not in before.conditions):
         turns.warm_up()
         return turns
-    there = duet.cpus()
+    there = duet_plan.cpus()
     if there is None:
         hint = 'give it two, or write method = "slices"'
         raise FailureError("duet", "this process may use one core alone now", hint)
-    both = Both(sides, there, chance, turns.fixed)
+    both = Duet(sides, there, chance, turns.fixed)
     if before is None:
         turns.warm_up()
         try:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ironbench import workloads
-from ironbench.experiment import size, slices
+from ironbench.experiment import size
+from ironbench.experiment.slices import slice_plan
 from ironbench.load.estimate import Content
 from ironbench.machine import mounts, space
 from ironbench.machine.blocks import down_to_drives
@@ -45,8 +46,8 @@ def offered(lab: Lab) -> bool:
 
 
 def _against(lab: Lab, contents: Mapping[str, Content]) -> Iterator[str]:
-    setups = [slices.apart(lab, setup) for setup in lab.possible]
-    if not slices.frozen(lab):
+    setups = [slice_plan.apart(lab, setup) for setup in lab.possible]
+    if not slice_plan.frozen(lab):
         yield "a server that ironbench did not start is not held to one half of the cores"
     if len(setups) != 2:
         yield f"a duet has two systems, and this lab {len(setups)}"
@@ -68,7 +69,7 @@ def _against(lab: Lab, contents: Mapping[str, Content]) -> Iterator[str]:
 def _sharing(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
     """A device, on which each would wait for the other."""
     sizes = [contents[setup.cell.name].bytes for setup in setups]
-    read = slices.evicting(lab, contents) != ""
+    read = slice_plan.evicting(lab, contents) != ""
     used = [
         _devices(setup) if read or _works_on_devices(setup, size) else set()
         for setup, size in zip(setups, sizes, strict=True)

@@ -22,16 +22,16 @@ import msgspec
 
 from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.experiment import both, slices
-from ironbench.experiment.beneath import Beneath
 from ironbench.experiment.data import place_of
-from ironbench.experiment.rotations import MOST_START_UP, SLOW_START, Rotations, slow_start
 from ironbench.experiment.schedule import Due
-from ironbench.experiment.shared import Shared
-from ironbench.experiment.side import OverError, Side
-from ironbench.experiment.slices import START_UP_S
+from ironbench.experiment.slices import duet, slice_plan
+from ironbench.experiment.slices.beneath import Beneath
+from ironbench.experiment.slices.rotations import MOST_START_UP, SLOW_START, Rotations, slow_start
+from ironbench.experiment.slices.shared import Shared
+from ironbench.experiment.slices.side import OverError, Side
+from ironbench.experiment.slices.slice_plan import START_UP_S
+from ironbench.experiment.slices.turn import OfOneError, attribute_errors_to
 from ironbench.experiment.trial import EngineEach, failed, most_clients
-from ironbench.experiment.turn import OfOneError, attribute_errors_to
 from ironbench.load import restore
 from ironbench.machine import quiet
 from ironbench.model.lab import Lab
@@ -121,11 +121,11 @@ class Turns:
             with attribute_errors_to(side.cell):
                 side.connect()
         sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
-        rotations = both.warmed_up(sides, chance, lab.method, next(self._piloted(), None), self.each.printer)
+        rotations = duet.warmed_up(sides, chance, lab.method, next(self._piloted(), None), self.each.printer)
         load = due.trial.cell.load
-        slice_s = self._slice_s(rotations, slices.longest(load.duration_s or 0.0))
+        slice_s = self._slice_s(rotations, slice_plan.longest(load.duration_s or 0.0))
         started = self._slow_start(rotations, slice_s)
-        count = slices.rotations(load, slice_s)
+        count = slice_plan.rotations(load, slice_s)
         if rotations.duet is not None:
             count += count % 2  # as many on either half
         began_s = time.monotonic()
@@ -157,7 +157,7 @@ class Turns:
         """As long as in the blocks before; in the first one by a pilot, unless the lab names a length."""
         method = self.each.lab.method
         if not method.slice_piloted:
-            return method.slice_s or slices.USUAL_S
+            return method.slice_s or slice_plan.USUAL_S
         known = (one.metrics.get("slice_length_s") for one in self._piloted())
         return next(filter(None, known), None) or rotations.pilot(longest_s)
 
@@ -182,7 +182,7 @@ class Turns:
         one of those `before` may have brought the same data back."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
-        apart = slices.apart(lab, setup)
+        apart = slice_plan.apart(lab, setup)
         place = place_of(apart)
         first = next((side for side in before if side.place == place), None)
         secrets = each.secrets.get(setup.origin, Secrets())
@@ -227,7 +227,7 @@ class Turns:
         measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
         side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
-            self.each.data.kept(slices.apart(self.each.lab, side.setup), trial.block)
+            self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
             self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {record.cause}")
         return record
@@ -285,7 +285,7 @@ def _in_words(side: Side, rotations: Rotations) -> str:
     many = counted(len(side.kept), "slice")
     before = f"{units.span(START_UP_S)} at the start of each turn not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
-    pilot = "" if side.duet_variance is None else f"by a pilot, {both.pilot_in_words(side.duet_variance)}"
+    pilot = "" if side.duet_variance is None else f"by a pilot, {duet.pilot_in_words(side.duet_variance)}"
     return "; ".join(filter(None, (said, pilot, rotations.in_words())))
 
 
@@ -363,6 +363,6 @@ def _share(sides: Sequence[Side]) -> None:
 
 def _clients(lab: Lab) -> int:
     """Connections that the engine of a side must take; those of all sides are there at once on one server."""
-    if slices.frozen(lab):
+    if slice_plan.frozen(lab):
         return most_clients(lab)
     return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in lab.possible)

@@ -4,16 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.errors import IronbenchError, UnwrittenError
-from ironbench.experiment.slices import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
+from ironbench.experiment.slices.slice_plan import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
 from ironbench.stats.slices import Started
 
 if TYPE_CHECKING:
-    from ironbench.experiment.side import Side
+    from ironbench.experiment.slices.side import Side
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What one turn measured."""
+
+    at_s: float
+    """When its turn began, since the first of the block."""
+    length_s: float
+    transactions: int
+    failed: int
+    drain_s: float
+    """From its end until the last client had finished its transaction."""
+    paid_s: float
+    """Then, writing back what it had left dirty in the page cache."""
+    taken: float = 0.0
+    """Share of all cores' time that others took meanwhile."""
+    dropped: bool = False
+    """With its rotation, for others had disturbed it; it is in no metric."""
+    second_half: bool = False
+    """Of a duet: on the second half of the cores."""
 
 
 class OfOneError(Exception):

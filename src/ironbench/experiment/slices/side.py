@@ -9,25 +9,27 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ironbench import engines, workloads
+import msgspec
+
+from ironbench import _core, engines, workloads
 from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
-from ironbench.drive.trial import Surroundings, drive
+from ironbench.drive.trial import Surroundings, drive, unpacked
+from ironbench.engines.administration import REQUEST
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.experiment.at_turns import AtTurns
-from ironbench.experiment.beneath import Beneath
-from ironbench.experiment.shared import Shared
-from ironbench.experiment.slices import START_UP_S
-from ironbench.experiment.turn import started, take
+from ironbench.experiment.slices.beneath import Beneath
+from ironbench.experiment.slices.shared import Shared
+from ironbench.experiment.slices.slice_plan import START_UP_S
+from ironbench.experiment.slices.turn import Slice, started, take
 from ironbench.load import Loaded
 from ironbench.machine import copies
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
 from ironbench.model.session import Freezable, Freezes, Session
-from ironbench.model.system import Setup
+from ironbench.model.system import Load, Setup
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import processes
@@ -39,33 +41,52 @@ if TYPE_CHECKING:
     from ironbench._core import Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """What one turn measured."""
-
-    at_s: float
-    """When its turn began, since the first of the block."""
-    length_s: float
-    transactions: int
-    failed: int
-    drain_s: float
-    """From its end until the last client had finished its transaction."""
-    paid_s: float
-    """Then, writing back what it had left dirty in the page cache."""
-    taken: float = 0.0
-    """Share of all cores' time that others took meanwhile."""
-    dropped: bool = False
-    """With its rotation, for others had disturbed it; it is in no metric."""
-    second_half: bool = False
-    """Of a duet: on the second half of the cores."""
-
-
 class OverError(Exception):
     """The drive of a side ended before its time, or came to nothing."""
 
     def __init__(self, side: Side) -> None:
         super().__init__(side)
         self.side = side
+
+
+class AtTurns:
+    """Drives a trial by turns, as `drive` wants it of whoever is not this process's main loop: in a thread of its own,
+    which waits for the next turn while others have theirs."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.progress: Progress | None = None
+        self.rehearsal: Progress | None = None
+        self.stopping = False
+        """Somebody wants it to end, perhaps before it begins."""
+        self.requests = False
+        """Whether checkpoints are requested during trials: then they are in turns, by the system's own time."""
+
+    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        # What is sampled by the clock would be sampled in the turns of others, too; what is requested, `Side` requests.
+        whole = msgspec.json.decode(plan, type=dict[str, Any])
+        self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
+        whole["observers"] = []
+        progress.by_turns()
+        self.progress = progress
+        self.begun.set()
+        return self._driven(msgspec.json.encode(whole), progress, started)
+
+    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """Before the first turn, in one piece."""
+        self.rehearsal = progress
+        return self._driven(plan, progress, started)
+
+    def stop(self) -> None:
+        """Ends what it drives, and what it would drive next. From another thread."""
+        self.stopping = True
+        for one in filter(None, (self.rehearsal, self.progress)):
+            one.stop()
+
+    def _driven(self, plan: bytes, progress: Progress, started: str) -> Driven:
+        if self.stopping:
+            progress.stop()
+        return unpacked(_core.drive(plan, progress), started)
 
 
 @dataclass(slots=True)
