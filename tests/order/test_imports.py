@@ -229,7 +229,7 @@ def test_no_verb_waits_for_numpy_or_scipy_without_need(words: list[str], tmp_pat
 
 
 def test_the_control_process_of_workers_imports_neither_engines_nor_loading() -> None:
-    program = "import sys, ironbench.cluster.control; print(*sys.modules)"
+    program = "import sys, ironbench.cluster.ray_child; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     rooms = {name.split(".")[1] for name in done.stdout.split() if name.startswith("ironbench.")}
     assert "cluster" in rooms

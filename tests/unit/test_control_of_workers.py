@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from ironbench.cluster import controller, hiring
-from ironbench.cluster.control import _Control
+from ironbench.cluster import hiring
+from ironbench.cluster.control import _SILENT_S, Control
+from ironbench.cluster.ray_child import _RayChild
 from ironbench.cluster.worker import BOOT
 from ironbench.errors import FailureError, InputError
 from ironbench.process.child import Channel
@@ -34,12 +35,12 @@ class _Parent:
 def test_a_worker_whose_result_does_not_come_is_lost(monkeypatch: pytest.MonkeyPatch, handed_over: int) -> None:
     """It had ended its trial, and then its process; the throughput of the others is no result of all."""
 
-    def results(control: _Control, lost: str) -> Iterator[Result]:
+    def results(control: _RayChild, lost: str) -> Iterator[Result]:
         yield from ((number, ({}, b"result")) for number in range(handed_over))
 
-    monkeypatch.setattr(_Control, "_results", results)
+    monkeypatch.setattr(_RayChild, "_results", results)
     parent = _Parent()
-    control = _Control(cast(Channel, parent))
+    control = _RayChild(cast(Channel, parent))
     control._hired.workers = [object(), object()]
     boot = Path(BOOT).read_text().strip()
     control._hired.hosts = [{"host": f"client{number}", "pid": 70 + number, "boot": boot} for number in range(2)]
@@ -89,12 +90,12 @@ def test_many_workers_that_are_lost_at_once_do_not_keep_the_others_results_from_
     """Who hears nothing for `_SILENT_S` takes the control process to be hung, and fails the trial."""
     ray = _Ray()
     monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
-    control = _Control(cast(Channel, _Parent()))
+    control = _RayChild(cast(Channel, _Parent()))
     results: list[tuple[dict[str, Any], bytes] | None] = [None] * 9
     results[4] = ({}, b"result")
     control._hired.workers = [_Worker(one) for one in results]
     assert list(control._results(lost)) == [(4, ({}, b"result"))]
-    assert ray.waited_s < controller._SILENT_S
+    assert ray.waited_s < _SILENT_S
 
 
 @pytest.mark.parametrize("address", ["10.77.0.1", "10.77.0.1:", ":6379", "10.77.0.1:99999", "ray://10.77.0.1", "db:٣"])
@@ -105,7 +106,7 @@ def test_an_address_of_a_cluster_that_cannot_be_meant_is_refused_as_such(address
 
 
 def test_an_error_that_ends_the_drive_of_one_worker_ends_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    control = _Control(cast(Channel, _Parent()))
+    control = _RayChild(cast(Channel, _Parent()))
     stopped: list[str] = []
 
     def asked(ask: Any) -> list[Any]:
@@ -125,7 +126,7 @@ def test_an_error_that_ends_the_drive_of_one_worker_ends_those_of_all(monkeypatc
 def test_a_worker_that_cannot_tell_whether_it_reaches_the_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = _Ray()
     monkeypatch.setitem(sys.modules, "ray", cast(Any, ray))
-    control = _Control(cast(Channel, _Parent()))
+    control = _RayChild(cast(Channel, _Parent()))
     control._hired.workers = [
         SimpleNamespace(reach=SimpleNamespace(remote=lambda server, result=result: SimpleNamespace(result=result)))
         for result in ("", None, "")
@@ -138,7 +139,7 @@ def test_a_control_process_that_has_died_is_said_to_have_died(monkeypatch: pytes
     def send(message: dict[str, Any], data: bytes = b"") -> None:
         raise BrokenPipeError
 
-    control = object.__new__(controller.Control)
+    control = object.__new__(Control)
     died = FailureError("control process of the workers", "its process ended")
     child: Any = SimpleNamespace(send=send, died=lambda *_, kind: died)
     control._child = child

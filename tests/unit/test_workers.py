@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from ironbench import _core, workloads
 from ironbench.analyse.workers import by_worker
-from ironbench.cluster import clocks, controller, crew, loading, merge, parts
+from ironbench.cluster import clocks, crew, loading, merge, parts
 from ironbench.cluster.clocks import Answer
+from ironbench.cluster.control import Control
 from ironbench.cluster.crew import Crew
 from ironbench.cluster.merge import WorkerResult
 from ironbench.cluster.worker import core_digest
@@ -242,13 +243,13 @@ def test_connections_of_a_load_are_those_of_the_cpus_that_workers_share() -> Non
 
 def test_a_worker_of_another_build_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = {"version": _core.VERSION, "build": _core.BUILD_PROFILE, "core": core_digest(), "boot": "b", "host": "m2"}
-    control = object.__new__(controller.Control)
+    control = object.__new__(Control)
     control._child = SimpleNamespace(pid=1)  # type: ignore[assignment]
     for change in ({"version": "0.0.1"}, {"core": "f00"}, {"build": "debug"}):
-        monkeypatch.setattr(controller.Control, "request", lambda *_, said=ours | change: {"workers": [said]})
+        monkeypatch.setattr(Control, "request", lambda *_, said=ours | change: {"workers": [said]})
         with pytest.raises(InputError, match=r"runs on m2, here another build does"):
             control.hire(1)
-    monkeypatch.setattr(controller.Control, "request", lambda *_: {"workers": [dict(ours)]})
+    monkeypatch.setattr(Control, "request", lambda *_: {"workers": [dict(ours)]})
     control.hire(1)
 
 

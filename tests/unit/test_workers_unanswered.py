@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ironbench.cluster import controller
+from ironbench.cluster import control
 from ironbench.errors import InputError
 
 OBSERVERS = [{"name": "activity", "kind": "sql", "target": "SELECT 1", "period_s": 1.0}]
@@ -24,11 +24,11 @@ def test_an_interrupt_is_heard_while_observers_connect() -> None:
         began_s = time.monotonic()
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            controller.sampler(OBSERVERS, where | {"sslmode": "disable"})
+            control.sampler(OBSERVERS, where | {"sslmode": "disable"})
         assert time.monotonic() - began_s < 4
         timer.join()
 
 
 def test_what_is_wrong_with_an_observer_is_raised() -> None:
     with pytest.raises(InputError):
-        controller.sampler([{**OBSERVERS[0], "kind": "nonsense"}], None)
+        control.sampler([{**OBSERVERS[0], "kind": "nonsense"}], None)

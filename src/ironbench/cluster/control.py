@@ -1,276 +1,251 @@
-"""The child of ours that speaks with Ray, so that neither its threads nor its end are in our process.
-
-It starts a cluster of its own on this machine, or joins a running one, and asks one actor per worker for what the
-parent wants. It is two processes: one uses Ray; the other only waits for the end of the first or of the parent,
-whatever Ray does then, and ends every process that is left, at once.
-
-Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is driven. Each is
-answered by frames, the last of which has `over` or is a refusal.
-"""
+"""The child process that speaks with Ray, as the experiment drives trials and loads through it."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import os
 import queue
 import signal
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ironbench import units
-from ironbench.cluster import clocks, guard, loading
-from ironbench.cluster.clocks import Answer, Offset
-from ironbench.cluster.hiring import CLUSTER_S, LOST_S, Hired, first_line
-from ironbench.cluster.worker import BOOT
-from ironbench.errors import FailureError
-from ironbench.process.child import Channel, answer
+import msgspec
 
-LATE_S = 30.0
-"""So long after the first worker is ready the last one must be, too."""
-_ENDED = frozenset({"done", "aborted", "refused"})
-"""Phases of a worker that drives no more."""
-_LOOK_S = 0.2
-_SOON_S = 0.005
-_QUESTIONS = 16
-"""For the time, of each worker."""
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+from ironbench import errors, units
+from ironbench.cluster import merge
+from ironbench.cluster.merge import WorkerResult
+from ironbench.cluster.worker import core_digest
+from ironbench.errors import FailureError, InputError, written
+from ironbench.model.system import Load
+from ironbench.process import processes
+from ironbench.process.child import Child, package_folder, raise_refusal
+from ironbench.process.processes import ProcessId
 
+if TYPE_CHECKING:
+    from ironbench._core import Progress, Sampler
 
-def main(parent: Channel) -> None:
-    """The child's side."""
-    owner, prctl = os.pidfd_open(os.getppid()), ctypes.CDLL(None).prctl
-    # What Ray starts and leaves alone becomes a child of this process, which can then find it.
-    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    driver = os.fork()
-    if driver:
-        parent.close()
-        guard.wait(owner, driver)
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    control = _Control(parent)
-    threading.Thread(target=control.listen, daemon=True).start()
-    control.serve()
+_START_S = 120.0
+"""Ray's own start takes seconds, on a busy machine many."""
+_STOP_S = 2.0
+_SILENT_S = 7.0
+"""The control process says at least this often how a trial stands: else it, or Ray, hangs."""
+HINT = "pip install 'ray>=2.60,<3'"
 
 
-class _LostError(Exception):
-    """A worker is gone, late, or does not answer."""
+def sampler(observers: Sequence[Mapping[str, Any]], connection: Mapping[str, Any] | None) -> Sampler:
+    """With its connections. A Ctrl-C is heard meanwhile, and leaves behind a thread that waits for a server which does
+    not answer."""
+    from ironbench import _core
+
+    made: Future[Sampler] = Future()
+
+    def connect() -> None:
+        try:
+            made.set_result(_core.Sampler(msgspec.json.encode(observers), msgspec.json.encode(connection)))
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    return made.result()
 
 
-class _Control:
-    def __init__(self, parent: Channel) -> None:
-        self._parent = parent
-        self._asked: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
-        self._stopping = threading.Event()
-        self._hired = Hired()
+class ServerSampler:
+    """Samples the server's side from the start that all workers have in common to the end of the measured time."""
 
-    def listen(self) -> None:
-        while (frame := self._parent.receive()) is not None:
-            if "stop" in frame[0]:
-                self._stopping.set()
-            else:
-                self._asked.put(frame)
-        os._exit(0)
+    def __init__(self, sampler: Sampler, load: Load) -> None:
+        self._sampler, self._load = sampler, load
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.began_ns = 0
 
-    def serve(self) -> None:
+    def begins(self, unix_ns: int) -> None:
+        self.began_ns = unix_ns
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def end(self) -> dict[str, Any]:
+        """Of a drive's summary what observers have in it, and `samples`."""
+        self._over.set()
+        if self._thread is None:
+            return {"observer_cpu_s": 0.0, "samples": {}}
+        self._thread.join()
+        seen = self._sampler.stop()
+        return {**msgspec.json.decode(seen.summary, type=dict[str, Any]), "samples": seen.samples}
+
+    def _sample(self) -> None:
+        self._over.wait(max(0.0, self.began_ns / 1e9 + self._load.warmup_s - time.time()))
+        self._sampler.start()
+        self._over.wait(self._load.duration_s)
+        self._sampler.mark()
+
+
+class Control:
+    """Our end of the child that speaks with Ray."""
+
+    def __init__(self, cluster: str, folder: Path) -> None:
+        """InputError: the cluster cannot be used. FailureError."""
+        self.address = cluster
+        self.workers: list[dict[str, Any]] = []
+        self._started: list[ProcessId] = []
+        ray = package_folder("ray", "", HINT)
+        package = Path(errors.__file__).parent
+        self._child = Child("ironbench.cluster.ray_child", "control process of the workers", packages=[ray])
+        self._frames: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._receive, daemon=True).start()
+        try:
+            asked = {
+                "ask": "begin",
+                "address": cluster,
+                "written": written("load.cluster", cluster),
+                "folder": str(folder),
+                "packages": [str(package.parent), ray],
+                "travels": [str(package), str(Path(str(msgspec.__file__)).parent)],
+            }
+            self.machines: int = self.request(asked)["machines"]
+        except BaseException:
+            self.close()
+            raise
+
+    def alive(self) -> bool:
+        return self._child.alive()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # a socket that another thread waits for is not closed by closing it
+            self._child.socket.shutdown(socket.SHUT_RDWR)
+        started = {*self._started, *processes.below(self._child.pid)}
+        self._child.stop(_STOP_S)
+        for one in started:  # the guard ends them, unless it was killed itself
+            one.signal(signal.SIGKILL)
+
+    def hire(self, count: int, fewer: bool = False) -> None:
+        """InputError: another build there. FailureError: too few machines, unless fewer workers are allowed."""
+        self.workers = self.request({"ask": "workers", "count": count, "fewer": fewer})["workers"]
+        self._started = processes.below(self._child.pid)
+        from ironbench import _core
+
+        ours = (_core.VERSION, _core.BUILD_PROFILE, core_digest())
+        here = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        for one in self.workers:
+            one["here"] = one["boot"] == here
+            if (one["version"], one["build"], one["core"]) != ours:
+                cause = f"ironbench {one['version']} ({one['build']}) runs on {one['host']}, here another build does"
+                raise InputError(
+                    written("load.cluster"), cause, "remove ironbench from the path of Ray's workers there"
+                )
+
+    def request(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The answer. InputError, FailureError."""
+        self._send(message)
+        return self._next(_START_S)[0]
+
+    def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
+        """`rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`."""
+        self._send({"ask": "load", "plan": plan})
+        counts: list[list[int]] = []
         while True:
-            asked, data = self._asked.get()
-            self._stopping.clear()
-            if asked["ask"] == "begin":
-                self._begin(asked)
-            elif asked["ask"] == "workers":
-                answer(self._parent, {"over": True, "workers": self._hired.hire(asked["count"], asked["fewer"])})
-            elif asked["ask"] == "reach":
-                answer(self._parent, {"over": True, "reach": self._reach(asked["server"])})
-            elif asked["ask"] == "load":
-                self._load(asked["plan"])
-            elif asked["ask"] == "drive":
-                self._drive(_split(data, asked["bytes"]))
+            frame = self._next(_SILENT_S)[0]
+            if "over" in frame:
+                break
+            counts = frame["copied"]
+            show(sum(one[0] for one in counts), sum(one[1] for one in counts))
+        rows, size, memory = ([one[place] for one in counts] for place in range(3))
+        return {"lost": "", **frame, "rows": sum(rows), "bytes": sum(size), "memory_bytes": memory}
 
-    def _begin(self, asked: dict[str, Any]) -> None:
-        self._hired.begin(asked)
-        import ray  # reads its settings when it is imported: `begin` has made them
+    def driven(
+        self, plans: Sequence[bytes], progress: Progress, sampling: ServerSampler
+    ) -> tuple[list[WorkerResult], str]:
+        """The results of the workers that have one, and why others have none.
 
-        answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._hired.machines()})
+        The first Ctrl-C ends the trial and keeps what was done; the second is raised.
+        """
+        self._send({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
+        found: list[WorkerResult] = []
+        lost, states = "", _States(progress)
+        for frame, data in self._frames_until_over(progress):
+            if "began" in frame:
+                sampling.begins(frame["began"])
+            elif "states" in frame:
+                states.show(frame["states"])
+            elif "lost" in frame and "over" not in frame:
+                lost = frame["lost"]
+            elif "worker" in frame:
+                raise_refusal(frame["found"])
+                if data:
+                    number = frame["worker"]
+                    found.append(WorkerResult(number, self.workers[number], frame["clock"], frame["found"], data))
+        return found, lost
 
-    def _reach(self, server: dict[str, Any]) -> list[str]:
-        """What keeps each worker from the server, in words; empty where nothing does. FailureError: one is gone."""
-        import ray
-
-        asked = [worker.reach.remote(server) for worker in self._hired.workers]
-        ray.wait(asked, num_returns=len(asked), timeout=CLUSTER_S)
-        found: list[str] = []
-        for number, one in enumerate(asked):
+    def _frames_until_over(self, progress: Progress) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Frames of a trial until it is over."""
+        interrupted = stopped = False
+        heard_s = time.monotonic()
+        while True:
             try:
-                found.append(ray.get(one, timeout=0.1))
-            except ray.exceptions.GetTimeoutError:
-                found.append(f"it could not tell within {units.span(CLUSTER_S)}; does its machine find that name?")
-            except ray.exceptions.RayError as error:
-                raise FailureError("workers", f"{self._hired.name(number)} was lost: {first_line(error)}") from None
-        return found
-
-    def _load(self, plan: dict[str, Any]) -> None:
-        """Answers with what the workers have copied, now and then."""
-        slots = loading.connections(self._hired.hosts)
-        began_s = time.monotonic()
-
-        def look() -> None:
-            answer(self._parent, {"copied": self._all(lambda _, worker: worker.copied.remote())})
-
-        try:
-            ended = loading.shared(self._hired.workers, slots, plan, look)
-        except _LostError as error:
-            ended = {"lost": str(error)}
-        # The text that rows are cut from, 300 MB, goes with their processes.
-        self._hired.dismiss_all()
-        elapsed_s = time.monotonic() - began_s
-        answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
-
-    # A trial.
-
-    def _drive(self, plans: list[bytes]) -> None:
-        lost = ""
-        offsets: list[Offset] = []
-        try:
-            self._all(lambda number, worker: worker.begin.remote(plans[number]))
-            self._until({"ready", *_ENDED})
-            offsets = self._offsets()
-            begin_ns = clocks.begin_ns(time.time_ns(), offsets)
-            self._start(begin_ns, offsets)
-            answer(self._parent, {"began": begin_ns})
-            self._until(_ENDED)
-        except _LostError as error:
-            lost = str(error)
-            answer(self._parent, {"lost": lost})
-        self._hand_over(offsets, lost)
-
-    def _start(self, begin_ns: int, offsets: list[Offset]) -> None:
-        """Tells all workers the start. _LostError: a clock was set meanwhile."""
-        sent_ns = time.time_ns()
-        waits = self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
-        heard_ns = time.time_ns()
-        for number, wait_ns in enumerate(waits):
-            if jump_ns := clocks.jump(sent_ns, heard_ns, begin_ns, wait_ns):
-                by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
-                raise _LostError(f"the clock of {self._hired.name(number)} was set {by}, or ours was, during the start")
-
-    def _until(self, phases: Set[str]) -> None:
-        """All workers are in one of the phases. _LostError."""
-        stopped, first_s, told_s = False, 0.0, 0.0
-        soon = "ready" in phases
-        while True:
-            states = self._all(lambda _, worker: worker.state.remote())
-            if not soon or time.monotonic() - told_s > _LOOK_S:
-                told_s = time.monotonic()
-                answer(self._parent, {"states": states})
-            here = [state[0] in phases for state in states]
-            if all(here):
+                if (interrupted or progress.stopping) and not stopped:
+                    self._send({"stop": True})
+                    stopped = True
+                try:
+                    frame = self._frames.get(timeout=0.1)
+                except queue.Empty:
+                    if time.monotonic() - heard_s > _SILENT_S:
+                        raise FailureError(self._child.subject, f"said nothing for {units.span(_SILENT_S)}") from None
+                    continue
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                continue
+            heard_s = time.monotonic()
+            if frame is None:
+                raise self._child.died("before the trial was over", FailureError)
+            raise_refusal(frame[0])
+            yield frame
+            if "over" in frame[0]:
                 return
-            void = any(state[0] in ("refused", "aborted") for state in states)
-            if (void or self._stopping.is_set()) and not stopped:
-                stopped = True
-                self._all(lambda _, worker: worker.stop.remote())
-            if soon and any(here):
-                first_s = first_s or time.monotonic()
-                if time.monotonic() - first_s > LATE_S:
-                    late = self._hired.name(here.index(False))
-                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after another was")
-            self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
-            if stopped:
-                time.sleep(_SOON_S)
 
-    def _all(self, ask: Callable[[int, Any], Any]) -> list[Any]:
-        """What every worker answers. _LostError."""
-        import ray
+    def _send(self, message: dict[str, Any], data: bytes = b"") -> None:
+        with contextlib.suppress(OSError):  # a child that is gone is known by what it does not answer
+            self._child.send(message, data)
 
-        asked = [ask(number, worker) for number, worker in enumerate(self._hired.workers)]
+    def _next(self, patience_s: float) -> tuple[dict[str, Any], bytes]:
         try:
-            return list(ray.get(asked, timeout=LOST_S))
-        except ray.exceptions.RayError:
-            pass
-        for number, one in enumerate(asked):
-            try:
-                ray.get(one, timeout=0.1)
-            except ray.exceptions.GetTimeoutError:
-                raise _LostError(f"{self._hired.name(number)} did not answer for {units.span(LOST_S)}") from None
-            except ray.exceptions.RayError:
-                raise _LostError(f"{self._hired.name(number)} was lost") from None
-        return list(ray.get(asked, timeout=LOST_S))
+            frame = self._frames.get(timeout=patience_s)
+        except queue.Empty:
+            raise FailureError(self._child.subject, f"did not answer within {units.span(patience_s)}") from None
+        if frame is None:
+            raise self._child.died(kind=FailureError)
+        raise_refusal(frame[0])
+        return frame
 
-    def _offsets(self) -> list[Offset]:
-        import ray
-
-        def asked(worker: Any) -> Answer:
-            sent_ns = time.time_ns()
-            theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
-            heard_ns = time.time_ns()
-            answer(self._parent, {"asked": True})  # on a network that loses packets, all questions take long
-            return Answer(sent_ns, theirs_ns, heard_ns)
-
-        try:
-            return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._hired.workers]
-        except ray.exceptions.RayError as error:
-            raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
-
-    def _hand_over(self, offsets: list[Offset], lost: str) -> None:
-        """Results of all that have one; of a trial that lost a worker, what the others have done by now."""
-        if lost:
-            self._end_rest()
-        missing = set(range(len(self._hired.workers)))
-        for number, (found, data) in self._results(lost):
-            missing.discard(number)
-            known = offsets[number] if offsets else Offset(0, 0)
-            # A kernel has one clock; a time that differs by more than asking explains was set for a process.
-            same = (
-                self._hired.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
-            )
-            clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
-            answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
-        if missing and not lost:
-            lost = f"{self._hired.name(min(missing))} did not hand over what it had done"
-            answer(self._parent, {"lost": lost})
-        answer(self._parent, {"over": True, "lost": lost})
-
-    def _end_rest(self) -> None:
-        """Stops the workers that still answer, and waits a little for what they have."""
-        import ray
-
-        deadline = time.monotonic() + 2.0
-        waiting = list(self._hired.workers)
-        while waiting and time.monotonic() < deadline:
-            asked = [worker.stop.remote() for worker in waiting]
-            ray.wait(asked, num_returns=len(asked), timeout=0.5)
-            states = [worker.state.remote() for worker in waiting]
-            done, _ = ray.wait(states, num_returns=len(states), timeout=0.5)
-            waiting = [one for one, state in zip(waiting, states, strict=True) if state in done and not _over(state)]
-
-    def _results(self, lost: str) -> Iterator[tuple[int, tuple[dict[str, Any], bytes]]]:
-        import ray
-
-        asked = [worker.result.remote() for worker in self._hired.workers]
-        # All are waited for together: the parent does not wait for each of many that are lost.
-        done, _ = ray.wait(asked, num_returns=len(asked), timeout=1.0 if lost else LOST_S)
-        for number, one in enumerate(asked):
-            if one in done:
-                with contextlib.suppress(ray.exceptions.RayError):
-                    yield number, ray.get(one, timeout=1.0)
+    def _receive(self) -> None:
+        while (frame := self._child.receive()) is not None:
+            self._frames.put(frame)
+        self._frames.put(None)
 
 
-def _over(state: Any) -> bool:
-    """Also where nobody answers any more."""
-    import ray
+class _States:
+    """What all workers together have done so far."""
 
-    try:
-        return ray.get(state, timeout=0.1)[0] in _ENDED
-    except ray.exceptions.RayError:
-        return True
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._seconds: list[list[tuple[float, int, int, float, float]]] = []
+        self._shown = 0
+
+    def show(self, states: Sequence[Sequence[Any]]) -> None:
+        self._seconds = self._seconds or [[] for _ in states]
+        for known, state in zip(self._seconds, states, strict=True):
+            known += [tuple(second) for second in state[4]]
+        whole = min(len(known) for known in self._seconds)
+        new = [merge.second([known[at] for known in self._seconds]) for at in range(self._shown, whole)]
+        self._shown = whole
+        phases = ["done" if state[0] == "aborted" else state[0] for state in states]
+        phase = min(phases, key=lambda one: _PHASES.index(one) if one in _PHASES else len(_PHASES))
+        elapsed_s = max(state[1] for state in states)
+        self._progress.show(phase, elapsed_s, sum(state[2] for state in states), sum(state[3] for state in states), new)
 
 
-def _split(data: bytes, lengths: list[int]) -> list[bytes]:
-    pieces, at = [], 0
-    for length in lengths:
-        pieces.append(data[at : at + length])
-        at += length
-    return pieces
+_PHASES = ("connect", "ready", "warmup", "run", "drain", "done")

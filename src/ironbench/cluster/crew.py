@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.cluster import merge, parts
-from ironbench.cluster.controller import HINT, Control, ServerSampler, sampler
+from ironbench.cluster.control import HINT, Control, ServerSampler, sampler
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load

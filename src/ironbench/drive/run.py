@@ -183,7 +183,7 @@ class Lines:
 LOOKS_PER_S = 5
 
 
-class Crew(Protocol):
+class Driver(Protocol):
     """Whoever drives a trial in place of this process's main loop, such as workers on other machines."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:

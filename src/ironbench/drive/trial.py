@@ -21,7 +21,7 @@ from ironbench.drive import caches, power
 from ironbench.drive.commands import commands
 from ironbench.drive.live import Live
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Crew, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
+from ironbench.drive.run import Driver, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.administration import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _WORDS_PATIENCE_S = 1.0
 Show = Callable[[float, str], None]
 Drives = Callable[[bytes, Load, "Progress", str], Driven]
-"""`Crew.drive`, or `Crew.rehearse`."""
+"""`Driver.drive`, or `Driver.rehearse`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Surroundings:
     """The checks are made in it where the power stays."""
     follow: Follow = lambda phase, elapsed_s: None
     chill: preparing.Chill = caches.chill
-    crew: Crew | None = None
+    driver: Driver | None = None
     """Who drives it; None: this process."""
     live: Live | None = None
     """Where it shows itself while it runs."""
@@ -89,7 +89,7 @@ def drive(
     started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
     with scratch.folder() as folder:
         begun = Begun(started, folder)
-        driving = _Drive(plan, session, trial, begun, surroundings.crew)
+        driving = _Drive(plan, session, trial, begun, surroundings.driver)
         try:
             result = driving.whole(sources, printer, surroundings)
             broken = not result.alive or result.summary.get("aborted", False)
@@ -125,8 +125,8 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
 
 
 class _Drive:
-    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun, crew: Crew | None) -> None:
-        self._plan, self._session, self._trial, self._begun, self._crew = plan, session, trial, begun, crew
+    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun, driver: Driver | None) -> None:
+        self._plan, self._session, self._trial, self._begun, self._driver = plan, session, trial, begun, driver
         self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
         self._scripts = self._workload.scripts(session.engine, plan.choice)
         self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
@@ -149,8 +149,10 @@ class _Drive:
             looks = [Lines(printer.say, plan.progress_s).look] if plan.progress_s else []
             looks += [around.live.look] if around.live else []
             load = replace(trial.cell.load, seed=self._seed)
-            crew = None if self._crew is None else self._crew.drive
-            window = partial(self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, crew)
+            drives = None if self._driver is None else self._driver.drive
+            window = partial(
+                self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, drives=drives
+            )
             result = _with_cpu(session, window)
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
@@ -222,8 +224,8 @@ class _Drive:
     def _rehearse(self) -> Driven:
         rehearsal = preparing.rehearsal(self._trial)
         seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
-        crew = None if self._crew is None else self._crew.rehearse
-        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, crew=crew)
+        drives = None if self._driver is None else self._driver.rehearse
+        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, drives=drives)
 
     def _window(
         self,
@@ -232,7 +234,7 @@ class _Drive:
         show: Show,
         looks: Looks = (),
         follow: Follow = lambda phase, elapsed_s: None,
-        crew: Drives | None = None,
+        drives: Drives | None = None,
     ) -> Driven:
         """What is measured: the core's drive loop, or the workload's own work."""
         plan, session, workload = self._plan, self._session, self._workload
@@ -248,10 +250,10 @@ class _Drive:
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
-        if crew is not None:
+        if drives is not None:
             progress = _core.Progress()
             with Watched(progress, load, show, looks, follow):
-                return crew(compiled, load, progress, self._begun.at)
+                return drives(compiled, load, progress, self._begun.at)
         in_child = engines.get(session.engine).can("in client") or "driver" in target
         on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
         child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None

@@ -58,7 +58,7 @@ def measure(
     workload = workloads.get(plan.choice.workload)
     in_parts = workload.in_parts(session.engine, plan.choice.options)
     driven_by = crew.of(how) if crew and in_parts else None
-    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, crew=driven_by, live=live)
+    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
     if control is not None:
         around = replace(around, chill=lambda _: control.chill())
     try:

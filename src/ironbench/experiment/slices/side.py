@@ -161,7 +161,7 @@ class Side:
         self.rest()
 
     def _drive(self) -> None:
-        trial, around = self.plan.trials[0], Surroundings(crew=self._at_turns, by_clock=False)
+        trial, around = self.plan.trials[0], Surroundings(driver=self._at_turns, by_clock=False)
         if self.shared is not None:
             around = replace(around, together=self.shared.whole)
         if self.beneath.devices.mounted:
