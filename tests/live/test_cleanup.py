@@ -17,7 +17,7 @@ from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import execute
 from ironbench.engines.cleanup import cleanup, leftovers, lines_of
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment.command import RunOptions
+from ironbench.experiment.run_options import RunOptions
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
 

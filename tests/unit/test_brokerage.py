@@ -11,7 +11,7 @@ import pytest
 
 from ironbench import _core
 from ironbench.errors import InputError
-from ironbench.experiment.command import RunOptions, planned
+from ironbench.experiment.run_options import RunOptions, planned
 from ironbench.workloads.brokerage import checks, tables, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")

@@ -13,7 +13,7 @@ from ironbench import _core, workloads
 from ironbench.analyse.reproduce import run_command
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.command import RunOptions, planned
+from ironbench.experiment.run_options import RunOptions, planned
 from ironbench.model.driven import Driven
 from ironbench.model.record import SUSPICIOUS, Warning
 from ironbench.model.system import Choice, Load, System

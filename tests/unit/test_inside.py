@@ -11,7 +11,7 @@ from labfactory import lab, trials
 from ironbench.analyse.inside import uses
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import studies
-from ironbench.drive.commands import commands
+from ironbench.drive.statements import statements
 from ironbench.engines.postgres.inside import lacking
 from ironbench.engines.postgres.observers.statements import State
 from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
@@ -123,7 +123,7 @@ select 1;
 
 
 def test_a_command_has_the_values_that_a_client_would_send_first() -> None:
-    found = commands([ScriptSource("s", SCRIPT, 1)], {}, "prepared", 1)
+    found = statements([ScriptSource("s", SCRIPT, 1)], {}, "prepared", 1)
     assert [one.number for one in found] == [1, 2, 3, 4]
     typical = [one.typical for one in found]
     assert typical[0] == "select b as x from t where a = 5 and c = 'at 12:30'"
@@ -135,7 +135,7 @@ def test_a_command_has_the_values_that_a_client_would_send_first() -> None:
 
 def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands() -> None:
     text = "select 1 as x \\gset\n\\set y :x + 1\nselect :y;\n"
-    found = commands([ScriptSource("s", text, 1)], {}, "prepared", 1)
+    found = statements([ScriptSource("s", text, 1)], {}, "prepared", 1)
     assert [one.typical for one in found] == ["select 1 as x", ""] and all(one.sent for one in found)
 
 

@@ -13,7 +13,7 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.study import studies
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.command import RunOptions, planned
+from ironbench.experiment.run_options import RunOptions, planned
 from ironbench.experiment.trial import most_clients
 from ironbench.model.system import Load, connections
 from ironbench.report import formats

@@ -12,7 +12,7 @@ from ironbench import workloads
 from ironbench.cli.run import execute
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.command import RunOptions, planned
+from ironbench.experiment.run_options import RunOptions, planned
 from ironbench.experiment.trial import most_connections
 from ironbench.machine import space
 from ironbench.record import Store

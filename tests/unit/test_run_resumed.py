@@ -10,8 +10,8 @@ import pytest
 from factories import evidence, record
 
 from ironbench.errors import InputError
-from ironbench.experiment import command
-from ironbench.experiment.command import RunOptions
+from ironbench.experiment import run_options
+from ironbench.experiment.run_options import RunOptions
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -24,7 +24,7 @@ SWEEP = replace(SEARCH, clients="1,8", limit=())
 
 def begun(options: RunOptions, store: Store, monkeypatch: pytest.MonkeyPatch) -> Record:
     """The first trial of a run, kept as if it had been measured on this machine."""
-    plan, _ = command.planned(options)
+    plan, _ = run_options.planned(options)
     trial, machine = plan.trials[0], "m1"
     one = record(
         plan.system,
@@ -38,8 +38,8 @@ def begun(options: RunOptions, store: Store, monkeypatch: pytest.MonkeyPatch) ->
     )
     one = replace(one, cell=trial.cell)
     store.keep(one, evidence())
-    monkeypatch.setattr(command, "fingerprint", dict)
-    monkeypatch.setattr(command, "content_key", lambda _: machine)
+    monkeypatch.setattr(run_options, "fingerprint", dict)
+    monkeypatch.setattr(run_options, "content_key", lambda _: machine)
     return one
 
 
@@ -48,7 +48,7 @@ def test_the_same_command_goes_on(options: RunOptions, tmp_path: Path, monkeypat
     store = Store(tmp_path, Printer.silent())
     one = begun(options, store, monkeypatch)
     for again in (options, replace(options, tag=()), replace(options, seed=None)):
-        plan, _ = command.resumed(again, store)
+        plan, _ = run_options.resumed(again, store)
         assert (plan.series, plan.tags) == (one.series, {"commit": "a"})
 
 
@@ -68,7 +68,7 @@ def test_another_search_is_another_command(
     store = Store(tmp_path, Printer.silent())
     begun(before, store, monkeypatch)
     with pytest.raises(InputError, match="no run of this command"):
-        command.resumed(replace(before, **changes), store)
+        run_options.resumed(replace(before, **changes), store)
 
 
 def test_a_run_whose_power_was_cut_otherwise_is_another_command(
@@ -76,10 +76,10 @@ def test_a_run_whose_power_was_cut_otherwise_is_another_command(
 ) -> None:
     store = Store(tmp_path, Printer.silent())
     begun(SWEEP, store, monkeypatch)
-    plan, secrets = command.planned(SWEEP)
-    monkeypatch.setattr(command, "planned", lambda _: (replace(plan, crash="lose"), secrets))
+    plan, secrets = run_options.planned(SWEEP)
+    monkeypatch.setattr(run_options, "planned", lambda _: (replace(plan, crash="lose"), secrets))
     with pytest.raises(InputError, match="no run of this command"):
-        command.resumed(SWEEP, store)
+        run_options.resumed(SWEEP, store)
 
 
 def test_a_tag_that_the_run_does_not_have_is_refused_and_not_dropped(
@@ -88,5 +88,5 @@ def test_a_tag_that_the_run_does_not_have_is_refused_and_not_dropped(
     store = Store(tmp_path, Printer.silent())
     begun(SWEEP, store, monkeypatch)
     with pytest.raises(InputError, match="do not have it") as caught:
-        command.resumed(replace(SWEEP, tag=("commit=b",)), store)
+        run_options.resumed(replace(SWEEP, tag=("commit=b",)), store)
     assert caught.value.subject == "--tag commit=b"

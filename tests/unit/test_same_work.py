@@ -11,8 +11,8 @@ from ironbench import workloads
 from ironbench.analyse.comparability import other_work
 from ironbench.analyse.subjects import by_work, work_name
 from ironbench.errors import InputError
-from ironbench.experiment import command
-from ironbench.experiment.command import RunOptions
+from ironbench.experiment import run_options
+from ironbench.experiment.run_options import RunOptions
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets
@@ -74,10 +74,10 @@ def test_a_run_is_resumed_by_its_own_command_alone(tmp_path: Path, monkeypatch: 
     def planned(_: RunOptions) -> tuple[Plan, Secrets]:
         return sweep.plan(asked.system, asked.choice, [asked.cell]), Secrets()
 
-    monkeypatch.setattr(command, "planned", planned)
-    monkeypatch.setattr(command, "fingerprint", dict)
-    monkeypatch.setattr(command, "content_key", lambda _: before.machine)
-    assert command.resumed(RunOptions("igen-cpu"), store)[0].series == before.series
+    monkeypatch.setattr(run_options, "planned", planned)
+    monkeypatch.setattr(run_options, "fingerprint", dict)
+    monkeypatch.setattr(run_options, "content_key", lambda _: before.machine)
+    assert run_options.resumed(RunOptions("igen-cpu"), store)[0].series == before.series
     asked = of("igen-cpu", png="two/set.png")
     with pytest.raises(InputError, match="no run of this command"):
-        command.resumed(RunOptions("igen-cpu"), store)
+        run_options.resumed(RunOptions("igen-cpu"), store)

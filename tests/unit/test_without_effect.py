@@ -14,7 +14,7 @@ from ironbench.engines.slapd import engine as slapd
 from ironbench.errors import InputError
 from ironbench.experiment import declare, new, server_control
 from ironbench.experiment.build import _require_checkpoints
-from ironbench.experiment.command import RunOptions, planned
+from ironbench.experiment.run_options import RunOptions, planned
 from ironbench.model.system import Cell, Choice, Load, Setup, System
 from ironbench.plan import design
 

@@ -14,7 +14,7 @@ from ironbench.printer import Printer
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.experiment.command import RunOptions
+    from ironbench.experiment.run_options import RunOptions
     from ironbench.model.plan import Plan
     from ironbench.model.record import Record
     from ironbench.model.secrets import Secrets
@@ -307,27 +307,27 @@ def run(
     json: JSON = False,
 ) -> int:
     typed = locals()
-    from ironbench.experiment import command
+    from ironbench.experiment import run_options
 
     # What was not given stays at its default there; options that may be repeated come as lists.
-    given: dict[str, Any] = {name: typed[name] for name in command.RunOptions.__dataclass_fields__}
+    given: dict[str, Any] = {name: typed[name] for name in run_options.RunOptions.__dataclass_fields__}
     given = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items() if one is not None}
-    return execute(command.RunOptions(**given), json, plan_only, resume)
+    return execute(run_options.RunOptions(**given), json, plan_only, resume)
 
 
 def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bool = False) -> int:
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
-    from ironbench.experiment import command, declare, upkeep
+    from ironbench.experiment import declare, run_options, upkeep
     from ironbench.model.system import Setup
     from ironbench.record import Store
 
     store = Store(Path(options.results))
-    plan, secrets = command.resumed(options, store) if resume else command.planned(options)
+    plan, secrets = run_options.resumed(options, store) if resume else run_options.planned(options)
     if plan_only:
         from ironbench.experiment import loop
         from ironbench.views.plans import run as plan_page
 
-        before = command.measured(store, plan.series) if resume else []
+        before = run_options.measured(store, plan.series) if resume else []
         over, drawn = loop.is_over(plan, store, before), options.seed is None and not resume
         plan_page.show(plan, before, over, drawn, json)
         return 0
@@ -341,7 +341,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
     from ironbench.cli import verdict
-    from ironbench.experiment import command, loop, schedule, search, upkeep
+    from ironbench.experiment import loop, run_options, schedule, search, upkeep
     from ironbench.views.plans.estimate import time_of
 
     printer = Printer()
@@ -355,7 +355,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
     with store.measuring(plan.series):
         if upkeep.make_up(printer.say, plan.series):
             return 1
-        before = command.measured(store, plan.series) if resume else []
+        before = run_options.measured(store, plan.series) if resume else []
         if loop.is_over(plan, store, before):
             printer.say(loop.nothing_ran(before))
         elif plan.search:
@@ -369,7 +369,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
         try:
             records = loop.run(plan, secrets, store, printer, before)
         except KeyboardInterrupt:  # between two trials, or before the first
-            printer.say(_goes_on(command.measured(store, plan.series)))
+            printer.say(_goes_on(run_options.measured(store, plan.series)))
             return verdict.INTERRUPTED
     if json:
         from ironbench.report.as_json import run_document

@@ -18,10 +18,10 @@ import msgspec
 from ironbench import _core, engines, workloads
 from ironbench.drive import before as preparing
 from ironbench.drive import caches, power
-from ironbench.drive.commands import commands
 from ironbench.drive.live import Live
 from ironbench.drive.power import PowerCut
 from ironbench.drive.run import Driver, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
+from ironbench.drive.statements import statements
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.administration import Insight
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
@@ -196,7 +196,7 @@ class _Drive:
             return NOTHING
         load = self._trial.cell.load
         protocol = engines.get(self._session.engine).protocol(load.protocol)
-        asked = commands(self._scripts, self._variables, protocol, self._seed)
+        asked = statements(self._scripts, self._variables, protocol, self._seed)
         try:
             return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
         except IronbenchError as error:

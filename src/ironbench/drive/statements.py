@@ -1,4 +1,4 @@
-"""The SQL commands of a workload's scripts, with typical values: what a script would send first as client 0."""
+"""The SQL statements of a workload's scripts, with typical values: what a script would send first as client 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT = re.compile(r"(?<![:\w]):[A-Za-z_]\w*")
 """A variable that has no value yet: its value comes from an answer of the server."""
 
 
-def commands(
+def statements(
     scripts: Sequence[ScriptSource], variables: Mapping[str, str], protocol: str, seed: int
 ) -> tuple[Command, ...]:
     from ironbench import _core
@@ -24,7 +24,7 @@ def commands(
         texts = _core.compile_scripts([(one.name, one.text, one.weight) for one in scripts], given, protocol)
     except IronbenchError:
         return ()
-    commands = []
+    found = []
     for script, of_script in zip(scripts, texts, strict=True):
         sent = _sent(script, given, seed)
         place = 0
@@ -36,12 +36,12 @@ def commands(
             if at is None and not _PARAMETER.search(text):
                 typical = text
             typical = "" if _LEFT.search(_bare(typical)) else typical
-            commands.append(Command(script.name, number, text, typical, sent=at is not None or not sent))
-    return tuple(commands)
+            found.append(Command(script.name, number, text, typical, sent=at is not None or not sent))
+    return tuple(found)
 
 
 def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
-    """The commands of one pass, in order; none where the pass needs answers of the server."""
+    """The statements of one pass, in order; none where the pass needs answers of the server."""
     from ironbench import _core
 
     try:
