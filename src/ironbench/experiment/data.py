@@ -75,10 +75,7 @@ class Data:
         if left is not None and same and self._enough(often, left, block):
             conditions = {"data": LEFT, "restored": f"once for this {often}"}
         else:
-            if source.kind == "database":
-                conditions = self._databases.restored(setup, source)
-            else:
-                conditions = restore.restored(setup, source)
+            conditions = restore.brought_back(setup, source, self._databases)
             left = _Left(block, source, layout, read_only=True, lasting=False)
         self._begun[place] = left
         return TrialNotes(conditions, restore.warnings(setup, source))
@@ -98,11 +95,11 @@ class Data:
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
         """`restored`, and the garbage that the trial before left taken away, where its data were left, too."""
-        for directory in {setup.system.layout.data} - {None, *setup.system.layout.emulated}:
-            place.use(Path(str(directory)))  # its server is stopped between trials, and the next may go on with it
-        if setup.choice.data is not None and setup.choice.data.check not in self._understood:
-            own.require_check(session, setup.choice.data.check)
-            self._understood.add(setup.choice.data.check)
+        hold(setup.system.layout)
+        data = setup.choice.data
+        if data is not None and data.check not in self._understood:
+            own.require_check(session, data)
+            self._understood.add(data.check)
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is None or restored.conditions.get("data") != LEFT:
             return restored
@@ -146,6 +143,12 @@ def _identity(place: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def hold(layout: Layout) -> None:
+    """Keeps `cleanup` from a directory whose server is stopped between trials, the next of which may go on with it."""
+    if layout.data is not None and layout.data not in layout.emulated:
+        place.use(Path(layout.data))
 
 
 def content_of(setup: Setup) -> tuple[str, ...]:

@@ -103,8 +103,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             loaded = load.ready(session, plan, printer, crew.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
                 session.restart()  # its cache is made for the data that are there when it starts
-            if plan.choice.data is not None and plan.choice.data.check:
-                own.require_check(session, plan.choice.data.check)
+            own.require_check(session, plan.choice.data)
             storage.set_model_timing(on=True)
             how = plan.trials[0].cell.load
             if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):

@@ -16,7 +16,7 @@ from ironbench.drive.power import PowerCut
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment import server_control, upkeep
-from ironbench.experiment.data import Data
+from ironbench.experiment.data import Data, hold
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.server_watch import of_trial
 from ironbench.experiment.upkeep import Upkeep
@@ -143,10 +143,7 @@ class RestoredEach:
         plan, storage = self.plan, self.storage
         setup = Setup(due.trial.cell, plan.system, plan.choice)
         storage.set_model_timing(on=False)
-        if self.source.kind == "database":
-            conditions = self.databases.restored(setup, self.source)
-        else:
-            conditions = restore.restored(setup, self.source)
+        conditions = restore.brought_back(setup, self.source, self.databases)
         with engines.running(self.databases.system(setup), self.secrets, most_connections(plan)) as session:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)
@@ -167,13 +164,11 @@ class RestoredEach:
 
     def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
         """Of the first trial. InputError: the check cannot be understood."""
-        for directory in {self.plan.system.layout.data} - {None, *self.plan.system.layout.emulated}:
-            place.use(Path(str(directory)))  # its server is stopped between trials
+        hold(self.plan.system.layout)
         if self._begun:
             return
         self.printer.say(f"data: {conditions['data']}, {conditions['restored']}")
-        if self.plan.choice.data is not None and self.plan.choice.data.check:
-            own.require_check(session, self.plan.choice.data.check)
+        own.require_check(session, self.plan.choice.data)
         self._begun = True
 
     def over(self, record: Record) -> bool:

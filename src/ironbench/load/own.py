@@ -119,11 +119,14 @@ def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None 
     return f"{dump}; about {units.stored(data.data_bytes)} {loaded}, about {span}"
 
 
-def require_check(session: Session, check: str) -> None:
-    """InputError: the query cannot be understood. Whether it holds is asked after each trial."""
+def require_check(session: Session, data: OwnData | None) -> None:
+    """InputError: the query that checks them, if any, cannot be understood. Whether it holds is asked after each
+    trial."""
+    if data is None or not data.check:
+        return
     engine = engines.get(session.engine)
     try:
-        session.query(check)
+        session.query(data.check)
     except FailureError as error:
         # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Libraries have no such codes:
         # what they refuse now, they would refuse after every trial.

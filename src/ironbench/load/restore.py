@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ironbench import engines, units, workloads
 from ironbench.load import entries, prepare, rows
+from ironbench.load.databases import TrialDatabases
 from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.load.source import Snapshot
 from ironbench.load.tables import present
@@ -57,6 +58,12 @@ def cost_s(setup: Setup, snapshot: Snapshot) -> float:
         shared = copies.can_share(snapshot.folder, space.existing(setup.system.layout.data))
         return 0.0 if shared else snapshot.bytes / COPY_BYTES_PER_S
     return snapshot.loaded.elapsed_s if snapshot.kind == "reload" else 0.0
+
+
+def brought_back(setup: Setup, snapshot: Snapshot, databases: TrialDatabases) -> dict[str, str]:
+    """The data of a cell before its trial, in a database of their own or as `restored`; conditions of the trial.
+    InputError: no room. FailureError."""
+    return databases.restored(setup, snapshot) if snapshot.kind == "database" else restored(setup, snapshot)
 
 
 def restored(setup: Setup, snapshot: Snapshot) -> dict[str, str]:
