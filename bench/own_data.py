@@ -22,7 +22,7 @@ from bench.series import asked
 from ironbench import engines, workloads
 from ironbench.load import databases, own, restore, snapshot
 from ironbench.load.databases import TrialDatabases
-from ironbench.load.source import Snapshot
+from ironbench.load.source import DataSource
 from ironbench.machine import copies
 from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
@@ -54,7 +54,7 @@ def main() -> None:
 
 def _on_a_server_of_ours(home: Path, dump: Path, restores: int) -> None:
     setup = _setup(System("postgres", "bench", layout=Layout(str(home / "data"))), dump)
-    source = snapshot.ready(setup, Secrets(), _unheard())
+    source = snapshot.source_ready(setup, Secrets(), _unheard())
     assert source.folder is not None
     first = _checksums(setup, source)
     target = home / "plain"
@@ -78,7 +78,7 @@ def _on_a_server_of_theirs(server: RawServer, at: list[str], dump: Path) -> None
     address = f"postgresql://postgres@/postgres?host={server.host}&port={server.port}"
     setup = _setup(System("postgres", "bench", dsn=address), dump)
     assert setup.choice.data is not None
-    source = databases.ready(setup, setup.choice.data, Secrets(), _unheard())
+    source = databases.database_ready(setup, setup.choice.data, Secrets(), _unheard())
     psql = [binary("psql"), "-X", "-q", *at, "-d", "postgres"]
 
     def plain() -> None:
@@ -117,13 +117,13 @@ def _told(what: str, of_ours: list[float], of_peer: list[float], most: float) ->
 
 
 @contextmanager
-def _restored(setup: Setup, source: Snapshot) -> Iterator[Session]:
+def _restored(setup: Setup, source: DataSource) -> Iterator[Session]:
     restore.restored(setup, source)
     with engines.running(setup.system, Secrets(), 4) as session:
         yield session
 
 
-def _checksums(setup: Setup, source: Snapshot) -> list[str | None]:
+def _checksums(setup: Setup, source: DataSource) -> list[str | None]:
     with _restored(setup, source) as session:
         return [session.query(f"select sum(hashtext(t::text)::bigint) from {name} t")[0][0] for name in TABLES]
 

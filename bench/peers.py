@@ -50,7 +50,7 @@ def postgres(clients: int, workload: str, asked: dict[str, str]) -> Iterator[Pos
         with engines.running(system, secrets, clients) as session:
             choice = Choice(workload, workloads.get(workload).validated(asked))
             plan = Plan("bench", system, choice, (Trial(Cell("clients=1", Load()), 0),), 0)
-            load.ready(session, plan, Printer())
+            load.data_ready(session, plan, Printer())
             assert isinstance(session, PostgresSession)
             yield session
 

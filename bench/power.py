@@ -115,4 +115,4 @@ def _load() -> None:
     system, secrets = engines.get("postgres").validated(System("postgres", "power", {}, Layout(str(place))), 2)
     choice = Choice("select-only", workloads.get("select-only").validated({}))
     with engines.running(system, secrets, 2) as session:
-        load.ready(session, Plan("power", system, choice, (Trial(Cell("one", Load()), 0),), 0), Printer())
+        load.data_ready(session, Plan("power", system, choice, (Trial(Cell("one", Load()), 0),), 0), Printer())

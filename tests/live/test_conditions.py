@@ -51,7 +51,7 @@ class Bench:
         self.plan = Plan("s", system, choice, (self.trial,), 0)
         self.printer = Printer(stderr=io.StringIO())
         self.session: Session = engines.get(engine).start(system, secrets, 4)
-        load.ready(self.session, self.plan, self.printer)
+        load.data_ready(self.session, self.plan, self.printer)
 
     def __enter__(self) -> Bench:
         return self

@@ -69,9 +69,9 @@ def system(request: pytest.FixtureRequest, place: Path) -> System:
 
 def assert_incomplete_and_made_anew(session: Session, system: System) -> None:
     assert session.query("select count(*) from ironbench_load where loaded_at is null") == [("1",)]
-    assert not load.ready(session, plan(system, 1), Watching()).reused
+    assert not load.data_ready(session, plan(system, 1), Watching()).reused
     assert session.query("select count(*) from igen_customer") == [("3300",)]
-    assert load.ready(session, plan(system, 1), Watching()).reused
+    assert load.data_ready(session, plan(system, 1), Watching()).reused
 
 
 def test_a_load_ended_by_ctrl_c_is_never_taken_for_complete(system: System) -> None:
@@ -80,7 +80,7 @@ def test_a_load_ended_by_ctrl_c_is_never_taken_for_complete(system: System) -> N
 
     with running(system) as session:
         with pytest.raises(KeyboardInterrupt):
-            load.ready(session, plan(system, 8), Watching(interrupt))
+            load.data_ready(session, plan(system, 8), Watching(interrupt))
         if system.engine == "postgres":
             assert session.query("select count(*) from pg_stat_progress_copy") == [("0",)]
         assert_incomplete_and_made_anew(session, system)
@@ -94,7 +94,7 @@ def test_a_load_whose_process_was_killed_is_never_taken_for_complete(system: Sys
         from test_load_faults import Layout, System, Watching, load, plan, running
         system = {system!r}
         with running(system) as session:
-            load.ready(session, plan(system, 8), Watching(lambda: os.kill(os.getpid(), signal.SIGKILL)))
+            load.data_ready(session, plan(system, 8), Watching(lambda: os.kill(os.getpid(), signal.SIGKILL)))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False)
     assert done.returncode == -9
@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_a_server_of_ours_that_works_and_stops(
     system = System(engine, "test", layout=Layout(data=str(disk / "data"), log=str(place / "log")))
     with running(system) as session:
         with pytest.raises(FailureError, match=error) as caught:
-            load.ready(session, plan(system, 20), Watching())
+            load.data_ready(session, plan(system, 20), Watching())
         assert "smaller scale" in caught.value.hint
         assert_incomplete_and_made_anew(session, system)
     assert not session.alive()
@@ -136,7 +136,7 @@ def test_a_full_disk_under_sqlite_is_forgiven_when_space_was_freed(
     system = System("sqlite", "test", {"synchronous": "off"}, Layout(data=str(disk / "d")))
     with running(system) as session:
         with pytest.raises(FailureError, match="full") as caught:
-            load.ready(session, plan(system, 8), Watching())
+            load.data_ready(session, plan(system, 8), Watching())
         assert "smaller scale" in caught.value.hint
         # Even to drop tables SQLite must write.
         subprocess.run(["mount", "-o", "remount,size=80m", str(disk)], check=True)

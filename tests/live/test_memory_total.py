@@ -125,7 +125,7 @@ def test_what_sqlite_reads_before_a_trial_counts_too(on_disk: Path) -> None:
     choice = Choice("select-only", workloads.get("select-only").validated({"scale": "40"}))
     plan = Plan("s", told, choice, (Trial(Cell("c", Load()), 0),), 0)
     with engines.running(told, secrets, 1) as session:
-        load.ready(session, plan, Printer.silent())
+        load.data_ready(session, plan, Printer.silent())
         (group,) = [Path(entry.groups[0]) for entry in register.entries()]
         session.query("select sum(abalance), sum(length(filler)) from pgbench_accounts")
         assert used(group) > 0.8 * tables.size(session, ["pgbench_accounts"]) > 32 * MiB
@@ -181,7 +181,7 @@ def test_a_trial_runs_within_its_limit_and_says_so(place: Path, engine: str) -> 
     plan, printer = Plan("s", told, choice, (trial,), 0), Printer(stderr=io.StringIO())
     with engines.running(told, secrets, 2) as session:
         groups = [group_of(pid) for pid in session.processes()[:1]]
-        load.ready(session, plan, printer)
+        load.data_ready(session, plan, printer)
         driven = drive(plan, session, trial, lambda: (), printer)
         assert driven.failure == "" and driven.summary["transactions"] > 0
         assert "by a control group" in driven.prepared.conditions["memory_total"]

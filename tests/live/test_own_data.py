@@ -340,7 +340,7 @@ def test_after_twenty_restores_with_changes_in_between_every_table_has_the_same_
     system, _ = engine.validated(System("postgres", "test", layout=Layout(str(user.home / "own"))), 2)
     data = own.identified(OwnData(dump=str(dumps / "shop.custom")), system, workloads.get("script"))
     setup = Setup(Cell("test", Load()), system, Choice("script", data=data))
-    source = snapshot.ready(setup, Secrets(), Printer.silent())
+    source = snapshot.source_ready(setup, Secrets(), Printer.silent())
     seen = set()
     for number in range(21):
         restore.restored(setup, source)

@@ -23,6 +23,7 @@ from ironbench import engines, workloads
 from ironbench.engines.cleanup import cleanup, lines_of
 from ironbench.errors import FailureError, InputError
 from ironbench.load import restore, snapshot
+from ironbench.load.source import DataSource
 from ironbench.machine import copies
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
@@ -50,10 +51,10 @@ def setup(place: Path, engine: str = "postgres", workload: str = "tpcb-like", **
     return Setup(Cell("clients=2", Load(clients=2, duration_s=1.0)), system, choice)
 
 
-def ready(wanted: Setup) -> tuple[snapshot.Snapshot, str]:
+def ready(wanted: Setup) -> tuple[DataSource, str]:
     """The snapshot, and what was said about it."""
     said = io.StringIO()
-    return snapshot.ready(wanted, Secrets(), Printer(stderr=said)), said.getvalue()
+    return snapshot.source_ready(wanted, Secrets(), Printer(stderr=said)), said.getvalue()
 
 
 def contents(wanted: Setup) -> str:
@@ -295,7 +296,7 @@ def test_holes_stay_holes_and_the_copy_is_the_same(tmp_path: Path) -> None:
 
 
 def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Path) -> None:
-    kept = snapshot.Snapshot("snapshot", "k", place, 7_000_000_000)
+    kept = DataSource("snapshot", "k", place, 7_000_000_000)
     for name, expected in (("tpcb-like", "trial"), ("select-only", "lab"), ("igen-oltp", "block")):
         wanted = setup(place, workload=name)
         assert restore.often(wanted, kept, "auto") == expected
@@ -306,13 +307,13 @@ def test_restoring_is_rare_only_where_that_is_harmless_and_saves_time(place: Pat
 
 @pytest.mark.parametrize("name", ["select-only", "igen-oltp", "vacuum", "index-build", "backup", "restore", "tpch"])
 def test_work_that_has_no_length_always_starts_from_a_copy(name: str, place: Path) -> None:
-    kept = snapshot.Snapshot("snapshot", "k", place, 7_000_000_000)
+    kept = DataSource("snapshot", "k", place, 7_000_000_000)
     endless = replace(setup(place, workload=name), cell=Cell("x", Load(duration_s=None)))
     assert restore.often(endless, kept, "auto") == "trial"
 
 
 def test_queries_alone_leave_their_data_as_they_were(place: Path) -> None:
-    kept = snapshot.Snapshot("snapshot", "k", place, 7_000_000_000)
+    kept = DataSource("snapshot", "k", place, 7_000_000_000)
     for test, expected in (("stream", "lab"), ("power", "trial"), ("throughput", "trial")):
         choice = Choice("tpch", workloads.get("tpch").validated({"sf": "4", "test": test}))
         asked = replace(setup(place), choice=choice, cell=Cell("x", Load(duration_s=None)))
@@ -373,13 +374,13 @@ def test_on_a_server_that_is_not_ours_only_what_this_process_loaded_is_loaded_an
         dsn = f"host={address['host']} port={address['port']} user={address['user']} dbname={address['database']}"
         system, secrets = engines.get("postgres").validated(System("postgres", "test", dsn=dsn), 4)
         wanted = replace(setup(place), system=system)
-        kept = snapshot.ready(wanted, secrets, Printer(stderr=io.StringIO()))
+        kept = snapshot.source_ready(wanted, secrets, Printer(stderr=io.StringIO()))
         assert kept.kind == "reload"
         theirs.query("update pgbench_accounts set abalance = 7")
         assert restore.restored(wanted, kept)["data"].startswith("loaded anew")
         assert theirs.query("select sum(abalance) from pgbench_accounts") == [("0",)]
         assert restore.warnings(wanted, kept) == ()
-        found = snapshot.ready(wanted, secrets, Printer(stderr=io.StringIO()))
+        found = snapshot.source_ready(wanted, secrets, Printer(stderr=io.StringIO()))
         assert found.kind == "as-found"
         assert restore.restored(wanted, found) == {"data": "as found", "restored": "no"}
         assert [warning.code for warning in restore.warnings(wanted, found)] == ["data-as-found"]

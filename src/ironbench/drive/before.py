@@ -64,7 +64,7 @@ class Ready:
     clock: Clock = field(default_factory=Clock)
 
 
-def ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> Ready:
+def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> Ready:
     """Warm caches, statistics and checkpoints as the trial declares them. FailureError.
 
     What the workload must know of the state before the trial is read after this, for rehearsals change data.

@@ -11,7 +11,7 @@ from ironbench.cluster.crew import Crew
 from ironbench.load import own, restore, snapshot
 from ironbench.load.databases import TrialDatabases
 from ironbench.load.loaded import Loaded
-from ironbench.load.source import Snapshot
+from ironbench.load.source import DataSource
 from ironbench.model.lab import Lab
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -28,7 +28,7 @@ class _Left:
     """The data in a directory, after a trial that ended in good order."""
 
     block: int
-    source: Snapshot
+    source: DataSource
     layout: Layout
     read_only: bool
     """Nothing was written since they were restored."""
@@ -44,30 +44,30 @@ class Data:
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, crew: Crew) -> None:
         """Loads what no earlier lab has loaded. InputError: no room. FailureError."""
         self._method = lab.method
-        self._snapshots: dict[str, Snapshot] = {}
+        self._sources: dict[str, DataSource] = {}
         self._left: dict[str, _Left] = {}
         self._begun: dict[str, _Left] = {}
         """What the trial that runs now found there."""
         self._databases = TrialDatabases()
         self._understood = {""}
         """Checks that the engine can answer."""
-        known: dict[tuple[str, ...], Snapshot] = {}
+        known: dict[tuple[str, ...], DataSource] = {}
         for setup in lab.setups:
             if setup.skipped:
                 continue
             key = content_of(setup)
             if key not in known:
                 copiers = crew.copiers(_most_workers(lab))
-                known[key] = snapshot.ready(setup, secrets.get(setup.cell.name, Secrets()), printer, copiers)
-            self._snapshots[setup.cell.name] = known[key]
+                known[key] = snapshot.source_ready(setup, secrets.get(setup.cell.name, Secrets()), printer, copiers)
+            self._sources[setup.cell.name] = known[key]
 
     def loaded(self, setup: Setup) -> Loaded:
         """What loading the data of a cell took, whenever that was."""
-        return self._snapshots[setup.origin].loaded
+        return self._sources[setup.origin].loaded
 
     def restored(self, setup: Setup, block: int) -> TrialNotes:
         """The data of a cell as the lab wants them at the start of a trial. InputError: no room. FailureError."""
-        source = self._snapshots[setup.origin]
+        source = self._sources[setup.origin]
         place, layout = place_of(setup), setup.system.layout
         left = self._left.pop(place, None)
         often = restore.often(setup, source, self._method.restore)

@@ -78,7 +78,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             freeze.require_rights([setup], {setup.cell.name: secrets})
             if plan.system.dsn is not None:
                 stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
-            source = snapshot.ready(setup, secrets, printer)
+            source = snapshot.source_ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
             if plan.system.commands and plan.system.layout.data:
                 stack.callback(place.release, Path(plan.system.layout.data))  # a command may unmount what lies there
@@ -100,7 +100,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
                 stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
-            loaded = load.ready(session, plan, printer, crew.copiers(most))
+            loaded = load.data_ready(session, plan, printer, crew.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
                 session.restart()  # its cache is made for the data that are there when it starts
             own.require_check(session, plan.choice.data)

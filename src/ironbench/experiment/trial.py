@@ -22,7 +22,7 @@ from ironbench.experiment.server_watch import of_trial
 from ironbench.experiment.upkeep import Upkeep
 from ironbench.load import Loaded, own, restore
 from ironbench.load.databases import TrialDatabases
-from ironbench.load.source import Snapshot
+from ironbench.load.source import DataSource
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
@@ -128,7 +128,7 @@ class RestoredEach:
 
     plan: Plan
     secrets: Secrets
-    source: Snapshot
+    source: DataSource
     databases: TrialDatabases
     store: Store
     printer: Printer

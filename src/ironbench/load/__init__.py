@@ -1,7 +1,7 @@
 """Brings a workload's data into an engine: checked for space, parallel, measured, reused when already there."""
 
 from ironbench.load.loaded import Loaded
-from ironbench.load.prepare import ready
+from ironbench.load.prepare import data_ready
 from ironbench.load.remains import left
 
-__all__ = ["Loaded", "left", "ready"]
+__all__ = ["Loaded", "data_ready", "left"]

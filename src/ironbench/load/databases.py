@@ -16,7 +16,7 @@ from ironbench.engines.data_import import DatabaseCopies
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.load import own
 from ironbench.load.loaded import Loaded
-from ironbench.load.source import Snapshot
+from ironbench.load.source import DataSource
 from ironbench.load.space import SLACK
 from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
@@ -26,20 +26,20 @@ from ironbench.printer import Printer
 from ironbench.words import counted
 
 
-def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Snapshot:
+def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> DataSource:
     """The database that trials get copies of, loaded now or found. InputError, FailureError: nothing is left of it."""
     with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
         _say_what_was_left(copies.abandoned(), printer)
         state = copies.state(data.template) if data.template else ""
         if data.template and not data.setup:
             loaded = Loaded(data_bytes=copies.size(data.template), key=data.key)
-            return Snapshot("database", data.key, loaded=loaded, secrets=secrets,
-                            database=data.template, state=state)  # fmt: skip
+            return DataSource("database", data.key, loaded=loaded, secrets=secrets,
+                              database=data.template, state=state)  # fmt: skip
         key = f"{data.key} {state}".strip()
         if (kept := copies.kept(key)) is not None:
             printer.say(f"data: {data.words}, kept in database {kept.name}")
             loaded = Loaded(data_bytes=kept.bytes, key=data.key, reused=True)
-            return Snapshot("database", data.key, None, kept.bytes, loaded, secrets, kept.name)
+            return DataSource("database", data.key, None, kept.bytes, loaded, secrets, kept.name)
         made = copies.new(key, data.template)
         try:
             with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
@@ -52,7 +52,7 @@ def ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> Sn
                 copies.reconnect()
                 copies.drop(made.name)
             raise
-        return Snapshot("database", data.key, None, made.bytes, loaded, secrets, made.name)
+        return DataSource("database", data.key, None, made.bytes, loaded, secrets, made.name)
 
 
 def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
@@ -83,21 +83,21 @@ class TrialDatabases:
     _current: dict[str, str] = field(default_factory=dict)
     """The same address → name of the copy there."""
 
-    def restored(self, setup: Setup, snapshot: Snapshot) -> dict[str, str]:
+    def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
         """A new copy in place of the one before; conditions of the trial. InputError, FailureError."""
         place = _place(setup)
         if place not in self._servers:
-            self._servers[place] = engines.get(setup.system.engine).data_import.copies(setup.system, snapshot.secrets)
+            self._servers[place] = engines.get(setup.system.engine).data_import.copies(setup.system, source.secrets)
         copies, began = self._servers[place], time.perf_counter()
         self._drop(place)
-        if snapshot.state and copies.state(snapshot.database) != snapshot.state:
+        if source.state and copies.state(source.database) != source.state:
             cause = "somebody has changed it since these trials began, so they would not start from the same data"
             hint = "let nobody use it meanwhile: a copy of it makes a template of its own"
-            raise InputError(written("data.template", snapshot.database), cause, hint)
-        copy = copies.new(snapshot.key, snapshot.database)
+            raise InputError(written("data.template", source.database), cause, hint)
+        copy = copies.new(source.key, source.database)
         self._current[place] = copy.name
         took = units.span(time.perf_counter() - began)
-        return {"data": f"copy of database {snapshot.database} ({snapshot.key})", "restored": f"{copy.how}, {took}"}
+        return {"data": f"copy of database {source.database} ({source.key})", "restored": f"{copy.how}, {took}"}
 
     def system(self, setup: Setup) -> System:
         """The system whose engine runs in the copy, where there is one."""

@@ -23,7 +23,7 @@ from ironbench.printer import Printer
 from ironbench.workloads import Dataset
 
 
-def ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
+def data_ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
     """The data of the plan's workload, complete. InputError: strangers' tables, too little space. FailureError."""
     dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
     if dataset is None:

@@ -9,7 +9,7 @@ from ironbench import engines, units, workloads
 from ironbench.load import entries, prepare, rows
 from ironbench.load.databases import TrialDatabases
 from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
-from ironbench.load.source import Snapshot
+from ironbench.load.source import DataSource
 from ironbench.load.tables import present
 from ironbench.machine import copies, space
 from ironbench.model.record import Warning
@@ -24,7 +24,7 @@ that a large database is not read through for nothing. Below 2 % of its pages Po
 (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
-def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
+def often(setup: Setup, source: DataSource, restore: str) -> str:
     """`trial`, `block` or `lab`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
 
     With `auto`, where restoring would take more than a tenth of the trial, which has to have a length for that: once
@@ -39,7 +39,7 @@ def often(setup: Setup, snapshot: Snapshot, restore: str) -> str:
     length_s = load.duration_s
     if length_s is None and load.transactions is None:
         length_s = workload.expected_s(setup.system.engine, setup.choice.options)
-    if lasting(setup) or length_s is None or cost_s(setup, snapshot) <= EXPENSIVE * (length_s + load.warmup_s):
+    if lasting(setup) or length_s is None or cost_s(setup, source) <= EXPENSIVE * (length_s + load.warmup_s):
         return "trial"
     return "block" if workload.writes(setup.choice.options) else "lab"
 
@@ -50,42 +50,42 @@ def lasting(setup: Setup) -> bool:
     return workload.writes(setup.choice.options) and not workload.stable
 
 
-def cost_s(setup: Setup, snapshot: Snapshot) -> float:
+def cost_s(setup: Setup, source: DataSource) -> float:
     """About how long restoring takes."""
-    if snapshot.kind == "database":
-        return snapshot.bytes / COPY_BYTES_PER_S
-    if snapshot.kind == "snapshot" and snapshot.folder is not None and setup.system.layout.data is not None:
-        shared = copies.can_share(snapshot.folder, space.existing(setup.system.layout.data))
-        return 0.0 if shared else snapshot.bytes / COPY_BYTES_PER_S
-    return snapshot.loaded.elapsed_s if snapshot.kind == "reload" else 0.0
+    if source.kind == "database":
+        return source.bytes / COPY_BYTES_PER_S
+    if source.kind == "snapshot" and source.folder is not None and setup.system.layout.data is not None:
+        shared = copies.can_share(source.folder, space.existing(setup.system.layout.data))
+        return 0.0 if shared else source.bytes / COPY_BYTES_PER_S
+    return source.loaded.elapsed_s if source.kind == "reload" else 0.0
 
 
-def brought_back(setup: Setup, snapshot: Snapshot, databases: TrialDatabases) -> dict[str, str]:
+def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
     """The data of a cell before its trial, in a database of their own or as `restored`; conditions of the trial.
     InputError: no room. FailureError."""
-    return databases.restored(setup, snapshot) if snapshot.kind == "database" else restored(setup, snapshot)
+    return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
 
 
-def restored(setup: Setup, snapshot: Snapshot) -> dict[str, str]:
+def restored(setup: Setup, source: DataSource) -> dict[str, str]:
     """Restores the data of a cell whose engine is stopped, and says how. InputError: no room. FailureError."""
     begin = time.perf_counter()
-    if snapshot.kind == "snapshot" and snapshot.folder is not None:
-        done = engines.get(setup.system.engine).restore(setup.system, snapshot.folder)
+    if source.kind == "snapshot" and source.folder is not None:
+        done = engines.get(setup.system.engine).restore(setup.system, source.folder)
         took_s = time.perf_counter() - begin
         amount = f"{units.stored(done.bytes)} in {units.span(took_s)}"
-        return {"data": f"snapshot {snapshot.folder.name} ({snapshot.key})", "restored": f"{done.how}, {amount}"}
-    if snapshot.kind == "reload":
-        _loaded_anew(setup, snapshot)
-        return {"data": f"loaded anew ({snapshot.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
+        return {"data": f"snapshot {source.folder.name} ({source.key})", "restored": f"{done.how}, {amount}"}
+    if source.kind == "reload":
+        _loaded_anew(setup, source)
+        return {"data": f"loaded anew ({source.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
     return {"data": "as found", "restored": "no"}
 
 
 AS_FOUND = "data-as-found"
 
 
-def warnings(setup: Setup, snapshot: Snapshot) -> tuple[Warning, ...]:
+def warnings(setup: Setup, source: DataSource) -> tuple[Warning, ...]:
     """What a reader must know when trials do not start from the same data, unless they turn out to write nothing."""
-    if snapshot.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
+    if source.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
         return ()
     text = "the data are those that the trial before left: they were there before this run, which does not restore them"
     return (Warning(AS_FOUND, text),)
@@ -121,9 +121,9 @@ def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool
     prepare.fill(session, dataset, rows.connections(session), printer, own_server)
 
 
-def _loaded_anew(setup: Setup, snapshot: Snapshot) -> None:
+def _loaded_anew(setup: Setup, source: DataSource) -> None:
     """On a server that is not ours, tables that this process loaded."""
-    with engines.running(setup.system, snapshot.secrets, setup.cell.load.clients) as session:
+    with engines.running(setup.system, source.secrets, setup.cell.load.clients) as session:
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
         if dataset is not None:
             _anew(session, dataset, Printer(), own_server=False)

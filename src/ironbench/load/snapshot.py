@@ -20,7 +20,7 @@ from ironbench.engines.base import Engine
 from ironbench.errors import InputError
 from ironbench.load import databases, own, prepare, rows
 from ironbench.load.loaded import Loaded
-from ironbench.load.source import Snapshot
+from ironbench.load.source import DataSource
 from ironbench.load.space import SLACK
 from ironbench.machine import copies, space
 from ironbench.model.own_data import OwnData
@@ -35,7 +35,7 @@ NOTE = "snapshot.json"
 """In a snapshot's folder, written last of all."""
 
 
-def ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> Snapshot:
+def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> DataSource:
     """The data of a cell, loaded now or found from an earlier run. InputError: no room. FailureError."""
     engine = engines.get(setup.system.engine)
     dataset = workloads.get(setup.choice.workload).dataset(engine.name, setup.choice.options)
@@ -43,12 +43,12 @@ def ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copier
     if data is not None and data.imported:
         if setup.system.dsn is not None:
             with _held(place.snapshots() / data.key, printer):
-                return databases.ready(setup, data, secrets, printer)
+                return databases.database_ready(setup, data, secrets, printer)
         contents = _Contents("own", data.key, data.words, data.data_bytes, data)
     elif dataset is not None:
         contents = _Contents(dataset.name, dataset.key, dataset.key, dataset.bytes, dataset)
     else:
-        return Snapshot("as-found")
+        return DataSource("as-found")
     basis = engine.basis(setup.system)
     if not basis:
         assert dataset is not None
@@ -93,18 +93,18 @@ def _folder(contents: _Contents, basis: str) -> Path:
 
 def _on_their_server(
     setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer, copiers: rows.Copiers | None
-) -> Snapshot:
+) -> DataSource:
     """Only tables that this very process has loaded may be dropped there and loaded anew."""
     with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
         connections = rows.connections(session)
         loaded = prepare.fill(session, dataset, connections, printer, own_server=False, copiers=copiers)
     kind = "as-found" if loaded.reused else "reload"
-    return Snapshot(kind, dataset.key, None, loaded.data_bytes, loaded, secrets)
+    return DataSource(kind, dataset.key, None, loaded.data_bytes, loaded, secrets)
 
 
-def _snapshot(folder: Path, note: dict[str, Any]) -> Snapshot:
+def _snapshot(folder: Path, note: dict[str, Any]) -> DataSource:
     loaded = Loaded(**note["loaded"])
-    return Snapshot("snapshot", loaded.key, folder, note["bytes"], loaded)
+    return DataSource("snapshot", loaded.key, folder, note["bytes"], loaded)
 
 
 def _read_note(folder: Path) -> dict[str, Any] | None:

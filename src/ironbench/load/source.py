@@ -10,7 +10,7 @@ from ironbench.model.secrets import Secrets
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class DataSource:
     """Where the data come from that a trial starts with."""
 
     kind: str
