@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,13 +136,13 @@ def test_a_worker_that_cannot_tell_whether_it_reaches_the_server_is_named(monkey
     assert (first, third) == ("", "") and "could not tell within" in second
 
 
-def test_a_control_process_that_has_died_is_said_to_have_died(monkeypatch: pytest.MonkeyPatch) -> None:
-    def send(message: dict[str, Any], data: bytes = b"") -> None:
-        raise BrokenPipeError
-
+def test_a_control_process_that_has_died_is_said_to_have_died() -> None:
     control = object.__new__(Control)
     died = FailureError("control process of the workers", "its process ended")
-    child: Any = SimpleNamespace(send=send, died=lambda *_, kind: died)
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    child: Any = Channel(ours)
+    child.died = lambda *_, kind: died
     control._child = child
     control._frames = queue.SimpleQueue()
     control._frames.put(None)

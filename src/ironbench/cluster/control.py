@@ -139,12 +139,12 @@ class Control:
 
     def request(self, message: dict[str, Any]) -> dict[str, Any]:
         """The answer. InputError, FailureError."""
-        self._send(message)
+        self._child.tell(message)
         return self._next(_START_S)[0]
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
         """`rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`."""
-        self._send({"ask": "load", "plan": plan})
+        self._child.tell({"ask": "load", "plan": plan})
         counts: list[list[int]] = []
         while True:
             frame = self._next(_SILENT_S)[0]
@@ -162,7 +162,7 @@ class Control:
 
         The first Ctrl-C ends the trial and keeps what was done; the second is raised.
         """
-        self._send({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
+        self._child.tell({"ask": "drive", "bytes": [len(one) for one in plans]}, b"".join(plans))
         found: list[WorkerResult] = []
         lost, states = "", _States(progress)
         for frame, data in self._frames_until_over(progress):
@@ -186,7 +186,7 @@ class Control:
         while True:
             try:
                 if (interrupted or progress.stopping) and not stopped:
-                    self._send({"stop": True})
+                    self._child.tell({"stop": True})
                     stopped = True
                 try:
                     frame = self._frames.get(timeout=0.1)
@@ -206,10 +206,6 @@ class Control:
             yield frame
             if "over" in frame[0]:
                 return
-
-    def _send(self, message: dict[str, Any], data: bytes = b"") -> None:
-        with contextlib.suppress(OSError):  # a child that is gone is known by what it does not answer
-            self._child.send(message, data)
 
     def _next(self, patience_s: float) -> tuple[dict[str, Any], bytes]:
         try:

@@ -68,12 +68,12 @@ def main(parent: Channel) -> None:
     except OSError as error:
         cause = "; ".join([str(error), *device.unmake(STOPPED_PATIENCE_S)])
         raise FailureError(f"emulated device {order.spec['model']}", cause) from error
-    _say(parent, {"ready": ready})
+    parent.tell({"ready": ready})
     patience_s = _serve(parent, device, woken, order.detached)
     left = device.unmake(patience_s)
     if patience_s == ORPHAN_PATIENCE_S:
         device.drop_rows()
-    _say(parent, {"stopped": left, "untraced": device.untraced})
+    parent.tell({"stopped": left, "untraced": device.untraced})
 
 
 class Made:
@@ -226,14 +226,9 @@ def _serve(parent: Channel, device: Made, woken: int, detached: bool) -> float:
                 answer = device.say(frame[0])
             except IronbenchError as error:
                 answer = refusal(error)
-            _say(parent, answer)
+            parent.tell(answer)
 
 
 def _flush(point: Path) -> None:
     """Writes what the file system holds back (syncfs(2), by sync(1))."""
     output(["sync", "--file-system", str(point)], timeout_s=None)
-
-
-def _say(parent: Channel, message: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # nobody listens any more
-        parent.send(message)

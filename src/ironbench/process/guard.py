@@ -6,7 +6,6 @@ A child of ours (`ironbench.process.child`). The first message is an `Order`, an
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import select
@@ -15,7 +14,6 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from ironbench.process import freezer, processes, register
 from ironbench.process.child import Channel, Child
@@ -65,8 +63,7 @@ class Guard:
 
     def stop(self) -> None:
         """Ends the server in good order, and the guard."""
-        with contextlib.suppress(OSError):  # it has ended
-            self.child.send("stop")
+        self.child.tell("stop")
         while self.status is None and self._hear():
             pass
         self.child.stop(STOP_PATIENCE_S)
@@ -90,18 +87,18 @@ def main(parent: Channel) -> None:
     try:
         server = _spawn(order)
     except OSError as error:
-        _report(parent, {"failed": str(error)})
+        parent.tell({"failed": str(error)})
         return
     own = processes.identify(os.getpid())
     if entry is not None:
         entry = register.with_server(entry, processes.identify(server.pid), own)
-    _report(parent, {"pid": server.pid})
+    parent.tell({"pid": server.pid})
     patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
         entry = register.read(Path(order.entry)) or entry  # the owner has noted control groups since
         freezer.thaw(() if entry is None else entry.groups, processes.identify(server.pid))
         _end(server, patience_s, Path(order.log), signal.SIGINT if entry is None else entry.stop)
-    _report(parent, {"ended": server.returncode})
+    parent.tell({"ended": server.returncode})
     # Read again: the owner has noted the server's shared memory since, too.
     entry = register.read(Path(order.entry))
     if entry is not None:
@@ -187,8 +184,3 @@ def _end_of(log: Path) -> tuple[bytes, int]:
             return file.read(), start
     except OSError:
         return b"", 0
-
-
-def _report(parent: Channel, message: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # nobody listens any more
-        parent.send(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
@@ -66,8 +65,7 @@ def run(
     child = Child(__name__, call.subject, within=where.within, log=where.log)
     answers = _Answers(child, show)
     try:
-        with contextlib.suppress(OSError):  # a child that is gone says so by what it did not answer
-            child.send({"call": call.name, "cpus": list(where.cpus)}, call.plan)
+        child.tell({"call": call.name, "cpus": list(where.cpus)}, call.plan)
         answers.start()
         interrupted, given_up = _wait(child, answers, stopping)
     except BaseException:
@@ -121,8 +119,7 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
         try:
             if asked_at is None and (interrupted or stopping()):
                 asked_at = time.monotonic()
-                with contextlib.suppress(OSError):
-                    child.send({"stop": True})
+                child.tell({"stop": True})
             answers.ended.wait(_LOOK_S)
         except KeyboardInterrupt:
             if interrupted:

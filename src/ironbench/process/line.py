@@ -5,7 +5,6 @@ Both ends: `Line` asks, `Served` answers. Requests are numbered from 1, so that 
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import sys
 import threading
@@ -67,8 +66,7 @@ class Line:
 
     def interrupt(self, request: int) -> None:
         """Ends the request of that number, begun or not; one that is answered stays as it is."""
-        with contextlib.suppress(OSError):
-            self._channel.send({"cancel": request})
+        self._channel.tell({"cancel": request})
 
     def close(self) -> None:
         """May be called twice."""
