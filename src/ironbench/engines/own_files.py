@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from ironbench.errors import InputError, written
 from ironbench.machine import copies, space
 from ironbench.machine.copies import Copied
+from ironbench.model.system import Layout, System
 from ironbench.process import place as places
 from ironbench.process import processes
 
@@ -63,6 +64,17 @@ def copy_back(folder: Path, files: Path) -> Copied:
     copies.put(aside, files)
     copies.evict(folder)
     return done
+
+
+def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
+    """What the files depend on (`Engine.basis`): the program, and the settings that shape them."""
+    return " ".join([*parts, *(f"{name}={value}" for name, value in sorted(shaping.items()))])
+
+
+def plain(system: System, settings: Mapping[str, str], folder: Path) -> System:
+    """The system by the same programs in `folder`, with these settings alone (`Engine.plain`)."""
+    where = {name: value for name, value in system.settings.items() if name == "bin"}
+    return System(system.engine, system.label, where | dict(settings), Layout(str(folder)))
 
 
 def refuse_version(place: Path, title: str, made_by: str, major: str, version: str) -> None:

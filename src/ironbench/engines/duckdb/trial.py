@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from ironbench.engines.called import Answer, Command, Step, addressed
 from ironbench.engines.duckdb.process import LASTING, ROWS_AT_ONCE, code_of, text_of
 from ironbench.errors import FailureError
-
-Command = tuple[str, str, bool]
-"""Its text, whose rows are wanted (`gset`: of its last statement, `aset`: of each, empty: none), whether it is several
-statements."""
-Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
-Step = Callable[[tuple[Any, ...]], Answer]
 
 _BEGINS = ("begin", "start")
 
@@ -111,9 +105,7 @@ def drive(plan: bytes, progress: Any) -> Any:
 
     import ironbench._core as core
 
-    asked = json.loads(plan)
-    engine = asked["engine"]
-    asked["engine"] = {"kind": "called"}
+    engine, called = addressed(plan)
     try:
         database = duckdb.connect(engine["path"], config=engine["settings"])
     except duckdb.Error as error:
@@ -123,6 +115,6 @@ def drive(plan: bytes, progress: Any) -> Any:
         return Client(database.cursor(), commands)
 
     try:
-        return core.drive_called(json.dumps(asked).encode(), connect, progress)
+        return core.drive_called(called, connect, progress)
     finally:
         database.close()

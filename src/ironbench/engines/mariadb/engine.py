@@ -147,13 +147,10 @@ class MariadbEngine(Engine):
         if system.dsn is not None:
             return ""
         programs = installation.find(system.settings.get("bin"))
-        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
-        return " ".join([self.name, programs.version, *shape])
+        return own_files.basis([self.name, programs.version], settings.shaping(system.settings))
 
     def plain(self, system: System, folder: Path) -> System:
-        where = {name: system.settings[name] for name in ("bin",) if name in system.settings}
-        kept = where | settings.LOADING | settings.shaping(system.settings)
-        return System(self.name, system.label, kept, Layout(str(folder)))
+        return own_files.plain(system, settings.LOADING | settings.shaping(system.settings), folder)
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         home = homes.of(system.layout, installation.find(system.settings.get("bin")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import sys
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ironbench.engines.called import Answer, Command, Step, addressed
 from ironbench.engines.odbc import driver, kinds
 from ironbench.engines.odbc.kinds import Kind
 from ironbench.engines.odbc.process import parameters, statements
@@ -29,12 +29,6 @@ _BEGIN = re.compile(
 _END = re.compile(r"\s*(end|commit)(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
 _ROLLBACK = re.compile(r"\s*rollback(\s+(transaction|tran|work))?\s*;?\s*$", re.IGNORECASE)
 _BRACKETS = (_BEGIN, _END, _ROLLBACK)
-
-Command = tuple[str, str, bool]
-"""Its text, whose rows are wanted (`gset`: of its last statement, `aset`: of each, empty: none), whether it is several
-statements."""
-Answer = bool | tuple[bool, int, list[tuple[str, str | None]]]
-Step = Callable[[tuple[Any, ...]], Answer]
 
 
 class Trouble:
@@ -198,12 +192,10 @@ def drive(plan: bytes, progress: Any) -> Any:
     """What the core's `drive` does for engines whose wire it speaks."""
     import ironbench._core as core
 
-    asked = json.loads(plan)
-    engine = asked["engine"]
-    asked["engine"] = {"kind": "called"}
+    engine, called = addressed(plan)
     kind = kinds.of(engine["product"])
 
     def connect(client: int, commands: Sequence[Command]) -> Client:
         return Client(driver.connect(engine["address"], CONNECT_S), commands, kind)
 
-    return core.drive_called(json.dumps(asked).encode(), connect, progress)
+    return core.drive_called(called, connect, progress)

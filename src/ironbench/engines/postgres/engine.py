@@ -159,13 +159,11 @@ class PostgresEngine(Engine):
         if system.dsn is not None:
             return ""
         programs = installation.find(system.settings.get("bin"))
-        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
-        return " ".join(["postgres", programs.version, *clusters.flags(programs), *shape, programs.configure])
+        parts = [self.name, programs.version, *clusters.flags(programs)]
+        return f"{own_files.basis(parts, settings.shaping(system.settings))} {programs.configure}"
 
     def plain(self, system: System, folder: Path) -> System:
-        where = {name: system.settings[name] for name in ("bin",) if name in system.settings}
-        kept = where | settings.LOADING | settings.shaping(system.settings)
-        return System(self.name, system.label, kept, Layout(str(folder)))
+        return own_files.plain(system, settings.LOADING | settings.shaping(system.settings), folder)
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         programs = installation.find(system.settings.get("bin"))

@@ -109,12 +109,10 @@ class SlapdEngine(Engine):
         if system.dsn is not None:
             return ""
         programs = installation.find(system.settings.get("bin"))
-        shape = [f"{name}={value}" for name, value in sorted(settings.shaping(system.settings).items())]
-        return " ".join([self.name, programs.version, *shape])
+        return own_files.basis([self.name, programs.version], settings.shaping(system.settings))
 
     def plain(self, system: System, folder: Path) -> System:
-        kept = {name: value for name, value in system.settings.items() if name == "bin"}
-        return System(self.name, system.label, kept | settings.shaping(system.settings), Layout(str(folder)))
+        return own_files.plain(system, settings.shaping(system.settings), folder)
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> Copied:
         home = self._home(system)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ironbench.engines.administration import REQUEST
+from ironbench.engines.dialect import listed
 from ironbench.errors import IronbenchError
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Observation, Source
@@ -69,8 +70,8 @@ class Innodb:
             maria = "MariaDB" in (session.query("select version()")[0][0] or "")
             words = {
                 "schema": "information_schema" if maria else "performance_schema",
-                "status": _listed(_STATUS),
-                "metrics": _listed(_METRICS),
+                "status": listed(_STATUS),
+                "metrics": listed(_METRICS),
                 "enabled": "enabled = 1" if maria else "status = 'enabled'",
             }
             sql = _SQL.format_map(words)
@@ -113,10 +114,6 @@ def _rate(grown: Growth, keys: tuple[str, ...]) -> float:
 def _hit_share(grown: Growth) -> float | None:
     asked, read = grown.by.get(_HITS, 0.0), grown.by.get(_READS, 0.0)
     return max(0.0, 1 - read / asked) if asked > 0 else None
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 def _parse(text: str) -> Values:
