@@ -42,7 +42,7 @@ THEIRS = System("postgres", "a", dsn="postgresql://db.example/bench")
 def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[Status, str]:
     driven = Driven(NOW, alive=True, summary=SUMMARY)
     budget = Budget(server=0.2, client=0.01, idle=0.7 - sum(shares.values()), **shares)
-    found = warnings(system, Load(), driven, Observation(metrics), budget, writes=False)
+    found = warnings(system, Load(), driven, Observation(metrics), budget, cycles=False)
     return status(driven, found)
 
 
@@ -62,7 +62,7 @@ def test_a_client_is_the_limit_where_its_threads_or_its_one_process_are_busy(
     summary = SUMMARY | {"io": io, "client_cpu_s": {"user": cpu_s, "system": 0.0}}
     driven = Driven(NOW, alive=True, summary=summary)
     budget = Budget(server=0.2, client=0.01, idle=0.7)
-    found = warnings(OURS, Load(8, threads=threads), driven, Observation(COUNTED), budget, writes=False)
+    found = warnings(OURS, Load(8, threads=threads), driven, Observation(COUNTED), budget, cycles=False)
     texts = [one.text for one in found if one.code == "client-saturated"]
     assert [words in text for text in texts] == ([True] if words else [])
     assert ("--threads" in "".join(texts)) == (io == "epoll" and bool(words))
@@ -71,7 +71,7 @@ def test_a_client_is_the_limit_where_its_threads_or_its_one_process_are_busy(
 def test_more_threads_than_clients_are_not_asked_for() -> None:
     summary = SUMMARY | {"io": "epoll", "client_cpu_s": {"user": 57.0, "system": 0.0}}
     driven = Driven(NOW, alive=True, summary=summary)
-    found = warnings(OURS, Load(2, threads=2), driven, Observation(COUNTED), None, writes=False)
+    found = warnings(OURS, Load(2, threads=2), driven, Observation(COUNTED), None, cycles=False)
     assert [one.text.rpartition("; ")[2] for one in found] == ["add --clients and --threads: each client has its own"]
 
 
@@ -119,7 +119,7 @@ WROTE = {"checkpoints": 0.0, "wal_bytes_per_transaction": 300.0}
 def short(metrics: dict[str, float], transactions: int = 1000) -> bool:
     """Whether a trial of scripts that may write is called too short for what it wrote."""
     driven = Driven(NOW, alive=True, summary={**SUMMARY, "transactions": transactions})
-    found = warnings(OURS, Load(), driven, Observation(WROTE | metrics), None, writes=True)
+    found = warnings(OURS, Load(), driven, Observation(WROTE | metrics), None, cycles=True)
     return "short-of-two-checkpoints" in [warning.code for warning in found]
 
 
@@ -154,7 +154,7 @@ def test_counters_that_a_server_publishes_late_are_doubted_or_left_out(
     metrics = {"engine_commits_per_s": server_counts / elapsed_s, "wal_bytes_per_s": 1.0}
     seen = late.published(Observation(metrics, late={"engine_commits_per_s": 1.0}), summary, scripts=True)
     assert set(seen.metrics) == {"wal_bytes_per_s"} | ({"engine_commits_per_s"} if shown else set())
-    found = warnings(OURS, Load(), Driven(NOW, alive=True, summary=summary), seen, None, writes=False)
+    found = warnings(OURS, Load(), Driven(NOW, alive=True, summary=summary), seen, None, cycles=False)
     assert [one.text.split(": its")[0] for one in found if one.code == "counts-late"] == said
 
 
@@ -169,7 +169,7 @@ def test_counters_that_a_server_publishes_late_are_doubted_or_left_out(
 def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], who: str) -> None:
     budget = Budget(server=0.2, idle=0.5, **shares)
     driven = Driven(NOW, alive=True, summary=SUMMARY)
-    (own,) = warnings(OURS, Load(), driven, Observation(COUNTED), budget, writes=False)
+    (own,) = warnings(OURS, Load(), driven, Observation(COUNTED), budget, cycles=False)
     assert own.code == "own-cpu-share" and own.text.startswith(who)
 
 
@@ -177,7 +177,7 @@ def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_fro
     behind = Driven(NOW, alive=True, summary={**SUMMARY, "not_started": 397_520, "unfinished": 6})
     for warmup_s, since in ((5.0, " due since the warm-up began"), (0.0, "")):
         load = Load(rate=1000.0, warmup_s=warmup_s)
-        (found,) = warnings(OURS, load, behind, Observation(), None, writes=False)
+        (found,) = warnings(OURS, load, behind, Observation(), None, cycles=False)
         assert found.text.endswith(f", 397\u202f526{since} were waiting at the end")
 
 

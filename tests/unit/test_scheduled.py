@@ -28,7 +28,7 @@ SUMMARY = {
 def warned(rate: float, **more: Any) -> list[str]:
     load = Load(rate=rate, arrivals="fixed", warmup_s=0.0)
     driven = Driven("", True, summary=SUMMARY | more)
-    found = judge.warnings(System("postgres", "a"), load, driven, Observation(), None, writes=False)
+    found = judge.warnings(System("postgres", "a"), load, driven, Observation(), None, cycles=False)
     return [one.text for one in found if one.code == RATE_NOT_KEPT]
 
 

@@ -146,7 +146,7 @@ def of(found: Sequence[Record]) -> tuple[str, ...]:
 def told(counts: np.ndarray, load: Load = CLOSED) -> list[str]:
     summary = {"elapsed_s": len(counts) / 10, "io": "blocking", "transactions": int(counts.sum())}
     found = Driven("", alive=True, summary=summary, timeline={"transactions": counts.astype("<f8").tobytes()})
-    warnings = judge.warnings(System("null", "null"), load, found, Observation(), None, writes=False)
+    warnings = judge.warnings(System("null", "null"), load, found, Observation(), None, cycles=False)
     return [one.text for one in warnings if one.code == "not-steady"]
 
 

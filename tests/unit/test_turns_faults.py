@@ -25,7 +25,7 @@ from ironbench.experiment.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
-from ironbench.model.system import Trial
+from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
 from ironbench.process import processes
@@ -123,7 +123,7 @@ def side(**progress: Any) -> Side:
     """Of a system whose drive goes on in a thread; `progress`: what the core says of it."""
     unused: Any = None
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
-    setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"))
+    setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"), system=System("null", "one"))
     found = Side(plan, setup, unused, unused, unused, "")
     of_core: Any = SimpleNamespace(**progress)
     found._at_turns.progress = of_core

@@ -12,12 +12,17 @@ from dataclasses import replace
 from ironbench import engines, workloads
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
-from ironbench.model.system import Load, Setup
+from ironbench.model.system import Choice, Load, Setup, System
 
 LEAST = 2
 """Complete ones that a writing trial must cover."""
 PER_TRIAL = LEAST + 1
 """Default number of checkpoint cycles per trial: the last one may not be complete at the end."""
+
+
+def made(system: System, choice: Choice) -> bool:
+    """Whether trials change data on an engine whose checkpoints are requested and reported."""
+    return engines.get(system.engine).can("checkpoints") and workloads.get(choice.workload).writes(choice.options)
 
 
 def settled(setup: Setup, crash: str = "") -> Setup:
@@ -26,11 +31,9 @@ def settled(setup: Setup, crash: str = "") -> Setup:
     None before a power cut (`crash`): a checkpoint right before it makes safe what the settings leave unsafe.
     """
     load, system = setup.cell.load, setup.system
-    engine = engines.get(system.engine)
-    chosen = load.checkpoint_s is not None or engine.administration.checkpoint_setting in system.settings
-    ours = engine.can("checkpoints") and system.dsn is None
-    writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
-    if crash or chosen or not ours or not writes or load.duration_s is None:
+    setting = engines.get(system.engine).administration.checkpoint_setting
+    chosen = load.checkpoint_s is not None or setting in system.settings
+    if crash or chosen or system.dsn is not None or not made(system, setup.choice) or load.duration_s is None:
         return setup
     interval_s = load.duration_s / PER_TRIAL
     return replace(setup, cell=replace(setup.cell, load=replace(load, checkpoint_s=interval_s)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironbench import engines, units
+from ironbench import units
 from ironbench.engines.administration import DENIED
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven, driving_cpu_s, scheduled
@@ -42,9 +42,11 @@ FAITHFUL_LATENESS = 0.05
 
 
 def warnings(
-    system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, writes: bool
+    system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, cycles: bool
 ) -> tuple[Warning, ...]:
-    """Everything a reader must know; those in `SUSPICIOUS` make the trial suspect."""
+    """Everything a reader must know; those in `SUSPICIOUS` make the trial suspect.
+
+    `cycles`: whether it should cover some of checkpoints, if it wrote."""
     summary = driven.summary
     if not summary:
         return ()
@@ -52,7 +54,7 @@ def warnings(
     results += _too_few_workers(load, driven)
     if budget is not None:
         results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
-    if writes and engines.get(system.engine).can("checkpoints") and wrote(driven, observation) is not False:
+    if cycles and wrote(driven, observation) is not False:
         results += _checkpoints(observation, summary["elapsed_s"])
     results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
     if summary.get("samples_dropped"):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ironbench import _core, engines, workloads
+from ironbench.drive import checkpoints
 from ironbench.load import Loaded, restore
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
@@ -47,8 +48,9 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
     # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
-    steady = workload.writes(options) and workload.usual_duration_s(options) is not None
-    seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, steady)
+    endless = workload.usual_duration_s(options) is not None
+    cycles = endless and checkpoints.made(plan.system, plan.choice)
+    seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, cycles)
     figures, doubts = workload.assessed(driven, seen)
     before = prepared.warnings
     if driven.summary and judge.wrote(driven, observation) is False:

@@ -334,7 +334,7 @@ class Side:
         if self._checkpoint is not None:
             owed = self._checkpoint.is_alive()
             self._checkpoint.join()
-        if self._writes and engines.get(self.session.engine).can("checkpoints") and self.setup.system.dsn is None:
+        if checkpoints.made(self.setup.system, self.plan.choice) and self.setup.system.dsn is None:
             self.session.query(engines.get(self.session.engine).traits.dialect.checkpoint())
             self._pay()
             owed = True

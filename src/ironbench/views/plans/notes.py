@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ironbench import engines, units, workloads
+from ironbench import engines, units
 from ironbench.drive import checkpoints
 from ironbench.experiment import declare, server_control, size
 from ironbench.experiment.size import Planned
@@ -124,10 +124,8 @@ def _which(setups: list[Setup], lab: Lab) -> str:
 def _short_of_two_checkpoints(setup: Setup) -> bool:
     load, system = setup.cell.load, setup.system
     engine = engines.get(system.engine)
-    if not engine.can("checkpoints") or load.duration_s is None:
+    if not checkpoints.made(system, setup.choice) or load.duration_s is None:
         return False
     if load.checkpoint_s is None and engine.administration.checkpoint_setting in system.settings:
         return False
-    if load.duration_s >= checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s):
-        return False
-    return workloads.get(setup.choice.workload).writes(setup.choice.options)
+    return load.duration_s < checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s)
