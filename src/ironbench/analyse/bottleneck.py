@@ -277,7 +277,7 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> str:
     if queue <= computing:
         return f", {in_percent(computing)} computing: faster cores or less work per transaction would help"
     waiting = f", {in_percent(queue)} waiting for a core"
-    budgets = [record.budget for record in records if record.budget.idle < 1.0]
+    budgets = [record.budget for record in records if record.budget.measured]
     if not budgets:
         return waiting
     if fmean(budget.taken for budget in budgets) <= quiet.BUSY:

@@ -252,7 +252,7 @@ def _cause(swept: Sequence[Record], fresh: Sequence[Record]) -> str:
 
 def _others(records: Sequence[Record]) -> float | None:
     """Median share of CPU time that went to neither server nor client nor us; None where nothing was measured."""
-    shares = [record.budget.taken for record in records if record.budget.idle < 1.0]
+    shares = [record.budget.taken for record in records if record.budget.measured]
     return statistics.median(shares) if shares else None
 
 

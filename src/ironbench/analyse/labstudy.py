@@ -226,7 +226,7 @@ def by_attempt(records: Sequence[Record], cell: str) -> list[Record]:
 
 
 def _budget(records: Sequence[Record]) -> dict[str, float]:
-    budgets = [asdict(record.budget) for record in records if record.budget.idle < 1.0]
+    budgets = [asdict(record.budget) for record in records if record.budget.measured]
     return {part: sum(budget[part] for budget in budgets) / len(budgets) for part in budgets[0]} if budgets else {}
 
 

@@ -32,7 +32,7 @@ def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...
     """The mean CPU budget of the trials of each number of clients; nothing where none was measured."""
     bars = []
     for clients, records in points:
-        measured = [record.budget for record in records if record.budget.idle < 1.0]
+        measured = [record.budget for record in records if record.budget.measured]
         if measured:
             means = {part: sum(getattr(one, part) for one in measured) / len(measured) for part in _BUDGET}
             bars.append(Shares(clients, means))

@@ -85,6 +85,11 @@ class Budget:
     """The kernel's own threads and interrupts, and what else nobody's clock counted."""
 
     @property
+    def measured(self) -> bool:
+        """Whether it was; else all counts as idle."""
+        return self.idle < 1.0
+
+    @property
     def taken(self) -> float:
         """What did not belong to the work: other programs and other virtual machines."""
         return self.other + self.steal
