@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,10 +18,11 @@ from ironbench.analyse.gate import Gate, GateVerdict, slowdown
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli import verdict
-from ironbench.cli.gate import CLOSED, gate, require_comparisons
-from ironbench.cli.lab import Policy, _adds_blocks, _gated, _policy, measured
+from ironbench.cli.gate import CLOSED, gate, require_comparisons, whole
+from ironbench.cli.lab import _gated, _policy, measured
 from ironbench.errors import InputError
 from ironbench.experiment import declare, schedule
+from ironbench.experiment.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.printer import Printer
@@ -351,7 +353,8 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
         patch.setattr(LabDirectory, "lab", lambda _: plan)
         patch.setattr(schedule, "more", lambda _, blocks: added.append(blocks))
         # A block began every ten seconds; before the first, data were loaded for an hour.
-        assert _adds_blocks(Policy("fail", 100.0), directory, records, 3720.0, Printer.silent())
+        judge = partial(whole, directory, "fail")
+        assert adds_blocks(Policy("fail", 100.0), directory, records, 3720.0, judge, Printer.silent())
     assert added == [10]
 
 
@@ -359,7 +362,8 @@ def test_no_blocks_are_added_for_a_metric_that_can_pass_no_gate(made: Made) -> N
     directory = LabDirectory(Path(made(1.0, spread=0.2)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ironbench.analyse.gate.has_better", lambda metric: False)
-        assert not _adds_blocks(Policy("fail", 1e6), directory, directory.records(), 120.0, Printer.silent())
+        judge = partial(whole, directory, "fail")
+        assert not adds_blocks(Policy("fail", 1e6), directory, directory.records(), 120.0, judge, Printer.silent())
 
 
 @pytest.mark.parametrize("code", [0, 1, 4, 130])

@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +19,7 @@ from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
+    from ironbench.experiment.gate import Policy
     from ironbench.model.lab import Lab
     from ironbench.model.record import Record
     from ironbench.record.labs import LabDirectory
@@ -104,7 +102,9 @@ def measured(
 ) -> int:
     """`design`: as in `labfile.read`; `policy`: of a gate, None where there is none; `tag`: KEY=VALUE texts."""
     from ironbench.cli.gate import require_comparisons
+    from ironbench.cli.gate import whole as judged
     from ironbench.experiment import declare, freeze, loop, upkeep
+    from ironbench.experiment import gate as gates
     from ironbench.model.lab import SCREEN
     from ironbench.record import labs
 
@@ -121,7 +121,9 @@ def measured(
         directory.begin(freeze.freeze(lab, secrets, directory.store))
         begun = time.monotonic()
         records = loop.conduct(secrets, directory, printer, traces=traces)
-        if policy and _adds_blocks(policy, directory, records, time.monotonic() - begun, printer):
+        if policy and gates.adds_blocks(
+            policy, directory, records, time.monotonic() - begun, partial(judged, directory, policy.undecided), printer
+        ):
             records = loop.conduct(secrets, directory, printer, traces=traces)
     code = _conclude(directory, records, json, printer, policy is not None)
     return _gated(directory, records, code, json, policy) if policy else code
@@ -146,7 +148,6 @@ def resume(
 ) -> int:
     """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.catalogue.typed import text_of
-    from ironbench.cli import verdict
     from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
     from ironbench.experiment.slices import slice_plan
     from ironbench.model.lab import SCREEN
@@ -182,7 +183,7 @@ def resume(
         records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
         if not more and len(records) == len(before):
             printer.say(loop.nothing_ran(before))
-        if more and not verdict.interrupted(records):
+        if more and not progress.interrupted(records):
             schedule.more(directory, more)
             records = loop.conduct(secrets, directory, printer, known, forgiven, traces)
     return _conclude(directory, records, json, printer)
@@ -267,68 +268,20 @@ def _conclude(
     return code
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What becomes of a gate that cannot tell."""
-
-    undecided: str
-    """`fail` or `pass`."""
-    more_s: float = 0.0
-    """Time for further blocks before that."""
-
-
 def _policy(gate: bool, undecided: str) -> Policy | None:
     """InputError: no policy, or no gate."""
     if undecided and not gate:
         raise InputError("--undecided", "needs --gate", "add it, or leave --undecided out")
     if not gate:
         return None
+    from ironbench.experiment.gate import Policy
+
     word, colon, time_ = undecided.partition(":")
     if undecided in ("", "fail", "pass"):
         return Policy(undecided or "fail")
     if word == "more" and colon:
         return Policy("fail", ranges.read("budget", "--undecided more", time_))
     raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
-
-
-def _adds_blocks(
-    policy: Policy, directory: LabDirectory, records: Sequence[Record], elapsed_s: float, printer: Printer
-) -> bool:
-    """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them."""
-    from ironbench.analyse.findings import declared
-    from ironbench.analyse.gate import GateVerdict, has_better
-    from ironbench.cli import verdict
-    from ironbench.cli.gate import whole
-    from ironbench.experiment import schedule
-    from ironbench.stats.multiplicity import LEAST_BLOCKS
-
-    if not policy.more_s or verdict.interrupted(records) or not declared(directory.lab()):
-        return False
-    judged = whole(directory, policy.undecided)
-    if judged.verdict is not GateVerdict.CANNOT_TELL or judged.study.missing:
-        return False
-    if not any(has_better(one.effect.finding.metric) for one in judged.comparisons):
-        return False
-    a_block_s = _a_block_s(records) or elapsed_s
-    blocks = int(policy.more_s / a_block_s)
-    if blocks < LEAST_BLOCKS:
-        needed = units.span(LEAST_BLOCKS * a_block_s)
-        printer.say(f"the gate cannot tell, and {LEAST_BLOCKS} blocks more take {needed}: --undecided more allows less")
-        return False
-    printer.say(f"the gate cannot tell: {counted(blocks, 'block')} more, judged by themselves")
-    schedule.more(directory, blocks)
-    return True
-
-
-def _a_block_s(records: Sequence[Record]) -> float:
-    """What a block took, by when the blocks began: loading, searches and pilots came before, a lab may have rested."""
-    began: dict[int, float] = {}
-    for record in records:
-        if record.purpose == "lab":
-            at_s = datetime.fromisoformat(record.started_at).timestamp()
-            began[record.block] = min(at_s, began.get(record.block, at_s))
-    times = sorted(began.values())
-    return median(later - earlier for earlier, later in pairwise(times)) if len(times) > 1 else 0.0
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:

@@ -47,7 +47,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 def exit_code(study: Study, records: Sequence[Record]) -> int:
     """Interrupted, in a pilot or at the peak as well, before failed before refuted before suspect."""
-    if interrupted(records):
+    if progress.interrupted(records):
         return INTERRUPTED
     if progress.given_up(records) or lost_in_cuts(study, records):
         return FAILED
@@ -71,10 +71,6 @@ def _own(study: Study, records: Sequence[Record]) -> list[Record]:
     """Those that a verdict rests on: that a rated cell fell behind its rate is a finding, not a flaw."""
     rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
     return [record for record in records if record.purpose == "lab" and record.cell.name not in rated]
-
-
-def interrupted(records: Sequence[Record]) -> bool:
-    return bool(records) and records[-1].status is Status.CUT_SHORT
 
 
 def suspect_words(records: Sequence[Record]) -> str:

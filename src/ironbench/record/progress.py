@@ -48,6 +48,11 @@ def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> i
     return max((one.attempt for one in of_block), default=0)
 
 
+def interrupted(records: Sequence[Record]) -> bool:
+    """Whether somebody ended the last of them; in the order they were measured."""
+    return bool(records) and records[-1].status is Status.CUT_SHORT
+
+
 def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
     """The failed records of every trial that will not be tried again."""
     return tuple(record for tries in by_place(records).values() if _lost(tries) for record in failed(tries))
