@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from io import StringIO
 from pathlib import Path
 from typing import Protocol
@@ -12,20 +12,17 @@ from typing import Protocol
 from ironbench import devices, engines, load, workloads
 from ironbench.cluster.crew import Crew
 from ironbench.drive.live import Live
-from ironbench.errors import IronbenchError
 from ironbench.experiment import confirm, freeze, server_control, server_watch, upkeep
 from ironbench.experiment.data import Data
 from ironbench.experiment.schedule import BestLoad, Blocks, Due, Schedule, Sweep
 from ironbench.experiment.slices.turns import Turns
 from ironbench.experiment.trial import EngineEach, OneEngine, RestoredEach, most_connections
-from ironbench.load import own, snapshot
+from ironbench.load import own, remains, snapshot
 from ironbench.load.databases import TrialDatabases
-from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
-from ironbench.model.session import Session
-from ironbench.model.system import Choice, Setup
+from ironbench.model.system import Setup
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import measuring, place
@@ -77,7 +74,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         if plan.choice.data is not None and plan.choice.data.imported:
             freeze.require_rights([setup], {setup.cell.name: secrets})
             if plan.system.dsn is not None:
-                stack.callback(_say_what_stays_at, setup, secrets, [plan.choice], printer, set())
+                stack.callback(remains.say_at, setup, secrets, [plan.choice], printer, set())
             source = snapshot.source_ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
             if plan.system.commands and plan.system.layout.data:
@@ -97,7 +94,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
         else:
             session = stack.enter_context(engines.running(plan.system, secrets, most_connections(plan)))
             if plan.system.dsn is not None:
-                stack.callback(_say_what_stays, session, plan.system.dsn, [plan.choice], printer, set())
+                stack.callback(remains.say, session, plan.system.dsn, [plan.choice], printer, set())
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
             loaded = load.data_ready(session, plan, printer, crew.copiers(most))
@@ -162,7 +159,7 @@ def conduct(
         spent_s = time.monotonic() - began_s
         records = _conducted(secrets, directory, printer, known, forgiven, traces, spent_s)
     if len(records) > before:
-        _say_what_stays_of(directory.lab(), secrets, printer)
+        remains.say_of_lab(directory.lab(), secrets, printer)
     return records
 
 
@@ -213,35 +210,3 @@ def _conducted(
 
 def _in_parts(setup: Setup) -> bool:
     return workloads.get(setup.choice.workload).in_parts(setup.system.engine, setup.choice.options)
-
-
-def _say_what_stays_of(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
-    theirs: dict[str, list[Setup]] = {}
-    for setup in lab.possible:
-        if setup.system.dsn:
-            theirs.setdefault(setup.system.dsn, []).append(setup)
-    named: set[tuple[str, str]] = set()
-    for setups in theirs.values():
-        own_secrets = secrets.get(setups[0].origin, Secrets())
-        _say_what_stays_at(setups[0], own_secrets, [setup.choice for setup in setups], printer, named)
-
-
-def _say_what_stays_at(
-    setup: Setup, secrets: Secrets, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]
-) -> None:
-    """At the server of a setup."""
-    with suppress(IronbenchError), engines.running(setup.system, secrets, 1) as session:
-        _say_what_stays(session, str(setup.system.dsn), choices, printer, named)
-
-
-def _say_what_stays(
-    session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]
-) -> None:
-    """The data of these choices on a server of others, however the run ended. `named`: server and database of those
-    that were spoken of: one database may have several addresses."""
-    with suppress(IronbenchError):  # one that died keeps what it has
-        made = load.left(session, choices)
-        if made.words and (made.server, made.database) not in named:
-            named.add((made.server, made.database))
-            kept = f"left there: {made.words}, so that the next run need not load"
-            printer.say(f"{kept}; ironbench cleanup --dsn '{dsn}' removes all that ironbench made there")

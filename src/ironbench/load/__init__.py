@@ -2,6 +2,5 @@
 
 from ironbench.load.loaded import Loaded
 from ironbench.load.prepare import data_ready
-from ironbench.load.remains import left
 
-__all__ = ["Loaded", "data_ready", "left"]
+__all__ = ["Loaded", "data_ready"]
