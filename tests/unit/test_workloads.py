@@ -18,7 +18,7 @@ from ironbench import _core, engines, workloads
 from ironbench.catalogue import metric
 from ironbench.errors import InputError
 from ironbench.model.system import Choice
-from ironbench.workloads import base, igen_oltp
+from ironbench.workloads import igen_oltp, sql_files
 from ironbench.workloads.igen_oltp.layout import CHANCES, CUSTOMERS, MOST_LINES, layout
 from ironbench.workloads.pgbench import PgbenchWorkload
 
@@ -216,9 +216,9 @@ def test_a_variable_may_be_set_by_another_script_of_the_same_client(tmp_path: Pa
 
 
 def test_a_trigger_stays_one_statement() -> None:
-    assert len(base.statements(igen_oltp.FOLDER, "references", "sqlite")) == 1
-    assert len(base.statements(igen_oltp.FOLDER, "schema", "postgres")) == 7
-    assert base.statements(igen_oltp.FOLDER, "references", "null") == ()
+    assert len(sql_files.statements(igen_oltp.FOLDER, "references", "sqlite")) == 1
+    assert len(sql_files.statements(igen_oltp.FOLDER, "schema", "postgres")) == 7
+    assert sql_files.statements(igen_oltp.FOLDER, "references", "null") == ()
 
 
 @pytest.mark.parametrize("name", sorted(set(workloads.names()) - {"script"}))

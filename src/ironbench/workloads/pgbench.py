@@ -15,7 +15,7 @@ from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
 
@@ -59,7 +59,7 @@ class PgbenchWorkload(Workload):
     """Whose balances the script changes, all by the same amount."""
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        return [base.script(FOLDER / self.name.replace("-", "_"), self.name, engine)]
+        return [sql_files.script(FOLDER / self.name.replace("-", "_"), self.name, engine)]
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return {"scale": options["scale"]}
@@ -69,17 +69,17 @@ class PgbenchWorkload(Workload):
             return None
         scale, fillfactor = int(options["scale"]), options["fillfactor"]
         aid = "bigint" if scale >= WIDE_KEYS_FROM else "integer"
-        schema = base.statements(TABLES_FOLDER, "schema", engine)
+        schema = sql_files.statements(TABLES_FOLDER, "schema", engine)
         return Dataset(
             name="pgbench",
             key=f"pgbench version={VERSION} scale={scale} fillfactor={fillfactor}",
             tables=TABLES,
             schema=tuple(statement.replace(":fillfactor", fillfactor).replace(":aid", aid) for statement in schema),
             generator={"rows": "pgbench", "scale": scale},
-            keys=base.statements(TABLES_FOLDER, "keys", engine),
+            keys=sql_files.statements(TABLES_FOLDER, "keys", engine),
             references=(),
             rows=scale * (ACCOUNTS + TELLERS + 1),
-            bytes=scale * base.size(TABLES_FOLDER, "schema", engine) * 100 // int(fillfactor),
+            bytes=scale * sql_files.size(TABLES_FOLDER, "schema", engine) * 100 // int(fillfactor),
             recognised=_recognised(engine, scale, fillfactor),
             intact=_recognised(engine, scale, fillfactor),
             facts=dict(options),
@@ -89,7 +89,7 @@ class PgbenchWorkload(Workload):
         """Vacuums the two small tables that bloat under load, as pgbench does when it starts."""
         if not self.writes(options) or not engines.get(session.engine).can("data"):
             return Commits.read(session)
-        for statement in base.statements(TABLES_FOLDER, "before", session.engine):
+        for statement in sql_files.statements(TABLES_FOLDER, "before", session.engine):
             session.query(statement)
         return state(session)
 
@@ -114,7 +114,7 @@ class PgbenchWorkload(Workload):
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
     """Are these the tables of `pgbench -i -s SCALE`? Asks for the ends of the keys: counting would read every row."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
-    query = "".join(base.statements(TABLES_FOLDER, "recognised", engine))
+    query = "".join(sql_files.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():
         query = query.replace(f":{name}", str(value))
     return query

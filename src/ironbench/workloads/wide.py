@@ -15,7 +15,7 @@ import msgspec
 from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, checked, one_row
 
 VERSION = 1
@@ -80,7 +80,7 @@ class Wide:
             name="wide",
             key=f"wide version={VERSION} {named}",
             tables=(TABLE,),
-            schema=tuple(one.replace(":identity ", identity) for one in base.statements(FOLDER, "schema", engine)),
+            schema=tuple(one.replace(":identity ", identity) for one in sql_files.statements(FOLDER, "schema", engine)),
             generator={"rows": "wide", **self.described(count)},
             keys=(),
             references=(),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ironbench.errors import InputError, written
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option
 
 FOLDER = Path(__file__).parent
@@ -86,12 +86,12 @@ OPTIONS = (
 def routines(engine: str) -> tuple[str, ...]:
     """Functions for transactions in the server, each after those that it calls; none where the engine has none."""
     texts = ("questions", "changes", "orders", "results")
-    return tuple(statement for name in texts for statement in base.statements(FOLDER, name, engine))
+    return tuple(statement for name in texts for statement in sql_files.statements(FOLDER, name, engine))
 
 
 def has_references(engine: str) -> bool:
     """Whether its foreign keys can be declared there."""
-    return bool(base.statements(FOLDER, "references", engine))
+    return bool(sql_files.statements(FOLDER, "references", engine))
 
 
 def initial_trades(options: Mapping[str, str]) -> int:
@@ -108,7 +108,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         key=f"brokerage version={VERSION} customers={customers} days={days} lob={options['lob']} "
         f"references={options['references']}",
         tables=TABLES,
-        schema=base.statements(FOLDER, "schema", engine),
+        schema=sql_files.statements(FOLDER, "schema", engine),
         generator={
             "rows": "brokerage",
             "customers": customers,
@@ -116,13 +116,13 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
             "lob": options["lob"],
             "seed": 0,
         },
-        keys=base.statements(FOLDER, "keys", engine),
+        keys=sql_files.statements(FOLDER, "keys", engine),
         references=(
-            *(base.statements(FOLDER, "references", engine) if options["references"] == "yes" else ()),
+            *(sql_files.statements(FOLDER, "references", engine) if options["references"] == "yes" else ()),
             *routines(engine),
         ),
         rows=int(trades * ROWS_PER_TRADE) + units * ROWS_PER_LOAD_UNIT + FIXED_ROWS,
-        bytes=trades * base.size(FOLDER, "schema", engine)
+        bytes=trades * sql_files.size(FOLDER, "schema", engine)
         + units * (BYTES_PER_LOAD_UNIT + LOAD_UNIT * NEWS[options["lob"]]),
         intact=(
             f"select (select count(*) from customer) = {customers} "

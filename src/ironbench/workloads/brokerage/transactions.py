@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench import engines
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import ScriptSource
 from ironbench.workloads.brokerage.tables import FOLDER
 
@@ -44,7 +44,7 @@ def script(name: str, engine: str, isolation: str = "", logic: str = "client") -
 
     `logic`: with `server` it is one call of a function in the server.
     """
-    source = ScriptSource(name, base.script(FOLDER, f"{name}_called" if logic == "server" else name, engine).text)
+    source = ScriptSource(name, sql_files.script(FOLDER, f"{name}_called" if logic == "server" else name, engine).text)
     begin = engines.get(engine).traits.dialect.transaction(isolation or ISOLATION[name])
     # Only the engine knows how an isolation is asked for.
     return ScriptSource(name, source.text.replace("\nbegin;\n", f"\n{begin};\n", 1))
@@ -52,4 +52,4 @@ def script(name: str, engine: str, isolation: str = "", logic: str = "client") -
 
 def cleanup(engine: str) -> tuple[str, ...]:
     """Statements that cancel what a trial left undone; before the next one."""
-    return base.statements(FOLDER, "trade_cleanup", engine)
+    return sql_files.statements(FOLDER, "trade_cleanup", engine)

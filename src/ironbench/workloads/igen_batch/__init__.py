@@ -12,7 +12,7 @@ from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
 
@@ -51,7 +51,7 @@ class IgenBatch(Workload):
     )
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        return [base.script(FOLDER, name, engine, weight) for name, weight in JOBS.items()]
+        return [sql_files.script(FOLDER, name, engine, weight) for name, weight in JOBS.items()]
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         products = PRODUCTS * int(options["scale"])
@@ -60,7 +60,7 @@ class IgenBatch(Workload):
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
         scale = int(options["scale"])
         products, lines = scale * PRODUCTS, scale * LINES_PER_MONTH
-        schema = base.statements(FOLDER, "schema", engine)
+        schema = sql_files.statements(FOLDER, "schema", engine)
         return Dataset(
             name="batch",
             key=f"igen-batch version={VERSION} scale={scale}",
@@ -73,10 +73,10 @@ class IgenBatch(Workload):
                 "lines_per_month": lines,
                 "seed": 0,
             },
-            keys=base.statements(FOLDER, "keys", engine),
-            references=base.statements(FOLDER, "references", engine),
+            keys=sql_files.statements(FOLDER, "keys", engine),
+            references=sql_files.statements(FOLDER, "references", engine),
             rows=products + MONTHS * lines,
-            bytes=scale * base.size(FOLDER, "schema", engine),
+            bytes=scale * sql_files.size(FOLDER, "schema", engine),
             facts={"scale": options["scale"]},
             intact=(
                 f"select (select count(*) from batch_product) = {products} "
@@ -132,7 +132,7 @@ def sums(session: Session) -> State:
 
 def check(session: Session, then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     commits = commits_check(session, then.commits, summary)
-    for statement in base.statements(FOLDER, "finish", session.engine):  # of a job that a crash interrupted
+    for statement in sql_files.statements(FOLDER, "finish", session.engine):  # of a job that a crash interrupted
         session.query(statement)
     now = sums(session)
     done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}

@@ -10,7 +10,7 @@ from ironbench import engines
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.igen_oltp import checks
 from ironbench.workloads.igen_oltp.layout import CUSTOMERS, MOST_LINES, MOST_ORDERS, PRODUCTS, REGIONS, layout
@@ -59,7 +59,7 @@ class IgenOltp(Workload):
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         weights = LIGHT if choice.options["weight"] == "light" else HEAVY
-        return [base.script(FOLDER, name, engine, weight) for name, weight in weights.items()]
+        return [sql_files.script(FOLDER, name, engine, weight) for name, weight in weights.items()]
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return layout(options).variables()
@@ -73,12 +73,12 @@ class IgenOltp(Workload):
             name="igen",
             key=f"igen-oltp version={VERSION} scale={scale} skew={options['skew']}",
             tables=TABLES,
-            schema=base.statements(FOLDER, "schema", engine),
+            schema=sql_files.statements(FOLDER, "schema", engine),
             generator=layout(options).generator(),
-            keys=base.statements(FOLDER, "keys", engine),
-            references=base.statements(FOLDER, "references", engine),
+            keys=sql_files.statements(FOLDER, "keys", engine),
+            references=sql_files.statements(FOLDER, "references", engine),
             rows=scale * (CUSTOMERS + PRODUCTS * (1 + REGIONS) + orders * (1 + (1 + MOST_LINES) // 2)),
-            bytes=scale * base.size(FOLDER, "schema", engine),
+            bytes=scale * sql_files.size(FOLDER, "schema", engine),
             facts={"scale": options["scale"], "skew": options["skew"]},
             intact=(
                 f"select (select count(*) from igen_customer where customer_id between 1 and {scale * CUSTOMERS}) "

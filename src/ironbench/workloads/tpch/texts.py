@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.model.session import Row
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.tpch.parameters import Values
 
 _FOLDER = Path(__file__).with_name("queries")
@@ -24,7 +24,7 @@ def text(query: int, engine: str, values: Values) -> str:
 @cache
 def template(query: int, engine: str) -> str:
     """`qNN.ENGINE.sql` where the engine needs a wording of its own, else `qNN.sql`; without its comment."""
-    lines = base.text(_FOLDER, name(query), engine).splitlines(keepends=True)
+    lines = sql_files.text(_FOLDER, name(query), engine).splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("--")).rstrip()
 
 

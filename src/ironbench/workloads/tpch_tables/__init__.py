@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ironbench import engines, ranges, units
 from ironbench.errors import InputError, written
-from ironbench.workloads import base
+from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option
 
 TABLES = ("lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region")
@@ -110,7 +110,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
     indexes = options.get("indexes", "yes") == "yes"
     references = indexes and options.get("references", "yes") == "yes"
     key = "bigint" if sf > WIDE_ABOVE else "integer"
-    schema = base.statements(FOLDER, "schema", engine)
+    schema = sql_files.statements(FOLDER, "schema", engine)
     with_references = "yes" if references else "no"
     compressed = options.get("tables") == "compressed"
     if compressed:
@@ -122,8 +122,8 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
         tables=TABLES,
         schema=tuple(statement.replace(":key", key) for statement in schema),
         generator={"rows": "tpch", "scale_factor": sf, "whole_numbers": engines.get(engine).can("whole numbers")},
-        keys=base.statements(FOLDER, "keys", engine) if indexes else (),
-        references=base.statements(FOLDER, "references", engine) if references else (),
+        keys=sql_files.statements(FOLDER, "keys", engine) if indexes else (),
+        references=sql_files.statements(FOLDER, "references", engine) if references else (),
         rows=sum(rows_of(table, sf) for table in TABLES),
         bytes=bytes_on(engine, sf, indexes),
         intact=_intact(sf),
@@ -134,7 +134,7 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
 
 def bytes_on(engine: str, sf: float, indexes: bool) -> int:
     """About how large the tables are on an engine, with their indexes."""
-    return int((base.size(FOLDER, "schema", engine) + indexes * base.size(FOLDER, "keys", engine)) * sf)
+    return int((sql_files.size(FOLDER, "schema", engine) + indexes * sql_files.size(FOLDER, "keys", engine)) * sf)
 
 
 WIDE_ABOVE = 300.0
