@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,8 +12,12 @@ from ironbench.workloads.base import LEADING
 if TYPE_CHECKING:
     from ironbench.analyse.compare import Comparison
     from ironbench.analyse.study import Study, SubjectResults
+    from ironbench.model.record import Record
     from ironbench.report.charts.base import Table
     from ironbench.report.section import Section
+
+Groups = Sequence[tuple[str, Sequence["Record"]]]
+"""Cells with their comparable trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,10 @@ class Presentation:
     """After claims and findings, before all others (`sections/findings.py`)."""
     hides: frozenset[str]
     """Ids of sections that do not apply to the workload."""
+    compared: Callable[[Comparison], list[tuple[str, Table]]] = lambda _: []
+    """Tables in place of the peaks of A and B; empty where there is none."""
+    of_lab: Callable[[Groups], Sequence[Section]] = lambda _: ()
+    """What stands in a lab of the workload besides the findings."""
 
 
 @cache
@@ -48,7 +56,9 @@ def _known() -> dict[str, Presentation]:
             storage.card,
             storage.table,
             storage.sections,
-            frozenset({"curves", "law", "latency", "scripts", "over-time"}),
+            storage.HIDES,
+            storage.compared,
+            storage.of_lab,
         ),
     }
 
@@ -62,10 +72,20 @@ def of_part(part: SubjectResults) -> Presentation | None:
     return _known().get(part.subject.records[0].choice.workload)
 
 
+def of_lab(study: Study) -> Iterator[Section]:
+    """What the workloads of a lab's cells add to its findings."""
+    by_workload: dict[str, list[tuple[str, Sequence[Record]]]] = {}
+    for cell in study.cells:
+        if cell.usable:
+            by_workload.setdefault(cell.usable[0].choice.workload, []).append((cell.name, cell.usable))
+    for workload, groups in by_workload.items():
+        if shown := _known().get(workload):
+            yield from shown.of_lab(groups)
+
+
 def comparison_tables(comparison: Comparison) -> list[tuple[str, Table]]:
     """Tables in place of the peaks of A and B; empty where there is none."""
-    if comparison.leading == LEADING:
+    if comparison.leading == LEADING or not comparison.trials[0]:
         return []
-    from ironbench.report import storage
-
-    return storage.compared(comparison)
+    shown = _known().get(comparison.trials[0][0].choice.workload)
+    return shown.compared(comparison) if shown else []

@@ -18,8 +18,10 @@ from ironbench.report.numbers import quantity, times
 from ironbench.report.section import Section
 from ironbench.words import THIN, counted, grouped
 
-__all__ = ["WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
+__all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
+HIDES = frozenset({"curves", "law", "latency", "scripts", "over-time"})
+"""Ids of sections that do not apply to it."""
 _WORDS = charts.WORDS
 _DETAILS = (
     ("mean", "storage_latency_mean_s", "s"),

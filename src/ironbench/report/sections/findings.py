@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ironbench.analyse.study import Study
-from ironbench.report import presentation, storage
+from ironbench.report import presentation
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import level_bars
@@ -23,7 +23,7 @@ def sections(study: Study) -> Iterator[Section]:
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *level_bars(study.levels)))
     yield Section("findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), at_end=True)
     shown = presentation.of_study(study)
-    yield from shown.sections(study) if shown else storage.of_lab([(cell.name, cell.usable) for cell in study.cells])
+    yield from shown.sections(study) if shown else presentation.of_lab(study)
     yield Section("earlier", "Earlier rounds", _LEAD_EARLIER, tables=tuple(earlier(study)), at_end=True)
 
 
