@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment.slices.turns import SLICES
 from ironbench.model.observation import Series
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
-from ironbench.model.system import Cell, Choice, Load, System
+from ironbench.model.system import Cell, Choice, Load, System, Trial
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store, attached, durable
 from ironbench.record.evidence import READERS, text
@@ -54,6 +55,12 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     assert store.timeline("r1")["transactions"].tolist() == [5, 6]
     assert store.observed("r1")["cpu_busy"]["value"].tolist() == [0.5, 0.6]
     assert store.seconds("r1") == {}
+
+
+def test_the_purpose_of_a_trial_is_written_as_records_have_always_had_it() -> None:
+    words = ["sweep", "confirmation", "lab", "pilot", "peak", "search", "rehearsal"]
+    trials = [Trial(Cell("c", Load()), 0, one) for one in Purpose]
+    assert [one["purpose"] for one in msgspec.json.decode(msgspec.json.encode(trials))] == words
 
 
 @given(metrics=st.dictionaries(st.text(min_size=1, max_size=20), st.floats(allow_nan=False, allow_infinity=False)))

@@ -11,14 +11,12 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import Subject, counted_in, failed_percent, failed_share, subjects
 from ironbench.analyse.summarise import Summary, summarise, with_pooled
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import is_percentile, sampled
 from ironbench.model.system import Cell
 from ironbench.words import counted, grouped, in_percent
 
-SWEEP = "sweep"
-CONFIRMATION = "confirmation"
-LAB = "lab"
 _MOST_LOST = 0.1
 """Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
 to two standard deviations (order statistics of a normal sample: Harter 1961, Biometrika 48), 5 to 10 % on small
@@ -122,8 +120,8 @@ def curve(
     peak, which takes the time of reading every trial's; `names`: metrics of the points, None for all.
     """
     usable = [record for record in subject.usable if "throughput" in record.metrics]
-    swept = [record for record in usable if record.purpose != CONFIRMATION]
-    confirmations = [record for record in usable if record.purpose == CONFIRMATION]
+    swept = [record for record in usable if record.purpose != Purpose.CONFIRMATION]
+    confirmations = [record for record in usable if record.purpose == Purpose.CONFIRMATION]
     points = tuple(
         Point(clients, group, metrics_of(group, names, archive if pool_points else EMPTY))
         for clients, group in _by_clients(swept or usable)
@@ -200,7 +198,7 @@ def held_out_peak(subject: Subject) -> Peak | None:
     """Of a lab, which has no confirmation trials: every second block chooses a peak, the blocks between another, and
     each half reports what the other chose. Where they do not agree the curve is flat, and the fewer clients count.
     None where a half has no trial, for one number of clients, and for trials of a sweep."""
-    trials = [record for record in subject.usable if record.purpose == LAB and "throughput" in record.metrics]
+    trials = [record for record in subject.usable if record.purpose == Purpose.LAB and "throughput" in record.metrics]
     blocks = sorted({record.block for record in trials})
     halves = [[record for record in trials if record.block in half] for half in (blocks[::2], blocks[1::2])]
     first, second = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.analyse.subjects import counted_in
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
 from ironbench.words import in_percent
@@ -29,7 +30,7 @@ def footnotes(records: Sequence[Record]) -> tuple[str, ...]:
             f"Open loop: response time counts from the moment a {one} was due, service time from the moment it was "
             f"sent; {many} that were due but never began are counted apart."
         )
-    if any(record.purpose == "confirmation" for record in records):
+    if any(record.purpose == Purpose.CONFIRMATION for record in records):
         answers = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
         notes += [f"The search found: {answer}." for answer in answers]
         kinds = {"peak" if load.rate is None else "rate" for load in loads}

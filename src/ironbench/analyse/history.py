@@ -24,9 +24,10 @@ from ironbench.analyse.subjects import leading, method, work, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.purpose import PRELIMINARY
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import listed
-from ironbench.model.system import PRELIMINARY, Load
+from ironbench.model.system import Load
 from ironbench.stats.intervals import t_quantile
 from ironbench.words import counted, in_percent
 

@@ -14,14 +14,15 @@ import msgspec
 from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.comparability import causes
-from ironbench.analyse.curve import LAB, Curve, Peak, curve, held_out_peak
+from ironbench.analyse.curve import Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.analyse.rate import Rate, Ratios
 from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, machine_of, work_name
 from ironbench.errors import InputError
+from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
-from ironbench.model.system import PRELIMINARY, Choice, Load
+from ironbench.model.system import Choice, Load
 from ironbench.stats.ratio import unpaired
 from ironbench.words import counted, in_percent
 
@@ -149,7 +150,7 @@ def leads(
         cautions=tuple(caution for work in works for caution in _suspicions(work)),
         derived=tuple(workload.derived for name in names if (workload := workloads.find(name)) and workload.derived),
         apart=tuple(_apart(a, b, sides, both)),
-        in_turns={record.purpose for record in (*records_a, *records_b)} - {*PRELIMINARY} == {LAB}
+        in_turns={record.purpose for record in (*records_a, *records_b)} - {*PRELIMINARY} == {Purpose.LAB}
         and len({record.series for record in (*records_a, *records_b)}) == 1,
     )
 

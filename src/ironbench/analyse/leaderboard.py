@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ironbench import units, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.curve import CONFIRMATION, Peak, basis, curve, score_of
+from ironbench.analyse.curve import Peak, basis, curve, score_of
 from ironbench.analyse.subjects import (
     Subject,
     by_work,
@@ -26,8 +26,8 @@ from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Bill, Offer
+from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Record, Status
-from ironbench.model.system import PRELIMINARY
 from ironbench.record.index import Listed
 from ironbench.words import grouped
 
@@ -111,7 +111,7 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
     """Label → why none of its trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
-        if row.purpose not in PRELIMINARY and row.purpose != "load":
+        if row.purpose not in PRELIMINARY:
             labels.setdefault(row.label, []).append(row)
     reasons = {}
     for label, own in labels.items():
@@ -142,7 +142,7 @@ def _measured(row: Listed) -> bool:
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
     """As `curve` chooses: the clients that the last confirmation held, else the highest median."""
-    candidates = [row for row in rows if row.purpose == CONFIRMATION]
+    candidates = [row for row in rows if row.purpose == Purpose.CONFIRMATION]
     if candidates:
         best = candidates[-1].clients
     else:
@@ -152,7 +152,7 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
         best = max(sorted(by_clients), key=lambda clients: statistics.median(by_clients[clients]))
     kept = [row for row in candidates if row.clients == best]
     # One trial of another number of clients tells that this one was chosen among several, and is not confirmed.
-    others = [row for row in candidates if row.clients != best and row.purpose != CONFIRMATION]
+    others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from ironbench import units
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import PER_UNIT, base_name, metrics
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.words import counted
@@ -54,7 +55,7 @@ class Rate:
     @property
     def confirmed(self) -> bool:
         """Whether it rests on fresh trials alone, after a search that chose it by others."""
-        return all(record.purpose == "confirmation" for record in self.trials)
+        return all(record.purpose == Purpose.CONFIRMATION for record in self.trials)
 
     @property
     def tally(self) -> str:

@@ -14,6 +14,7 @@ from ironbench.devices import arrange, file_systems
 from ironbench.errors import InputError, IronbenchError
 from ironbench.model.commands import LIMIT_S, Commands
 from ironbench.model.plan import CRASH
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted
 from ironbench.model.system import Choice, Layout, Load, System
@@ -38,7 +39,7 @@ def run_command(records: Sequence[Record]) -> str:
     words += ["--clients", _curve(load, "clients") or clients]
     words += ["--threads", str(threads)] if threads > 1 else []
     words += _load_options(load, choice)
-    repeats = 1 + max((record.block for record in records if record.purpose == "sweep"), default=0)
+    repeats = 1 + max((record.block for record in records if record.purpose == Purpose.SWEEP), default=0)
     words += ["--repeats", str(repeats)] if repeats > 1 else []
     words += _own_data(choice)
     for key, value in sorted(choice.defines.items()):

@@ -17,6 +17,7 @@ import numpy as np
 from ironbench.analyse.factors import values_of
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.lab import SCREEN, Lab
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen as planned
 from ironbench.record.progress import missing
@@ -138,7 +139,7 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
     if lab.design != SCREEN:
         return None
     due = [trial for trial in lab.trials if trial.stage == 1]
-    own = [record for record in records if record.stage == 1 and record.purpose == "lab"]
+    own = [record for record in records if record.stage == 1 and record.purpose == Purpose.LAB]
     cells = {trial.cell.name: trial.cell.levels for trial in due}
     runs = planned.mirrored([(setup.cell.name, setup.cell.levels) for setup in lab.setups if setup.cell.name in cells])
     signs = np.array(

@@ -13,8 +13,9 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
+from ironbench.model.purpose import PRELIMINARY
 from ironbench.model.record import AT_ONCE, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status
-from ironbench.model.system import PRELIMINARY, Choice
+from ironbench.model.system import Choice
 from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
 

@@ -15,6 +15,7 @@ from ironbench import ranges, units
 from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
 from ironbench.errors import InputError, in_a_file, nearest
+from ironbench.model.purpose import Purpose
 from ironbench.printer import Printer
 from ironbench.words import counted, in_percent
 
@@ -256,7 +257,7 @@ def _conclude(
 
     lab = directory.lab()
     if noise_lab.is_one(lab):
-        found = noise_lab.floors([record for record in records if record.purpose == "lab"], lab)
+        found = noise_lab.floors([record for record in records if record.purpose == Purpose.LAB], lab)
         kept.keep(results(), found)
         for one in found:
             if one.metric == lab.method.metric:

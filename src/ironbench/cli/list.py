@@ -14,6 +14,7 @@ from ironbench import engines as every_engine
 from ironbench import workloads as every_workload
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError, IronbenchError, nearest
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.record import Store
@@ -137,7 +138,7 @@ def _lab(directory: LabDirectory) -> dict[str, Any]:
         plan = directory.lab()
     except IronbenchError as error:  # a plan that is damaged is a lab still
         return {**row, "began": "", "trials": "", "what": f"cannot be read: {error.cause}"}
-    rows = [one for one in directory.store.listed() if one.purpose == "lab"]
+    rows = [one for one in directory.store.listed() if one.purpose == Purpose.LAB]
     began = min((one.started_at for one in rows), default="")
     measured = sum(Status(one.status).comparable for one in rows)
     trials = f"{measured} of {len(plan.trials)}"

@@ -9,6 +9,7 @@ from ironbench.analyse.labstudy import settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
 from ironbench.drive import power
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
 from ironbench.record import progress
@@ -22,7 +23,7 @@ INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
     """Shows what is known so far; the exit code. `records`: in the order they were measured. `gated`: a gate says what
     the code is of a lab that has finished, and prints the JSON document."""
-    measured = [record for record in records if record.purpose == "lab"]
+    measured = [record for record in records if record.purpose == Purpose.LAB]
     study = labs.study(directory, records)
     if json and not gated:
         from ironbench.report.formats.json import lab_document
@@ -70,7 +71,7 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
 def _own(study: Study, records: Sequence[Record]) -> list[Record]:
     """Those that a verdict rests on: that a rated cell fell behind its rate is a finding, not a flaw."""
     rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
-    return [record for record in records if record.purpose == "lab" and record.cell.name not in rated]
+    return [record for record in records if record.purpose == Purpose.LAB and record.cell.name not in rated]
 
 
 def suspect_words(records: Sequence[Record]) -> str:

@@ -14,9 +14,10 @@ from ironbench.load import tables
 from ironbench.machine import control_groups, quiet
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Warning
 from ironbench.model.session import Session
-from ironbench.model.system import PRELIMINARY, Load, Setup, Trial
+from ironbench.model.system import Load, Setup, Trial
 from ironbench.model.trial_notes import TrialNotes
 
 Chill = Callable[[Session], Mapping[str, str]]
@@ -77,7 +78,7 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
         done = done.merge({"memory_total": limit})
     own, engine = system.dsn is None, engines.get(session.engine)
     load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
-    if trial.purpose in ("lab", *PRELIMINARY) and own:  # each isolated from the one before
+    if trial.purpose in (Purpose.LAB, *PRELIMINARY) and own:  # each isolated from the one before
         done = done.merge(engine.administration.reset_statistics(session))
     sources, conditions = checkpoints.prepared(session, load, own, by_clock)
     pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)
@@ -123,4 +124,4 @@ def rehearsal(trial: Trial) -> Trial:
     load = trial.cell.load
     span_s = max(1.0, min(5.0, (load.duration_s or 10.0) / 5))
     short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0, seed=load.seed ^ 0x5EED)
-    return replace(trial, cell=replace(trial.cell, load=short), purpose="rehearsal")
+    return replace(trial, cell=replace(trial.cell, load=short), purpose=Purpose.REHEARSAL)

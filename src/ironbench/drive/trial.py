@@ -31,6 +31,7 @@ from ironbench.model.inside import NOTHING, Inside, Missing
 from ironbench.model.observation import Sample, Source
 from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Warning
 from ironbench.model.session import Row, Session
 from ironbench.model.system import Load, Trial
@@ -117,9 +118,9 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     block draw the same: they are compared with each other, each from the same data, so that what the numbers happen to
     be cancels (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
     """
-    if trials == 1 and trial.purpose == "sweep":
+    if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed
-    cell = "" if trial.purpose == "lab" else trial.cell.name
+    cell = "" if trial.purpose == Purpose.LAB else trial.cell.name
     text = f"{seed} {cell} {trial.purpose} {trial.block}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
@@ -138,7 +139,7 @@ class _Drive:
         plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
         # Without data there is nothing to hold to any rule.
         has_data = workload.dataset(session.engine, self._options) is not None
-        alone = trial.purpose == "sweep" and len({one.cell.name for one in plan.trials}) == 1
+        alone = trial.purpose == Purpose.SWEEP and len({one.cell.name for one in plan.trials}) == 1
         what = "trial" if alone else trial.purpose
         title = around.title or f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
         with printer.bar(title) as show:

@@ -17,6 +17,7 @@ from ironbench.experiment import declare, server_control, server_watch
 from ironbench.experiment.slices import slice_plan
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Warning
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.secrets import Secrets
@@ -35,7 +36,7 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     server_watch.require(setup.system for setup in lab.possible)
     require_rights(lab.possible, secrets)
     server_control.require(lab.possible, secrets)
-    trials = tuple(replace(trial, purpose="lab") for trial in lab.trials)
+    trials = tuple(replace(trial, purpose=Purpose.LAB) for trial in lab.trials)
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     return Frozen(

@@ -12,6 +12,7 @@ from ironbench import units
 from ironbench.analyse import gate
 from ironbench.analyse.findings import declared
 from ironbench.experiment import schedule
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.printer import Printer
 from ironbench.record import progress
@@ -63,7 +64,7 @@ def _a_block_s(records: Sequence[Record]) -> float:
     """What a block took, by when the blocks began: loading, searches and pilots came before, a lab may have rested."""
     began: dict[int, float] = {}
     for record in records:
-        if record.purpose == "lab":
+        if record.purpose == Purpose.LAB:
             at_s = datetime.fromisoformat(record.started_at).timestamp()
             began[record.block] = min(at_s, began.get(record.block, at_s))
     times = sorted(began.values())

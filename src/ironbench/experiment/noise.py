@@ -15,6 +15,7 @@ from ironbench.experiment import size
 from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, Trial
@@ -37,7 +38,7 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     first, again = (_side(setup, side) for side in SIDES)
     order = random.Random(f"{lab.method.seed}/{lab.series}")
     cells = [first.cell, again.cell]
-    trials = [Trial(cell, block, "lab") for block in range(blocks) for cell in order.sample(cells, 2)]
+    trials = [Trial(cell, block, Purpose.LAB) for block in range(blocks) for cell in order.sample(cells, 2)]
     found = replace(
         lab,
         name=f"{lab.name}-noise",

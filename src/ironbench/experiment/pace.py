@@ -9,6 +9,7 @@ from statistics import median
 
 from ironbench import units
 from ironbench.model.lab import Lab
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.system import Trial
 from ironbench.plan import blocks
@@ -38,13 +39,13 @@ class Pace:
         planned = [one for one in self._lab.trials if one.stage <= trial.stage] or [trial]
         before = blocks.trials_before(self._lab)
         total = before + len(planned)
-        if trial.purpose == "lab":
+        if trial.purpose == Purpose.LAB:
             waiting = progress.missing(planned, records) or (trial,)
             done = total - len(waiting)
             what = f"{trial.cell.name}, block {trial.block + 1}"
         else:
             places = {(one.purpose, one.cell.name, one.block) for one in records if one.status.comparable}
-            done = min(before - 1, sum(purpose != "lab" for purpose, _, _ in places))
+            done = min(before - 1, sum(purpose != Purpose.LAB for purpose, _, _ in places))
             waiting = (trial,) * (total - done)
             what = f"{trial.purpose} of {trial.cell.name}"
         if self._current is not None:

@@ -9,7 +9,6 @@ from secrets import randbelow
 from typing import Any
 
 from ironbench import engines, ranges, workloads
-from ironbench.analyse import curve
 from ironbench.devices import arrange, expression
 from ironbench.engines.base import Engine
 from ironbench.errors import InputError, quoted, written
@@ -17,6 +16,7 @@ from ironbench.experiment import server_control, size
 from ironbench.experiment.build import Builder
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.plan import CRASH, LIMITS, RANGE, SEED_GIVEN, Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
@@ -133,7 +133,7 @@ def resumed(options: RunOptions, store: Store) -> tuple[Plan, Secrets]:
     for row in store.listed():
         rows.setdefault(row.series, []).append(row)
     for series, of_it in sorted(rows.items(), reverse=True):
-        swept = {row.cell for row in of_it if row.purpose == curve.SWEEP}
+        swept = {row.cell for row in of_it if row.purpose == Purpose.SWEEP}
         if like.isdisjoint(row.alike for row in of_it) or not (plan.search or swept <= cells):
             continue
         before = store.records([row.id for row in of_it])

@@ -18,6 +18,7 @@ from ironbench.experiment import warmup
 from ironbench.experiment.pace import Allowance, Pace
 from ironbench.model.lab import SCREEN, Lab, Stage
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
@@ -54,9 +55,6 @@ class Schedule(Protocol):
         """The trial that comes next, by the records so far and nothing else; None: the experiment is over."""
 
 
-PEAK = "peak"
-
-
 class Sweep:
     """Every trial of a plan in its order, then fresh ones of the peak."""
 
@@ -66,7 +64,7 @@ class Sweep:
     def next(self, records: Sequence[Record]) -> Due | None:
         trial = _missing(self._plan.trials, records)
         if trial is None:
-            best = curve.peak([record for record in records if record.purpose == curve.SWEEP])
+            best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
             trial = _missing(self._plan.confirmation_trials(best), records)
         return None if trial is None else _warmed(trial, [trial.cell], trial.cell, records, self._store)
 
@@ -75,7 +73,7 @@ def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
     """The plan of a sweep with only those trials that have no record yet."""
     trials, left = tuple(_all_missing(plan.trials, records)), plan.confirmations
     if not trials:
-        best = curve.peak([record for record in records if record.purpose == curve.SWEEP])
+        best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
         trials, left = tuple(_all_missing(plan.confirmation_trials(best), records)), 0
     return replace(plan, trials=trials, confirmations=left)
 
@@ -268,7 +266,7 @@ def more(directory: LabDirectory, blocks: int) -> None:
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
     # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own.
-    fresh = [one for one in fresh if one.purpose != searching.PURPOSE and not one.cause.startswith(progress.NOT_WHOLE)]
+    fresh = [one for one in fresh if one.purpose != Purpose.SEARCH and not one.cause.startswith(progress.NOT_WHOLE)]
     enough = progress.TRIES * len(lab.possible)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         hint = "remove the cause, then `ironbench lab resume --failed` repeats these trials and goes on"
@@ -288,11 +286,11 @@ def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Co
         return None
     cell, usable = rates.closed(lab.setup(lab.baseline).cell), []
     for number in range(rates.PEAK_TRIALS):
-        tries = [record for record in records if record.purpose == PEAK and record.block == number]
+        tries = [record for record in records if record.purpose == Purpose.PEAK and record.block == number]
         done = [record for record in tries if record.status.comparable]
         if not done:
             _refuse_failed_peak(lab, [record for record in tries if record.id not in forgiven])
-            return Trial(cell, number, PEAK, attempt=1 + max((record.attempt for record in tries), default=0))
+            return Trial(cell, number, Purpose.PEAK, attempt=1 + max((record.attempt for record in tries), default=0))
         usable.append(done[0])
     throughput = median(record.scheduled_throughput for record in usable)
     directory.keep_peak(Peak(throughput, tuple(record.id for record in usable)))

@@ -10,6 +10,7 @@ from ironbench.analyse.optimum import Answer, NextLoad, Observed, next_step
 from ironbench.analyse.subjects import counted_in
 from ironbench.errors import FailureError, written
 from ironbench.model.lab import Lab
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import lacking
 from ironbench.model.search import Best, Search, Tried
@@ -18,8 +19,6 @@ from ironbench.plan import sweep
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
 
-PURPOSE = "search"
-"""Of the trials of a lab that search."""
 _FAILED_AT_LOWEST = "its trials failed at the lowest load"
 """Begins what is said of a cell whose search broke no limit, but could not measure."""
 
@@ -32,7 +31,7 @@ def answer(search: Search, records: Sequence[Record]) -> Answer | None:
 
 def of_run(records: Sequence[Record]) -> list[Record]:
     """Trials that the search of a run goes by."""
-    return [record for record in records if record.purpose == "sweep" and record.status is not Status.CUT_SHORT]
+    return [record for record in records if record.purpose == Purpose.SWEEP and record.status is not Status.CUT_SHORT]
 
 
 def step(search: Search, tried: Sequence[Record]) -> NextLoad | Answer:
@@ -43,8 +42,8 @@ def step(search: Search, tried: Sequence[Record]) -> NextLoad | Answer:
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
     """Has cells searched again whose search hangs on forgiven trials, unless they are measured at its answer."""
-    measured = {record.cell.name for record in records if record.purpose != PURPOSE}
-    cells = {record.cell.name for record in records if record.purpose == PURPOSE and record.id in forgiven}
+    measured = {record.cell.name for record in records if record.purpose != Purpose.SEARCH}
+    cells = {record.cell.name for record in records if record.purpose == Purpose.SEARCH and record.id in forgiven}
     names = {setup.cell.name for setup in directory.frozen().lab.setups}
     directory.forget_best((cells & names) - measured)
 
@@ -88,11 +87,11 @@ def _cell_step(
     """The next trial of a cell's search, or its end. A trial that failed is tried once more before it counts."""
     places: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda one: one.attempt):
-        if (record.purpose, record.cell.name) == (PURPOSE, setup.cell.name):
+        if (record.purpose, record.cell.name) == (Purpose.SEARCH, setup.cell.name):
             places.setdefault(record.block, []).append(record)
     for block, attempts in sorted(places.items()):
         if not progress.over([record for record in attempts if record.id not in forgiven]):
-            trial = Trial(attempts[0].cell, block, PURPOSE, attempt=attempts[-1].attempt + 1)
+            trial = Trial(attempts[0].cell, block, Purpose.SEARCH, attempt=attempts[-1].attempt + 1)
             return trial, "once more"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
     if tried and not tried[0].status.comparable:  # the lowest load of all
@@ -103,7 +102,7 @@ def _cell_step(
     load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
     # A pilot decides the warm-up at the load that is found; until then the planned one has to do.
     cell = replace(setup.cell, load=replace(load, warmup_auto=False))
-    return Trial(cell, len(tried), PURPOSE), f"{search.of}={found.point}, {found.why}"
+    return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {found.why}"
 
 
 def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:

@@ -26,6 +26,7 @@ from ironbench.load.source import DataSource
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -231,7 +232,7 @@ class EngineEach:
                         live=self.live,
                     )
             lasting = not setup.system.layout.devices  # an emulated one ends with its trial
-            if record.status.comparable and lasting and trial.purpose == "lab":  # others are in no block
+            if record.status.comparable and lasting and trial.purpose == Purpose.LAB:  # others are in no block
                 self.data.kept(setup, trial.block)
         except UnwrittenError:
             raise

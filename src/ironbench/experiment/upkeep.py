@@ -18,6 +18,7 @@ from ironbench.errors import FailureError, InputError, shortened
 from ironbench.model.commands import CommandRun, Commands, asked, variables
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Warning
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.secrets import hidden
@@ -236,7 +237,7 @@ def before_trial(lab: Lab, upkeep: Upkeep, trial: Trial) -> None:
     numbers = [number for number, one in enumerate(lab.trials, 1) if _same(one, trial)]
     own = {
         "IRONBENCH_CELL": trial.cell.name,
-        "IRONBENCH_BLOCK": str(trial.block + 1) if trial.purpose == "lab" else "",
+        "IRONBENCH_BLOCK": str(trial.block + 1) if trial.purpose == Purpose.LAB else "",
         "IRONBENCH_TRIAL": str(numbers[0]) if numbers else "",
         "IRONBENCH_PURPOSE": trial.purpose,
         "IRONBENCH_ATTEMPT": str(trial.attempt),
@@ -246,7 +247,7 @@ def before_trial(lab: Lab, upkeep: Upkeep, trial: Trial) -> None:
 
 
 def _same(planned_one: Trial, trial: Trial) -> bool:
-    return trial.purpose == "lab" and (planned_one.cell.name, planned_one.block) == (trial.cell.name, trial.block)
+    return trial.purpose == Purpose.LAB and (planned_one.cell.name, planned_one.block) == (trial.cell.name, trial.block)
 
 
 def _lab_variables(lab: Lab) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Warning
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
@@ -13,7 +14,6 @@ from ironbench.record import Store
 from ironbench.record.progress import TRIES, failed
 from ironbench.stats import steadiness
 
-PILOT = "pilot"
 BUCKET_S = 0.1
 """Of a trial's timeline."""
 
@@ -33,7 +33,8 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
     """
     for cell in cells:
         tries = _pilots(cell, records)
-        begun = any((one.purpose, one.cell.name) == ("lab", cell.name) and one.status.comparable for one in records)
+        of_blocks = (one for one in records if one.purpose == Purpose.LAB and one.cell.name == cell.name)
+        begun = any(one.status.comparable for one in of_blocks)
         lost = [one for one in failed(tries) if begun or one.id not in forgiven]
         done = any(one.status.comparable for one in tries) or len(lost) >= TRIES
         if cell.load.warmup_auto and not done:
@@ -44,7 +45,7 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
 def pilot(cell: Cell, attempt: int = 1) -> Trial:
     """The cell's load, long enough for a decision, from its very beginning."""
     load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
-    return Trial(replace(cell, load=load), 0, PILOT, attempt=attempt)
+    return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 
 
 def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | None:
@@ -71,7 +72,7 @@ def applied(
 
     `piloted`: the cell whose pilot it was, where that is another.
     """
-    warmup = None if trial.purpose == PILOT else decided(piloted or trial.cell, records, store)
+    warmup = None if trial.purpose == Purpose.PILOT else decided(piloted or trial.cell, records, store)
     if warmup is None:
         return trial, NO_NOTES
     load = replace(trial.cell.load, warmup_s=warmup.seconds)
@@ -85,4 +86,4 @@ def _default(load: Load, reason: str) -> Warmup:
 
 
 def _pilots(cell: Cell, records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.purpose == PILOT and record.cell.name == cell.name]
+    return [record for record in records if record.purpose == Purpose.PILOT and record.cell.name == cell.name]

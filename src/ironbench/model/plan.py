@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ironbench.model.purpose import Purpose
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
@@ -62,4 +63,4 @@ class Plan:
     def confirmation_trials(self, peak: Cell | None) -> tuple[Trial, ...]:
         if peak is None:
             return ()
-        return tuple(Trial(peak, block, "confirmation") for block in range(self.confirmations))
+        return tuple(Trial(peak, block, Purpose.CONFIRMATION) for block in range(self.confirmations))

@@ -139,6 +139,7 @@ class Record:
     cell: Cell
     block: int
     purpose: str
+    """A `Purpose`; a record of another version may have one that this one lacks."""
     started_at: str
     """UTC, ISO 8601, seconds."""
     elapsed_s: float

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from ironbench.model.commands import Commands
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
+from ironbench.model.purpose import Purpose
 from ironbench.model.search import Best, Search
 
 
@@ -217,10 +218,6 @@ class Setup:
         return self.of or self.cell.name
 
 
-PRELIMINARY = ("pilot", "peak", "search")
-"""Purposes of trials of a lab that are measured before its blocks and enter no result."""
-
-
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One planned measurement: a cell in a block, with a purpose."""
@@ -228,10 +225,7 @@ class Trial:
     cell: Cell
     block: int
     """0-based repeat."""
-    purpose: str = "sweep"
-    """`sweep` trials choose the peak, `confirmation` trials report it; `lab` trials are paired by block; `pilot` trials
-    decide a warm-up, `peak` trials the rates given as shares, `search` trials the best load; they enter nothing. A
-    `rehearsal` (`drive.before`) leaves no record."""
+    purpose: Purpose = Purpose.SWEEP
     stage: int = 1
     """1-based; a later stage is declared before it starts, with blocks that go on counting."""
     attempt: int = 1

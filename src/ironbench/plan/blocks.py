@@ -7,6 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from ironbench.model.lab import Lab, Stage
+from ironbench.model.purpose import Purpose
 from ironbench.model.system import Cell, Setup, Trial
 from ironbench.plan import rates
 
@@ -33,7 +34,8 @@ def trials(
     for stage in stages:
         for _ in range(stage.blocks):
             here = [*cells, *rated] if block - first < rated_blocks else cells
-            trials += [Trial(cell, block, "lab", stage.number) for cell in ordered(here, block, seed, order, plots)]
+            in_order = ordered(here, block, seed, order, plots)
+            trials += [Trial(cell, block, Purpose.LAB, stage.number) for cell in in_order]
             block += 1
     return tuple(trials)
 

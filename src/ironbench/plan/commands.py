@@ -17,6 +17,7 @@ from ironbench import ranges
 from ironbench.errors import InputError, written
 from ironbench.model.commands import ASK, Commands, asked, plot
 from ironbench.model.lab import Lab
+from ironbench.model.purpose import Purpose
 from ironbench.model.system import Setup, Trial
 from ironbench.plan.sections import CommandsSection, PairSection
 
@@ -45,7 +46,7 @@ def of_lab(lab: Lab) -> list[Scope]:
 
 def scopes(lab: Lab, setup: Setup, trial: Trial) -> list[Scope]:
     """Of a trial, from the bottom of the stack: what is done first and undone last."""
-    block = (trial.block,) if trial.purpose == "lab" else ("before",)
+    block = (trial.block,) if trial.purpose == Purpose.LAB else ("before",)
     asks = [one for one in setup.system.commands if one.by_hand]
     own = [one for one in setup.system.commands if not one.by_hand]
     return [

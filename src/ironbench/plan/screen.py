@@ -13,6 +13,7 @@ from functools import partial
 
 from ironbench.errors import InputError, collected
 from ironbench.model.lab import Stage
+from ironbench.model.purpose import Purpose
 from ironbench.model.system import Cell, Trial
 from ironbench.plan.labfile import Declared
 
@@ -111,6 +112,6 @@ def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[T
         for _ in range(stage.blocks):
             dice = random.Random(f"{seed}/{block}")
             for pair in dice.sample(sides, len(sides)):
-                trials += [Trial(by_name[name], block, "lab", stage.number) for name in dice.sample(pair, 2)]
+                trials += [Trial(by_name[name], block, Purpose.LAB, stage.number) for name in dice.sample(pair, 2)]
             block += 1
     return tuple(trials)

@@ -19,10 +19,11 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Budget, Record
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
-from ironbench.model.system import PRELIMINARY, Trial
+from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import attached, judge, measures
 from ironbench.record.evidence import Evidence
@@ -114,8 +115,9 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
 def record_id(series: str, trial: Trial) -> str:
     """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
     name = trial.cell.name
-    if trial.purpose in ("lab", *PRELIMINARY):
-        place = {"lab": f"b{trial.block}", "pilot": "pilot"}.get(trial.purpose, f"{trial.purpose}{trial.block}")
+    if trial.purpose in (Purpose.LAB, *PRELIMINARY):
+        short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
+        place = short.get(trial.purpose, f"{trial.purpose}{trial.block}")
         return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
     again = f"-a{trial.attempt}" if trial.attempt > 1 else ""
     return f"{series}-{_slug(name.replace('=', ''))}-{trial.purpose[0]}{trial.block}{again}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.model.system import Trial
 
@@ -44,7 +45,7 @@ def over(attempts: Sequence[Record]) -> bool:
 
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
     """How often these cells were tried in a block, at most."""
-    of_block = (one for one in records if one.purpose == "lab" and one.block == block and one.cell.name in cells)
+    of_block = (one for one in records if one.purpose == Purpose.LAB and one.block == block and one.cell.name in cells)
     return max((one.attempt for one in of_block), default=0)
 
 
@@ -87,7 +88,7 @@ class Torn:
     def of(records: Iterable[Record]) -> Torn:
         together: dict[tuple[int, str], list[Record]] = {}
         for record in records:
-            if record.purpose == "lab" and (since := record.conditions.get(SIDE_BY_SIDE)):
+            if record.purpose == Purpose.LAB and (since := record.conditions.get(SIDE_BY_SIDE)):
                 together.setdefault((record.block, since), []).append(record)
         killed, lone = set[str](), set[str]()
         for group in together.values():
@@ -119,7 +120,7 @@ def measured(records: Iterable[Record]) -> int:
 def _by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     places: dict[Place, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.attempt):
-        if record.purpose == "lab":
+        if record.purpose == Purpose.LAB:
             places.setdefault((record.cell.name, record.block), []).append(record)
     return places
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ironbench.model.commands import LIMIT_S
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import SCHEMA, Status
 from ironbench.ranges import RANGES
 
@@ -282,7 +283,7 @@ class Setup(Struct):
 class Trial(Struct):
     cell: Cell
     block: Annotated[int, Meta(ge=0, le=10_000_000)]
-    purpose: Name = "sweep"
+    purpose: Purpose = Purpose.SWEEP
     stage: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     attempt: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironbench.analyse.comparability import doubts, left_out
-from ironbench.analyse.curve import LAB, SWEEP
 from ironbench.analyse.differences import chosen_settings, facts_of, flattened, load_facts
 from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.catalogue import base_name, metrics
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
 from ironbench.report import plain
@@ -87,9 +87,9 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
 
 def _place(record: Record) -> str:
     """`lab trial of block 2`; of a run `confirmation trial 1`, and `trial 1`: a sweep may have a single cell."""
-    if record.purpose == LAB:
+    if record.purpose == Purpose.LAB:
         return f"lab trial of block {record.block + 1}"
-    return f"{'trial' if record.purpose == SWEEP else f'{record.purpose} trial'} {record.block + 1}"
+    return f"{'trial' if record.purpose == Purpose.SWEEP else f'{record.purpose} trial'} {record.block + 1}"
 
 
 def _metrics(record: Record) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from starlette.responses import Response
 
 from ironbench.errors import IronbenchError
+from ironbench.model.purpose import Purpose
 from ironbench.report.numbers import moment
 from ironbench.serve import archive
 from ironbench.serve.compared import TICK
@@ -59,7 +60,7 @@ def _lab(shelf: Shelf, name: str) -> str:
         question = shelf.lab(name).frozen().lab.question
     except IronbenchError as error:
         question = f"cannot be read: {error.cause}"
-    rows = [row for row in shelf.rows(name).values() if row.purpose == "lab"]
+    rows = [row for row in shelf.rows(name).values() if row.purpose == Purpose.LAB]
     began = min((row.started_at for row in rows), default="")
     when = f", {moment(began)}" if began else ""
     words = f"{name}: {counted(len(rows), 'trial')}{when}"

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ironbench.errors import FailureError
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
@@ -88,7 +89,7 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     from ironbench.views import labs
 
     lab, records = directory.lab(), directory.records()
-    measured = [record for record in records if record.purpose == "lab"]
+    measured = [record for record in records if record.purpose == Purpose.LAB]
     strip = _strip(directory.path.name, lab, measured)
     whole = _of_whole_blocks(lab, measured)
     if not any(record.status.comparable for record in whole):

@@ -13,8 +13,8 @@ from ironbench.analyse.subjects import machine_of
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
+from ironbench.model.purpose import PRELIMINARY
 from ironbench.model.record import Record, Status
-from ironbench.model.system import PRELIMINARY
 from ironbench.plan import offers
 from ironbench.plan.offers import Offers
 from ironbench.record import Store

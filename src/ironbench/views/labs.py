@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.record import noise
 from ironbench.record.labs import LabDirectory, results
@@ -20,7 +21,7 @@ def study_of(directory: LabDirectory) -> Study:
 
 def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     """What these records of a lab say together."""
-    lab, measured = directory.lab(), [record for record in records if record.purpose == "lab"]
+    lab, measured = directory.lab(), [record for record in records if record.purpose == Purpose.LAB]
     look = max(1, len(directory.declared()))
     floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
     faults = directory.store.faults({record.id for record in records})

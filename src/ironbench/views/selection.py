@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, nearest
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
@@ -149,7 +150,7 @@ def _whole(directory: LabDirectory) -> list[Record]:
     """Without those of systems that lost their partners, where their trial was measured again."""
     records = directory.records()
     kept = {one.id for tries in by_place(records).values() for one in tries}
-    return [one for one in records if one.purpose != "lab" or one.id in kept]
+    return [one for one in records if one.purpose != Purpose.LAB or one.id in kept]
 
 
 def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:

@@ -36,6 +36,7 @@ from ironbench.load import restore
 from ironbench.machine import quiet
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import DUET_VARIANCE, SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
@@ -65,7 +66,7 @@ class Turns:
 
     def measure(self, due: Due) -> Sequence[Record]:
         trial = due.trial
-        if trial.purpose != "lab" or self.each.lab.setup(trial.cell.name).of:
+        if trial.purpose != Purpose.LAB or self.each.lab.setup(trial.cell.name).of:
             return self.each.measure(due)
         return self._block(due)
 
@@ -174,7 +175,7 @@ class Turns:
     def _piloted(self) -> Iterator[Record]:
         """Records of earlier blocks whose slices are as long as a pilot chose: whole ones, which hold its warning, too.
         One that was cut short has its length alone."""
-        whole = (one for one in self.directory.records() if one.purpose == "lab" and one.status.comparable)
+        whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
         return (one for one in whole if SIDE_BY_SIDE in one.conditions)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:

@@ -12,6 +12,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.summarise import Summary
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import IN_TABLES, lacking, late, too_few
 from ironbench.model.search import Search
@@ -91,9 +92,9 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     rates = sorted({record.cell.load.rate or 0.0 for record in records})
     rows = []
     for rate in rates:
-        trials = [record for record in records if record.cell.load.rate == rate and record.purpose != "pilot"]
+        trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
         usable = [record for record in trials if record.status.comparable]
-        fresh = sum(record.purpose == "confirmation" for record in usable)
+        fresh = sum(record.purpose == Purpose.CONFIRMATION for record in usable)
         count = f"{len(usable)} of {len(trials)}" + (f", {fresh} fresh" if fresh else "")
         kept = not any(record.kept_rate is False for record in usable)
         count += "" if kept else ", rate not kept"

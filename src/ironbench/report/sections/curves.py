@@ -10,6 +10,7 @@ from ironbench import units
 from ironbench.analyse.curve import Point
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import failed_percent, failed_share
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report.charts import base
@@ -133,7 +134,7 @@ def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> 
         "clients": record.cell.load.clients,
         "value": None if value is None else value / factor,
         "text": quantity(value, unit),
-        "kind": "confirmation" if record.purpose == "confirmation" else "sweep",
+        "kind": Purpose.CONFIRMATION if record.purpose == Purpose.CONFIRMATION else Purpose.SWEEP,
         "status": record.status.value,
         "cause": record.cause,
     }
@@ -175,7 +176,7 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
     """What hollow and ringed marks mean, where there are any."""
     keys = []
-    if any(row["kind"] == "confirmation" for row in trials):
+    if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
         keys.append(Key("hollow: confirmation trial", "muted", "hollow"))
     if some_suspect:
         keys.append(Key("dashed ring: suspect trial", "warn", "ring"))

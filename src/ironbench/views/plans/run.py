@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ironbench import engines, units, workloads
-from ironbench.analyse.curve import SWEEP
 from ironbench.drive import checkpoints
 from ironbench.experiment import declare, schedule, size
 from ironbench.experiment.size import Resolution
 from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Setup
 from ironbench.printer import Printer
@@ -107,7 +107,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
         yield f"each with {plan.trials[0].cell.name}"
     else:
         for (purpose, block), names in list(by_block.items())[:_SHOWN_BLOCKS]:
-            yield f"{'block' if purpose == SWEEP else purpose} {block + 1}: {', '.join(names)}"
+            yield f"{'block' if purpose == Purpose.SWEEP else purpose} {block + 1}: {', '.join(names)}"
         if len(by_block) > _SHOWN_BLOCKS:
             yield f"and {counted(len(by_block) - _SHOWN_BLOCKS, 'block')} more (--json shows all)"
     yield f"{counted(len(left.trials) + left.confirmations, 'trial')}, {estimate.time_of(left)}"
