@@ -16,10 +16,10 @@ from ironbench.model.record import SCHEMA
 from ironbench.report import plain, presentation
 from ironbench.report.as_json import encoded, plain_value
 from ironbench.report.charts.base import Table
+from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, span, times, unit_of
 from ironbench.report.plain import bullets
-from ironbench.report.sections.differences import difference_rows
 from ironbench.words import counted, in_points
 from ironbench.workloads.base import LEADING
 

@@ -18,10 +18,9 @@ from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
 from ironbench.report.findings import interval, metric_words, ratio, resolved
 from ironbench.report.headline import NAMED, of_score
-from ironbench.report.numbers import confidence, measured, moment, quantity, span, times
+from ironbench.report.numbers import confidence, failed, measured, moment, quantity, span, times, with_failed
 from ironbench.report.section import Answer, Section
-from ironbench.report.sections import scalability, sections
-from ironbench.report.sections.curves import failed, with_failed
+from ironbench.report.sections import sections
 from ironbench.units import rate
 from ironbench.words import THIN, counted, some
 
@@ -243,7 +242,7 @@ def cautions(study: Study) -> list[str]:
         *(f"Left out of the comparison: {text}" for text in study.dropped),
         *study.warnings,
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
-        *scalability.cautions(study.scalings),
+        *(f"{one.name}: {text}" for one in study.scalings for text in one.cautions),
         *study.unlike,
     ]
 

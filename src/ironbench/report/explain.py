@@ -10,12 +10,12 @@ from ironbench.analyse.explain import Explanation
 from ironbench.analyse.study import Study
 from ironbench.report.as_json import plain_value
 from ironbench.report.charts.base import Table
+from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_words, ratio
+from ironbench.report.numbers import signed
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Point, Section, with_rows
 from ironbench.report.sections import sections as every_section
-from ironbench.report.sections.differences import difference_rows, fact, fact_name
-from ironbench.report.sections.time_spent import signed
 from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
 from ironbench.words import counted, cut
 

@@ -11,11 +11,11 @@ from ironbench.report import section as sections_of
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.history import history as chart
 from ironbench.report.derived import sentences as derived_sentences
+from ironbench.report.facts import fact, fact_name
 from ironbench.report.findings import bounds, metric_words
 from ironbench.report.numbers import quantity, times, unit_of
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Section
-from ironbench.report.sections.differences import fact, fact_name
 from ironbench.words import THIN, counted, in_percent
 
 _NOTES = (

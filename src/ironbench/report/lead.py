@@ -17,10 +17,9 @@ from ironbench.report import elements, plain
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
-from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of
+from ironbench.report.facts import difference_rows
+from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of, with_failed
 from ironbench.report.section import Section
-from ironbench.report.sections.curves import with_failed
-from ironbench.report.sections.differences import difference_rows
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 

@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ironbench import units
+from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, metrics
+from ironbench.model.record import Record
 from ironbench.words import MINUS, THIN, in_percent, percents
 
 NOT_KNOWN = "not known"
@@ -38,6 +40,23 @@ def quantity(value: float | None, unit: str) -> str:
     if unit == "share":
         return in_percent(value)
     return number(value) if unit == "1" else f"{number(value)}{THIN}{unit}"
+
+
+def signed(seconds: float) -> str:
+    sign = "+" if seconds > 0 else "−" if seconds < 0 else ""
+    return sign + quantity(abs(seconds), "s")
+
+
+def failed(trials: Sequence[Record]) -> str:
+    """Failed transactions of all trials together; `–` where nobody counted."""
+    share = failed_share(trials)
+    return "–" if share is None else failed_percent(share) if share else "0"
+
+
+def with_failed(trials: Sequence[Record]) -> str:
+    """`, 2 % failed`, to follow a rate; empty where none failed, or nobody counted."""
+    share = failed_share(trials)
+    return f", {failed_percent(share)} failed" if share else ""
 
 
 def percent(share: float) -> str:

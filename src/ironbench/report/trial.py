@@ -15,9 +15,9 @@ from ironbench.model.sample import IN_TABLES, late, sampled, too_few
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
+from ironbench.report.facts import configuration
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.plain import Column, fitted
-from ironbench.report.sections.setup import configuration
 from ironbench.words import counted, grouped
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}

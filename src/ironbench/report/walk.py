@@ -9,12 +9,12 @@ from ironbench.analyse.differences import telling
 from ironbench.analyse.explain import Explanation, Measure, Script
 from ironbench.analyse.shares import Step
 from ironbench.catalogue import base_name, part_of
+from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
+from ironbench.report.facts import fact, fact_name
 from ironbench.report.findings import bounds, metric_words, ratio
-from ironbench.report.numbers import quantity, unit_of
+from ironbench.report.numbers import quantity, signed, unit_of
 from ironbench.report.section import Section, with_rows
-from ironbench.report.sections.differences import fact, fact_name
-from ironbench.report.sections.time_spent import signed, waterfall_chart
 from ironbench.words import THIN, counted, cut
 
 ID, TITLE = "explain", "What the difference is made of"
@@ -36,7 +36,7 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
     """The walk, and the waterfall where `chart`. Empty where no level below the response time was measured."""
     if not one.goes_down:
         return Section(id, title)
-    charts = (waterfall_chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
+    charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
     return Section(id, title, LEAD, charts, with_rows(walk(one)))
 
 

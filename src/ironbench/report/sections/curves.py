@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ironbench import units
 from ironbench.analyse.curve import Point
 from ironbench.analyse.rate import Rate
-from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.numbers import failed, measured, quantity, scale, span, unit_of, with_failed
 from ironbench.report.section import Bars, Section, with_rows
 from ironbench.words import counted, grouped
 
@@ -273,18 +272,6 @@ def _alt(study: Study, metric: str, title: str) -> str:
                 f"to {measured(last.metrics[metric], unit_of(metric))} with {counted(last.clients, 'client')}"
             )
     return f"{title} against clients. {'; '.join(words)}."
-
-
-def failed(trials: Sequence[Record]) -> str:
-    """Failed transactions of all trials together; `–` where nobody counted."""
-    share = failed_share(trials)
-    return "–" if share is None else failed_percent(share) if share else "0"
-
-
-def with_failed(trials: Sequence[Record]) -> str:
-    """`, 2 % failed`, to follow a rate; empty where none failed, or nobody counted."""
-    share = failed_share(trials)
-    return f", {failed_percent(share)} failed" if share else ""
 
 
 def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ironbench.analyse.differences import Difference, telling
+from ironbench.analyse.differences import telling
 from ironbench.report.charts.base import Table
+from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
-from ironbench.report.numbers import NOT_KNOWN, number, quantity
+from ironbench.report.numbers import NOT_KNOWN, quantity
 from ironbench.report.section import Section, by_value, with_rows
 
 if TYPE_CHECKING:
@@ -88,27 +89,6 @@ def between_cells(study: Study) -> Table:
         by_cell = [(cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)]
         rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
     return Table(("fact", "value", "in"), tuple(rows), words=True)
-
-
-def difference_rows(rows: Sequence[Difference]) -> tuple[tuple[str, ...], ...]:
-    """A row per fact, its value in every system."""
-    return tuple(
-        (f"{row.room}: {fact_name(row.name)}", *(fact(row.name, value) for value in row.values)) for row in rows
-    )
-
-
-def fact_name(name: str) -> str:
-    """Drops the unit that the value shows."""
-    return name.removesuffix("_bytes").removesuffix("_hz")
-
-
-def fact(name: str, value: str) -> str:
-    """Sizes in powers of 1024, as memory is sold and engines count; all else as recorded."""
-    if name.endswith("_bytes") and value.isdigit():
-        return quantity(float(value), "memory")
-    if name.endswith("_hz") and value.isdigit():
-        return f"{number(float(value) / 1e9)} GHz"
-    return value
 
 
 def _lead(study: Study) -> str:

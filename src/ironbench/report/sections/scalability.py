@@ -74,10 +74,6 @@ def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
     return tuple(" ".join(one.sentences) if alone else f"{one.name}: {' '.join(one.sentences)}" for one in scalings)
 
 
-def cautions(scalings: Sequence[Scaling]) -> list[str]:
-    return [f"{one.name}: {text}" for one in scalings for text in one.cautions]
-
-
 _PARTS = ("measured", "beyond")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import units
@@ -14,8 +14,8 @@ from ironbench.model.record import DUET_VARIANCE, Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
+from ironbench.report.facts import configuration
 from ironbench.report.section import Section
-from ironbench.report.sections.differences import fact, fact_name
 from ironbench.words import counted
 
 PLACE = 2500
@@ -30,23 +30,6 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("texts", "The scripts", texts=study.scripts, depth=Depth.DOCUMENT)
     tables = tuple(configuration(study.shared))
     yield Section("configuration", "Configuration in common", tables=tables, depth=Depth.PAGE)
-
-
-_KINDS = ("system", "load", "tag", "machine", "engine", "software")
-
-
-def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """A table of common facts per kind."""
-    tables = []
-    for kind in _KINDS:
-        rows = [
-            (fact_name(name.partition(".")[2]), fact(name, value))
-            for name, value in shared.items()
-            if name.partition(".")[0] == kind
-        ]
-        if rows:
-            tables.append((kind.capitalize(), Table(("fact", "value"), tuple(rows))))
-    return tables
 
 
 def plan(study: Study) -> list[tuple[str, Table]]:

@@ -17,9 +17,8 @@ from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.numbers import failed, measured, quantity, scale, span, unit_of
 from ironbench.report.section import Section
-from ironbench.report.sections.curves import failed
 
 PLACE = 1400
 

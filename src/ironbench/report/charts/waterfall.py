@@ -1,0 +1,108 @@
+"""What changes from one cell to another: a bar for each part of a transaction's time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ironbench.analyse.shares import Step, Waterfall
+from ironbench.report.charts import base
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.numbers import between, quantity, scale, signed
+
+_ROW = 30
+_LEAST = 0.01
+"""Smallest share of the whole that is drawn by itself."""
+_REST = "all else"
+_LESS, _MORE, _WHOLE = "takes less time", "takes more time", "before and after"
+_KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
+
+
+def chart(waterfall: Waterfall, id: str) -> Chart:
+    suffix, factor = scale("s", [waterfall.before_s, waterfall.after_s])
+    data = [_whole("before", waterfall.before_s, factor)]
+    level = waterfall.before_s
+    for step in _worth_a_row(waterfall):
+        data.append(_step(step, level, factor))
+        level += step.delta_s
+    data.append(_whole("after", waterfall.after_s, factor))
+    rows = tuple((row["part"], row["text"], row["interval"]) for row in data)
+    return Chart(
+        id,
+        f"From {waterfall.before} to {waterfall.after}",
+        f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {waterfall.sentence}",
+        base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
+        Table(("part", "time", "interval"), rows),
+        f"{suffix} per transaction",
+        (
+            *(Key(kind, colour.removeprefix("@"), "square") for kind, colour in _KINDS.items()),
+            *([] if all(row["clear"] for row in data) else [Key("pale: the interval holds 0", "rule", "square")]),
+        ),
+        waterfall.method,
+    )
+
+
+def _worth_a_row(waterfall: Waterfall) -> list[Step]:
+    """Joins steps too small to be seen into one without an interval; keeps the sum."""
+    least = _LEAST * max(waterfall.before_s, waterfall.after_s)
+    small = [step for step in waterfall.steps if abs(step.delta_s) < least]
+    if len(small) < 2:
+        return list(waterfall.steps)
+    rest = sum(step.delta_s for step in small)
+    return [*(step for step in waterfall.steps if step not in small), Step(_REST, rest, -math.inf, math.inf)]
+
+
+def _whole(name: str, seconds: float, factor: float) -> dict[str, Any]:
+    text = quantity(seconds, "s")
+    ends = {"from": 0.0, "to": seconds / factor, "end": seconds / factor}
+    return {"part": name, "kind": _WHOLE, "clear": True, "text": text, "interval": "", **ends}
+
+
+def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
+    ends = sorted((level / factor, (level + step.delta_s) / factor))
+    return {
+        "part": step.part,
+        "kind": _MORE if step.delta_s > 0 else _LESS,
+        "clear": step.clear,
+        "text": signed(step.delta_s),
+        "interval": between(step.low_s, step.high_s, "s") if math.isfinite(step.low_s) else "",
+        "from": ends[0],
+        "to": ends[1],
+        "end": ends[1],
+    }
+
+
+def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:
+    y = {
+        "field": "part",
+        "type": "ordinal",
+        "sort": None,
+        "scale": {"domain": [row["part"] for row in data], "paddingInner": 0.35, "paddingOuter": 0.2},
+        "axis": {"title": None, "ticks": False, "domain": False, "labelColor": "@ink"},
+    }
+    most = max(row["to"] for row in data)
+    x = {
+        "type": "quantitative",
+        "scale": {"domain": [min(0.0, *(row["from"] for row in data)), most * 1.16], "nice": False},
+        "axis": {"title": suffix, "tickCount": 5, "format": ",~r", "grid": True},
+    }
+    colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(_KINDS), "range": list(_KINDS.values())}}
+    tooltip = [{"field": "part"}, {"field": "text", "title": "change"}, {"field": "interval"}]
+    bar = {
+        "data": {"name": "steps"},
+        "mark": {"type": "bar", "cornerRadius": 1},
+        "encoding": {
+            "y": y,
+            "x": {**x, "field": "from"},
+            "x2": {"field": "to"},
+            "color": colour,
+            "opacity": {"condition": {"test": "datum.clear", "value": 0.95}, "value": 0.4},
+            "tooltip": tooltip,
+        },
+    }
+    text = {
+        "data": {"name": "steps"},
+        "mark": {"type": "text", "align": "left", "dx": 5, "color": "@ink", "fontSize": 12},
+        "encoding": {"y": y, "x": {**x, "field": "end"}, "text": {"field": "text"}},
+    }
+    return [bar, text]

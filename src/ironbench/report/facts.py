@@ -1,0 +1,46 @@
+"""Recorded facts as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironbench.analyse.differences import Difference
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import number, quantity
+
+_KINDS = ("system", "load", "tag", "machine", "engine", "software")
+
+
+def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
+    """A table of common facts per kind."""
+    tables = []
+    for kind in _KINDS:
+        rows = [
+            (fact_name(name.partition(".")[2]), fact(name, value))
+            for name, value in shared.items()
+            if name.partition(".")[0] == kind
+        ]
+        if rows:
+            tables.append((kind.capitalize(), Table(("fact", "value"), tuple(rows))))
+    return tables
+
+
+def difference_rows(rows: Sequence[Difference]) -> tuple[tuple[str, ...], ...]:
+    """A row per fact, its value in every system."""
+    return tuple(
+        (f"{row.room}: {fact_name(row.name)}", *(fact(row.name, value) for value in row.values)) for row in rows
+    )
+
+
+def fact_name(name: str) -> str:
+    """Drops the unit that the value shows."""
+    return name.removesuffix("_bytes").removesuffix("_hz")
+
+
+def fact(name: str, value: str) -> str:
+    """Sizes in powers of 1024, as memory is sold and engines count; all else as recorded."""
+    if name.endswith("_bytes") and value.isdigit():
+        return quantity(float(value), "memory")
+    if name.endswith("_hz") and value.isdigit():
+        return f"{number(float(value) / 1e9)} GHz"
+    return value
