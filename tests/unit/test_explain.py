@@ -19,7 +19,7 @@ from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.record import Evidence, Store
 from ironbench.record.labs import Frozen, LabDirectory
-from ironbench.report.page import FORMATS
+from ironbench.report import formats
 from ironbench.report.sections import sections
 from ironbench.report.walk import section, walk
 from ironbench.views.compare import held_against
@@ -155,9 +155,9 @@ def test_of_runs_one_after_the_other_it_says_that_there_is_no_verdict(
     assert "log flush" in shown
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", formats.names())
 def test_every_format_has_the_walk(format: str, directory: str) -> None:
-    written = FORMATS[format](page_of(held_against(*both(*CELLS, directory))))
+    written = formats.of_page(format)(page_of(held_against(*both(*CELLS, directory))))
     assert written
     if format in ("text", "html", "md", "csv", "svg"):
         assert b"log flush" in written

@@ -18,8 +18,8 @@ from ironbench.errors import InputError
 from ironbench.model.record import SIDE_BY_SIDE, Record, Status
 from ironbench.model.system import System
 from ironbench.record import Evidence, Store
+from ironbench.report import formats
 from ironbench.report.history import page
-from ironbench.report.page import FORMATS
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
@@ -138,9 +138,9 @@ def test_a_mean_leaves_out_the_point_that_is_not_confirmed() -> None:
     assert only.mean(*only.segments[-1]) == pytest.approx(920.0, rel=0.01)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", formats.names())
 def test_every_format_tells_the_change(format: str) -> None:
-    written = FORMATS[format](page(histories(nights(SLOWER), EMPTY)))
+    written = formats.of_page(format)(page(histories(nights(SLOWER), EMPTY)))
     assert written
     if format not in ("png",):
         assert b"2026-10-09" in written
@@ -152,7 +152,7 @@ def test_every_format_tells_the_change(format: str) -> None:
 def test_text_of_others_is_escaped_on_the_page() -> None:
     evil = "<script>alert(1)</script>"
     records = [replace(one, tags={"commit": evil + one.tags["commit"]}) for one in nights(SLOWER)]
-    assert evil.encode() not in FORMATS["html"](page(histories(records, EMPTY, by="commit")))
+    assert evil.encode() not in formats.of_page("html")(page(histories(records, EMPTY, by="commit")))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.errors import FailureError, InputError, nearest
+from ironbench.errors import FailureError, InputError
 from ironbench.printer import Printer
 
 if TYPE_CHECKING:
@@ -71,11 +71,9 @@ def destination(output: str, format: str) -> tuple[str, Path | None]:
 
 def written(page: Page, format: str, place: Path | None) -> int:
     """Writes the page, or prints it; the exit code."""
-    from ironbench.report.page import FORMATS
+    from ironbench.report import formats
 
-    if format not in FORMATS:
-        raise InputError(f"--format {format}", "is for reports alone", nearest(format, list(FORMATS)))
-    return delivered(FORMATS[format](page), place, "written:")
+    return delivered(formats.of_page(format)(page), place, "written:")
 
 
 def delivered(data: bytes, place: Path | None, words: str) -> int:

@@ -28,7 +28,7 @@ _OFFERED = 200
 def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLResponse:
     """`picks`: as `named` takes them; none: a form to name two. InputError."""
     from ironbench.report.comparison import text
-    from ironbench.report.page import body
+    from ironbench.report.formats.html import page_body
     from ironbench.views.compare import held_against
     from ironbench.views.explain import page_of
 
@@ -44,7 +44,7 @@ def compared(shelf: Shelf, picks: Sequence[str], different_work: bool) -> HTMLRe
     turned = link("/compare", "the other way round", a=picks[1], b=picks[0], different_work="1" * different_work)
     bodies = [
         f'<header class="top"><p class="lead">{link("/archive", "archive")} · {sides} · {turned}</p></header>',
-        body(explained, "compare", charts),
+        page_body(explained, "compare", charts),
         f'<main><section><h2>A against B</h2><pre class="plain" tabindex="0">{plain}</pre></section>'
         f"<section><h2>Compare others</h2>{form(shelf.holdings(), picks)}</section></main>",
     ]

@@ -54,8 +54,8 @@ def _word(gate: Gate) -> str:
 
 def shown(shelf: Shelf, lab: str, margin: str, undecided: str) -> HTMLResponse:
     """The page. InputError."""
+    from ironbench.report.formats.html import page_body
     from ironbench.report.gate import page as page_of
-    from ironbench.report.page import body
 
     found = _asked(shelf, lab, margin, undecided)
     charts: dict[str, Chart] = {}
@@ -73,7 +73,7 @@ def shown(shelf: Shelf, lab: str, margin: str, undecided: str) -> HTMLResponse:
     )
     bodies = [
         f'<header class="top"><p class="lead">{link(f"/lab/{lab}", f"lab {lab}")} · documents: {files}</p></header>',
-        body(page_of(found), "gate", charts),
+        page_body(page_of(found), "gate", charts),
         f"<main>{form}</main>",
     ]
     return page(f"Gate of {lab}", bodies, charts, at="/archive")

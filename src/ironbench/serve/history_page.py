@@ -28,8 +28,8 @@ Found = Sequence[tuple[str, Listed]]
 
 def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
     """`fields`: those of a search, and `of` (a label, a series, a lab), `metric`, `by`."""
+    from ironbench.report.formats.html import page_body
     from ironbench.report.history import page as page_of
-    from ironbench.report.page import body
 
     query, holdings = Query.of(fields), shelf.holdings()
     name, metric, by = (fields.get(one, "")[:200] for one in ("of", "metric", "by"))
@@ -49,7 +49,7 @@ def history(shelf: Shelf, fields: Mapping[str, str]) -> HTMLResponse:
     left = (
         f'<p class="lead">{escape(counted(rest, "older trial"))} left out: narrow the search.</p>' if rest > 0 else ""
     )
-    bodies = [f'<header class="top">{above}{form}{left}</header>', body(page_of(found), "history", charts)]
+    bodies = [f'<header class="top">{above}{form}{left}</header>', page_body(page_of(found), "history", charts)]
     return page("History", bodies, charts, at="/history")
 
 

@@ -1,4 +1,4 @@
-"""Formats of `ironbench report`, found by their modules' names: each has a doc line and `render`.
+"""Formats of `ironbench report`, found by their modules' names: each has a doc line, `render` and `render_page`.
 
 `NEEDS_FILE = True`: it is not for a terminal. `SUFFIXES`: how names of its files end, the usual one first, where none
 of them is the module's name alone.
@@ -13,6 +13,7 @@ from types import ModuleType
 
 from ironbench.analyse.study import Study
 from ironbench.errors import InputError, nearest
+from ironbench.report.page import Page
 
 Render = Callable[[Sequence[Study]], bytes]
 
@@ -47,3 +48,9 @@ def _module(name: str) -> ModuleType:
     if name not in names():
         raise InputError(f"--format {name}", "no such format", nearest(name, names()))
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def of_page(name: str) -> Callable[[Page], bytes]:
+    """The same for a page that is no report."""
+    render: Callable[[Page], bytes] = _module(name).render_page
+    return render

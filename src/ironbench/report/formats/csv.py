@@ -11,6 +11,7 @@ from ironbench.analyse.study import Study
 from ironbench.report.charts.base import Table
 from ironbench.report.document import Report, report
 from ironbench.report.numbers import base_value
+from ironbench.report.page import Page
 from ironbench.report.plain import clean
 from ironbench.report.section import Answer, Section
 
@@ -23,6 +24,12 @@ _Row = tuple[str, ...]
 def render(studies: Sequence[Study]) -> bytes:
     """UTF-8 with a head line, RFC 4180."""
     return written(row for study in studies for row in _report(report(study)))
+
+
+def render_page(page: Page) -> bytes:
+    rows = [*words(page.title, page.answer, page.derived, page.cautions)]
+    rows += [row for part in page.shown for row in section(page.title, part)]
+    return written(iter(rows))
 
 
 def _report(content: Report) -> Iterator[_Row]:

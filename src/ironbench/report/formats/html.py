@@ -9,6 +9,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import elements
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import Card, Command, Report, contents, overview, report
+from ironbench.report.page import Page
 
 NEEDS_FILE = True
 SUFFIXES = ("html", "htm")
@@ -21,6 +22,11 @@ def render(studies: Sequence[Study]) -> bytes:
     bodies = [body(one, f"study{place}", charts) for place, one in enumerate(reports)]
     title = "; ".join(one.title for one in reports) or "ironbench report"
     return elements.page(title, [*_contents(reports), *bodies], charts)
+
+
+def render_page(page: Page) -> bytes:
+    charts: dict[str, Chart] = {}
+    return elements.page(page.title, [page_body(page, "page", charts)], charts)
 
 
 def _contents(reports: Sequence[Report]) -> list[str]:
@@ -55,6 +61,21 @@ def body(content: Report, prefix: str, charts: dict[str, Chart]) -> str:
     parts.append(f"<section><h2>How to reproduce</h2>{''.join(map(_command, content.commands))}</section>")
     parts.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(content.notes)}</ol></section></main>')
     return "\n".join(parts)
+
+
+def page_body(page: Page, prefix: str, charts: dict[str, Chart]) -> str:
+    """The same of a page that is no report."""
+    derived = f'<p class="lead"><strong>{escape(page.derived)}</strong></p>' if page.derived else ""
+    parts = [
+        f'<header class="top" id="{prefix}"><h1>{escape(page.title)}</h1><p class="lead">{escape(page.lead)}</p>'
+        f"{derived}</header><main>{elements.NO_SCRIPT}",
+        elements.answer(page.answer),
+        elements.cautions(page.cautions),
+        *(elements.section(part, prefix, charts) for part in page.shown),
+    ]
+    if page.notes:
+        parts.append(f'<section><h2>Notes</h2><ol class="notes">{elements.items(page.notes)}</ol></section>')
+    return "\n".join([*parts, "</main>"])
 
 
 def _command(one: Command) -> str:

@@ -11,6 +11,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report.answer import answer
 from ironbench.report.as_json import encoded, plain_value, run_fields
+from ironbench.report.page import Page
 
 if TYPE_CHECKING:
     from ironbench.record import Store
@@ -20,6 +21,10 @@ def render(studies: Sequence[Study]) -> bytes:
     """`{schema, studies: […]}`, of labs `{schema, labs: […]}`: everything computed; trials by their id."""
     kind = "labs" if any(study.lab for study in studies) else "studies"
     return encoded({"schema": SCHEMA, kind: [document(study) for study in studies]})
+
+
+def render_page(page: Page) -> bytes:
+    return encoded({"schema": SCHEMA, "title": page.title, "answer": page.answer.sentences, **page.fields})
 
 
 def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:

@@ -9,6 +9,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import document, plain
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.document import Command, Report, report
+from ironbench.report.page import Page
 from ironbench.report.section import Answer, Point, Section
 from ironbench.words import THIN, counted
 
@@ -20,6 +21,14 @@ def render(studies: Sequence[Study]) -> bytes:
     overview = document.overview(studies)
     first = [f"# Contents\n\n{escaped(document.contents(studies))}\n\n{table(overview)}"] if overview else []
     return ("\n\n".join([*first, *(_report(report(study)) for study in studies)]) + "\n").encode()
+
+
+def render_page(page: Page) -> bytes:
+    blocks = [f"# {escaped(page.title)}", escaped(page.lead), escaped(page.derived), *answer(page.answer)]
+    blocks += ["## Before you use these numbers", bullets(page.cautions)] if page.cautions else []
+    blocks += [block for part in page.shown for block in section(part)]
+    blocks += ["## Notes", bullets(page.notes)] if page.notes else []
+    return ("\n\n".join(filter(None, blocks)) + "\n").encode()
 
 
 def escaped(text: str) -> str:

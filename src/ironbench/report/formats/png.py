@@ -10,6 +10,7 @@ from ironbench.analyse.study import Study
 from ironbench.report import theme
 from ironbench.report.charts.base import Chart, Key
 from ironbench.report.document import Report, report
+from ironbench.report.page import Page
 from ironbench.report.section import Section
 from ironbench.words import THIN, clean_document
 
@@ -39,6 +40,20 @@ def render(studies: Sequence[Study]) -> bytes:
 
 def svg(studies: Sequence[Study]) -> bytes:
     return drawn_svg(picture(list(map(_report, map(report, studies)))))
+
+
+def render_page(page: Page) -> bytes:
+    return drawn_png(_page(page))
+
+
+def svg_page(page: Page) -> bytes:
+    return drawn_svg(_page(page))
+
+
+def _page(page: Page) -> dict[str, Any]:
+    notes = (page.lead, page.derived, *page.answer.sentences, *(f"Note: {one}" for one in page.cautions))
+    drawn = [section(part) for part in page.shown if part.charts]
+    return picture([titled(page.title, [one for one in notes if one], drawn)])
 
 
 def drawn_png(specification: dict[str, Any]) -> bytes:

@@ -2,5 +2,6 @@
 
 from ironbench.report.formats.png import NEEDS_FILE
 from ironbench.report.formats.png import svg as render
+from ironbench.report.formats.png import svg_page as render_page
 
-__all__ = ["NEEDS_FILE", "render"]
+__all__ = ["NEEDS_FILE", "render", "render_page"]

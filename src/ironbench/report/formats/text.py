@@ -22,6 +22,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import Command, Report, report
 from ironbench.report.numbers import measured, quantity, span, unit_of
+from ironbench.report.page import Page
 from ironbench.report.plain import bullets, section
 from ironbench.words import counted
 
@@ -33,6 +34,15 @@ def render(studies: Sequence[Study]) -> bytes:
     overview = document.overview(studies)
     first = [f"Contents: {document.contents(studies)}\n\n{plain.table(overview)}"] if overview else []
     return ("\n\n".join([*first, *(_report(report(study)) for study in studies)]) + "\n").encode()
+
+
+def render_page(page: Page) -> bytes:
+    heading = "\n".join(map(plain.clean, filter(None, (page.title, page.lead))))
+    cautions = bullets("Before you use these numbers", page.cautions)
+    blocks = [heading, page.derived, plain.answer(page.answer), cautions]
+    blocks += [block for part in page.shown for block in section(part)]
+    blocks.append(bullets("Notes", page.notes))
+    return ("\n\n".join(block for block in blocks if block) + "\n").encode()
 
 
 def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -> None:
