@@ -10,7 +10,7 @@ VENV := .venv
 # A shared machine may stop for seconds: what failed is tried once more with the machine to itself, and is listed as failed.
 RETRIED := .pytest_cache/retried
 FAILED := .pytest_cache/v/cache/lastfailed
-COMPILED := .pytest_cache/compiled
+COMPILED := $(VENV)/tests-compiled
 AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open("$(FAILED)")), sep="\n")' 2>/dev/null >> $(RETRIED); \
 	echo "once more, alone:"; $(VENV)/bin/python -m pytest --last-failed --last-failed-no-failures none -m 'not long'; }
 UV := $(VENV)/bin/uv
