@@ -47,7 +47,7 @@ build-rust-tests:
 	@$(RUST_TESTS) --no-run
 test-together:
 	@# Compiles what is new once, not once in each worker.
-	@if [ -n "$$(find src tests bench -name '*.py' -newer $(COMPILED) -print -quit 2>&1)" ]; then \
+	@if [ -n "$$(find src tests bench uv.lock '(' -name '*.py' -o -name uv.lock ')' -newer $(COMPILED) -print -quit 2>&1)" ]; then \
 		$(VENV)/bin/python -m pytest --collect-only -qq >/dev/null && touch $(COMPILED) || true; fi
 	@$(VENV)/bin/python -m pytest -m 'not alone and not long' -n auto --dist loadgroup || $(AGAIN)
 

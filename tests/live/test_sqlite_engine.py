@@ -8,9 +8,9 @@ import pytest
 from own_server import start
 
 from ironbench import engines
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Layout, System
-from ironbench.workloads.tpch import streams
+from ironbench.workloads.tpch import refresh, streams
 
 pytestmark = pytest.mark.live
 system = partial(own_server.system, engine="sqlite")
@@ -36,6 +36,18 @@ def test_a_query_that_is_refused_fails_alone_and_the_stream_goes_on(place: Path)
     stream = streams.Stream(1, [streams.Query(name, sql, line, 60.0) for name, sql in texts.items()])
     streams.run([stream], lambda: False, lambda done, running: None)
     assert {one.name: one.error for one in stream.ran} == {"q01": "", "q02": "SQLITE_ERROR", "q03": ""}
+    line.close()
+    session.stop()
+
+
+def test_a_refresh_function_that_fails_leaves_no_transaction_open(place: Path) -> None:
+    session = start(system(place / "d"))
+    line = session.line()
+    one = refresh.RefreshSet(1, (refresh.Piece(b"", b"", 1, 9),))
+    with pytest.raises(FailureError, match="no such table: lineitem"):
+        refresh.delete(line, one)
+    assert line.query("SELECT 1") == [("1",)]
+    line.query("BEGIN; COMMIT")
     line.close()
     session.stop()
 

@@ -341,7 +341,8 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
     }
     assert said.getvalue().splitlines() == [
         "error: server: its log lies nowhere",
-        "  by slices a block counts as a whole: without log=memory, its other system cannot be compared",
+        "  by slices a block counts as a whole: without log=memory, its other system cannot be compared, "
+        "and the block is tried again where attempts remain",
     ]
 
 

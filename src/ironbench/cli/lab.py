@@ -275,14 +275,14 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
         raise InputError("--undecided", "needs --gate", "add it, or leave --undecided out")
     if not gate:
         return None
-    from ironbench.experiment.gate import Policy
-
     word, colon, time_ = undecided.partition(":")
-    if undecided in ("", "fail", "pass"):
-        return Policy(undecided or "fail")
-    if word == "more" and colon:
-        return Policy("fail", ranges.read("budget", "--undecided more", time_))
-    raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
+    more = word == "more" and bool(colon)
+    if not more and undecided not in ("", "fail", "pass"):
+        raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
+    more_s = ranges.read("budget", "--undecided more", time_) if more else 0.0
+    from ironbench.experiment.gate import Policy  # after what may be refused: it takes half a second
+
+    return Policy("pass" if undecided == "pass" else "fail", more_s)
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:

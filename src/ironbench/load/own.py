@@ -128,8 +128,8 @@ def require_check(session: Session, data: OwnData | None) -> None:
     try:
         session.query(data.check)
     except FailureError as error:
-        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Libraries have no such codes:
-        # what they refuse now, they would refuse after every trial.
+        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Codes of libraries have no
+        # such classes: what they refuse now, they would refuse after every trial.
         ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
         library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:

@@ -35,6 +35,8 @@ _GAUGES = {
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
 _MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
+_PAGES_BYTES = (4096.0, 16384.0, 65536.0)
+"""Of kernels that databases run on: x86-64 and Arm have the first, Arm the second, too, Arm and POWER the last."""
 """The same memory, in bytes of one file and in pages of the other."""
 
 
@@ -79,11 +81,15 @@ def _parse_vmstat(text: str) -> Values:
 
 
 def _page_bytes(memory: Sequence[Point], pages: Sequence[Point]) -> float:
-    """Of the machine that was read, which may be another one than this: by what both files say of one thing."""
+    """Of the machine that was read, which may be another one than this: by what both files say of one thing.
+
+    In a container only one of them may be the container's own (lxcfs, `proc_fuse.c`): then that of this machine.
+    """
     both = zip(memory, pages, strict=False)
     pairs = ((in_bytes.values.get(_MAPPED), counted.values.get(_MAPPED_PAGES)) for in_bytes, counted in both)
     found = [in_bytes / count for in_bytes, count in pairs if in_bytes and count]
-    return 2.0 ** round(math.log2(median(found))) if found else float(os.sysconf("SC_PAGE_SIZE"))
+    size = 2.0 ** round(math.log2(median(found))) if found else 0.0
+    return size if size in _PAGES_BYTES else float(os.sysconf("SC_PAGE_SIZE"))
 
 
 OBSERVER = Memory()

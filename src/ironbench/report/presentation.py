@@ -1,4 +1,4 @@
-"""Presentations of workloads whose result is not a throughput: their headline, cards and first sections."""
+"""Presentations of workloads whose result is not a throughput: in reports of runs and labs, and in comparisons."""
 
 from __future__ import annotations
 

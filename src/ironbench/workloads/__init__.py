@@ -1,7 +1,7 @@
 """Named work. Each package in here with a `WORKLOAD` is found by scanning, so adding one touches one folder.
 
-One whose result is no throughput also needs metrics in the catalogue and, for reports of runs, a module in `report`
-whose `Presentation` stands in `_known` of `report/presentation.py`.
+One whose result is no throughput also needs metrics in the catalogue and, for reports and comparisons, a module in
+`report` whose `Presentation` stands in `_known` of `report/presentation.py`.
 """
 
 from __future__ import annotations

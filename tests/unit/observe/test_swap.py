@@ -29,6 +29,11 @@ def test_what_was_swapped_is_counted_in_pages_of_the_machine_that_was_read(page_
     assert series["swap_out_bytes_per_s"] == pytest.approx([20 * page_bytes] * 2)
 
 
+def test_a_container_whose_files_tell_of_different_machines_has_the_pages_of_this_one() -> None:
+    seen = OBSERVER.parse(_samples("Mapped: 44128 kB\n", 1_000_000), 2.0)
+    assert seen.metrics["swap_in_bytes_per_s"] == pytest.approx(10 * os.sysconf("SC_PAGE_SIZE"))
+
+
 @pytest.mark.parametrize("mapped", [None, 0])
 def test_where_nothing_tells_the_size_of_a_page_it_is_that_of_this_machine(mapped: int | None) -> None:
     seen = OBSERVER.parse(_samples("MemFree: 8 kB\n", mapped), 2.0)

@@ -259,7 +259,8 @@ class Turns:
         if blamed and len(trials) > 1:
             others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
             self.each.printer.say(
-                f"  by slices a block counts as a whole: without {blamed}, its {others} cannot be compared"
+                f"  by slices a block counts as a whole: without {blamed}, its {others} cannot be compared, "
+                "and the block is tried again where attempts remain"
             )
         return records
 

@@ -1,7 +1,7 @@
 """Formats of `ironbench report`, found by their modules' names: each has a doc line, `render` and `render_page`.
 
-`NEEDS_FILE = True`: it is not for a terminal. `SUFFIXES`: how names of its files end, the usual one first, where none
-of them is the module's name alone.
+`_NEED_FILE` has those that are not for a terminal, `_SUFFIXES` how names of files end where the module's name is not
+the only ending. Both are here: to ask the modules is to import them all.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from ironbench.errors import InputError, nearest
 from ironbench.report.page import Page
 
 Render = Callable[[Sequence[Study]], bytes]
+_NEED_FILE = {"html", "png", "svg"}
+_SUFFIXES = {"html": ("html", "htm"), "md": ("md", "markdown"), "text": ("txt", "text")}
+"""The usual one first."""
 
 
 def names() -> list[str]:
@@ -30,27 +33,32 @@ def get(name: str) -> Render:
 
 def needs_file(name: str) -> bool:
     """InputError, as `get`."""
-    return getattr(_module(name), "NEEDS_FILE", False)
+    _require(name)
+    return name in _NEED_FILE
 
 
 def suffixes(name: str) -> tuple[str, ...]:
     """InputError, as `get`."""
-    return getattr(_module(name), "SUFFIXES", (name,))
+    _require(name)
+    return _SUFFIXES.get(name, (name,))
 
 
 def of_suffix(suffix: str) -> str:
     """The format of files whose names end so; "" where there is none."""
-    # The name first: to ask all formats is to import all.
-    return suffix if suffix in names() else next((name for name in names() if suffix in suffixes(name)), "")
-
-
-def _module(name: str) -> ModuleType:
-    if name not in names():
-        raise InputError(f"--format {name}", "no such format", nearest(name, names()))
-    return importlib.import_module(f"{__name__}.{name}")
+    return next((name for name in names() if suffix in suffixes(name)), "")
 
 
 def of_page(name: str) -> Callable[[Page], bytes]:
-    """The same for a page that is no report."""
+    """What writes a page that is no report. InputError, as `get`."""
     render: Callable[[Page], bytes] = _module(name).render_page
     return render
+
+
+def _require(name: str) -> None:
+    if name not in names():
+        raise InputError(f"--format {name}", "no such format", nearest(name, names()))
+
+
+def _module(name: str) -> ModuleType:
+    _require(name)
+    return importlib.import_module(f"{__name__}.{name}")

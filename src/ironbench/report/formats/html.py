@@ -11,9 +11,6 @@ from ironbench.report.charts.base import Chart
 from ironbench.report.document import Card, Command, Report, contents, overview, report
 from ironbench.report.page import Page
 
-NEEDS_FILE = True
-SUFFIXES = ("html", "htm")
-
 
 def render(studies: Sequence[Study]) -> bytes:
     """The whole page, UTF-8. What came from a user is escaped; nothing is fetched, and the page forbids itself to."""

@@ -13,7 +13,6 @@ from ironbench.report.page import Page
 from ironbench.report.section import Answer, Point, Section
 from ironbench.words import THIN, counted
 
-SUFFIXES = ("md", "markdown")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 

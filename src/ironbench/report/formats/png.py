@@ -14,7 +14,6 @@ from ironbench.report.page import Page
 from ironbench.report.section import Section
 from ironbench.words import THIN, clean_document
 
-NEEDS_FILE = True
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7

@@ -1,7 +1,6 @@
 """The main charts in one vector picture, without a browser."""
 
-from ironbench.report.formats.png import NEEDS_FILE
 from ironbench.report.formats.png import svg as render
 from ironbench.report.formats.png import svg_page as render_page
 
-__all__ = ["NEEDS_FILE", "render", "render_page"]
+__all__ = ["render", "render_page"]

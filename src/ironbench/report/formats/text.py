@@ -26,7 +26,6 @@ from ironbench.report.page import Page
 from ironbench.report.plain import bullets, section
 from ironbench.words import counted
 
-SUFFIXES = ("txt", "text")
 _OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")
 
 

@@ -42,7 +42,8 @@ class _System:
     def per_core(self, of_machine: int | None) -> tuple[int | None, Summary | None]:
         """Cores of the server, and the score for each; None: they are not known."""
         cores = cores_held(self.trials[0], of_machine)
-        return cores, summarise([one.metrics[SCORE] / cores for one in self.trials]) if cores else None
+        scores = [one.metrics[SCORE] for one in self.trials if SCORE in one.metrics]
+        return cores, summarise([score / cores for score in scores]) if cores else None
 
 
 def sections(study: Study) -> Iterator[Section]:

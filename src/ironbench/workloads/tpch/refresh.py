@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ironbench.engines.dialect import Dialect
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.session import Line
 from ironbench.process import job
 from ironbench.workloads.tpch.streams import Step
@@ -67,10 +68,9 @@ class Refresh:
 def insert(line: Line, refresh_set: RefreshSet, dialect: Dialect) -> None:
     """RF1. FailureError."""
     for piece in refresh_set.pieces:
-        line.query("BEGIN")
-        line.copy_in(dialect.copy("orders"), piece.orders)
-        line.copy_in(dialect.copy("lineitem"), piece.lines)
-        line.query("COMMIT")
+        with _transaction(line):
+            line.copy_in(dialect.copy("orders"), piece.orders)
+            line.copy_in(dialect.copy("lineitem"), piece.lines)
 
 
 def delete(line: Line, refresh_set: RefreshSet) -> None:
@@ -89,13 +89,25 @@ def _delete(line: Line, refresh_set: RefreshSet, group: int) -> None:
     """Orders of the set whose keys are of a group: eight of every 32 keys that follow each other."""
     low = group % _GROUPS * _KEYS_OF_A_GROUP
     for piece in refresh_set.pieces:
-        line.query("BEGIN")
-        for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
-            line.query(
-                f"DELETE FROM {table} WHERE {key} BETWEEN {piece.first + low} AND {piece.last + low} "
-                f"AND {key} % 32 BETWEEN {low} AND {low + _KEYS_OF_A_GROUP - 1}"
-            )
+        with _transaction(line):
+            for table, key in (("lineitem", "l_orderkey"), ("orders", "o_orderkey")):
+                line.query(
+                    f"DELETE FROM {table} WHERE {key} BETWEEN {piece.first + low} AND {piece.last + low} "
+                    f"AND {key} % 32 BETWEEN {low} AND {low + _KEYS_OF_A_GROUP - 1}"
+                )
+
+
+@contextmanager
+def _transaction(line: Line) -> Iterator[None]:
+    """One that fails is undone: what follows in its stream must not run inside of it."""
+    line.query("BEGIN")
+    try:
+        yield
         line.query("COMMIT")
+    except FailureError:
+        with suppress(IronbenchError):
+            line.query("ROLLBACK")
+        raise
 
 
 def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, folder: Path) -> list[RefreshSet]:
