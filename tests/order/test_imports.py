@@ -208,7 +208,14 @@ def modules_loaded(words: list[str], code: int) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(["--help"], 0), (["compare", "--help"], 0), (["report", "--help"], 0), (["run", "nothing"], 2)]
+    ("words", "code"),
+    [
+        (["--help"], 0),
+        (["compare", "--help"], 0),
+        (["report", "--help"], 0),
+        (["run", "nothing"], 2),
+        (["report", "-o", "r.pdf"], 2),
+    ],
 )
 def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str], code: int) -> None:
     found = modules_loaded(words, code)

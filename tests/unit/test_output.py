@@ -26,29 +26,20 @@ def test_a_pipe_or_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [pipe]
 
 
-BINARY = """
-NEEDS_FILE = True
-SUFFIXES = ("tally", "tly")
-
-
-def render(studies):
-    return b"\\xff\\x00"
-"""
-
-
-def test_a_format_says_itself_how_its_files_end_and_that_it_needs_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "added_for_a_test.py").write_text(BINARY)
+def test_a_format_is_found_by_its_module_which_names_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tally.py").write_text("")
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
-    place = tmp_path / "r.TLY"
-    assert destination(str(place), "") == ("added_for_a_test", place)
-    with pytest.raises(InputError, match="needs a file") as caught:
-        destination("", "added_for_a_test")
-    assert caught.value.hint == "add -o report.tally"
+    assert destination(str(tmp_path / "r.TALLY"), "") == ("tally", tmp_path / "r.TALLY")
     with pytest.raises(InputError, match="does not say which format") as caught:
         destination("r.pdf", "")
     assert ".tally" in caught.value.hint and ".txt" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["html", "png", "svg"])
+def test_a_format_that_is_not_for_a_terminal_needs_a_file(name: str) -> None:
+    with pytest.raises(InputError, match="needs a file") as caught:
+        destination("", name)
+    assert caught.value.hint == f"add -o report.{name}"
 
 
 @pytest.mark.parametrize(
