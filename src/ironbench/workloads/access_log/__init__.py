@@ -158,9 +158,10 @@ class AccessLog(Workload):
         """Nothing changed but what clients changed."""
         assert isinstance(session, DirectorySession)
         there, changed = before
-        own = counts.changes(session, changed, counts.writes(session), summary) if self.writes(options) else ()
+        if self.writes(options):
+            return counts.changes(session, changed, counts.writes_after(session, changed, summary), summary)
         now = counts.entries(session, ",")
-        return own if self.writes(options) or now is None else (checked("entries", there, now),)
+        return () if now is None else (checked("entries", there, now),)
 
 
 def _replay(options: Mapping[str, str]) -> _Replay:

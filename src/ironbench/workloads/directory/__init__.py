@@ -141,7 +141,7 @@ class Directory(Workload):
     ) -> tuple[Check, ...]:
         """No entry is lost, what was written is what the server counts, and what jobs have added is taken away."""
         assert isinstance(session, DirectorySession)
-        writes = counts.writes(session)
+        writes = counts.writes_after(session, before.writes, summary)
         added = _added(session, options, summary)
         _clear(session)
         if options["job"] == "modify-dn":

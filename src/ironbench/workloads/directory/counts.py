@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from ironbench.workloads.base import checked
 WRITES = ("add", "delete", "modify", "modrdn")
 """Operations that change something, as servers count them."""
 _AMONG = "our changes are among the server's"
+_PATIENCE_S = 1.0
 
 
 def entries(session: Directory, top: str, which: str = "") -> int | None:
@@ -31,13 +33,25 @@ def writes(session: Session) -> int | None:
     return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
 
 
+def writes_after(session: Session, before: int | None, summary: Mapping[str, Any]) -> int | None:
+    """As `writes`, once those of the trial are among them, if that is soon.
+
+    A server may count an operation after its answer has left (OpenLDAP 2.6, servers/slapd/connection.c,
+    `connection_operation`).
+    """
+    least = 0 if before is None or summary.get("power_cut") else before + _ours(summary)
+    deadline = time.monotonic() + _PATIENCE_S
+    while (now := writes(session)) is not None and now < least and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return now
+
+
 def changes(session: Directory, before: int | None, now: int | None, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """The server counts what it refused, too, and may count what was under way at the end. Others may change a server
     that is not ours: all that is known of it is the least. After a power cut it begins at zero."""
     if before is None or now is None or summary.get("power_cut"):
         return ()
-    ours = int(summary["commits"]) + int(summary.get("refused_changes", 0))
-    unsure = int(summary.get("server_commits_uncertain", 0))
+    ours, unsure = _ours(summary), int(summary.get("server_commits_uncertain", 0))
     grown = now - before
     if not session.is_own:
         return (checked(_AMONG, f"{ours} or more", grown, ours <= grown),)
@@ -46,11 +60,14 @@ def changes(session: Directory, before: int | None, now: int | None, summary: Ma
 
 def others(driven: Driven) -> tuple[Warning, ...]:
     """Changes of others on a server that is not ours, as the check of ours has seen them."""
-    ours = int(driven.summary.get("commits", 0)) + int(driven.summary.get("refused_changes", 0))
-    most = ours + int(driven.summary.get("server_commits_uncertain", 0))
+    most = _ours(driven.summary) + int(driven.summary.get("server_commits_uncertain", 0))
     found = [int(check.actual) for check in driven.checks if check.name == _AMONG]
     return tuple(
         Warning("others-changed", f"others made {counted(grown - most, 'change')} in this directory during the trial")
         for grown in found
         if grown > most
     )
+
+
+def _ours(summary: Mapping[str, Any]) -> int:
+    return int(summary.get("commits", 0)) + int(summary.get("refused_changes", 0))
