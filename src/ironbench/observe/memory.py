@@ -35,9 +35,9 @@ _GAUGES = {
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
 _MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
-_PAGES_BYTES = (4096.0, 16384.0, 65536.0)
-"""Of kernels that databases run on: x86-64 and Arm have the first, Arm the second, too, Arm and POWER the last."""
 """The same memory, in bytes of one file and in pages of the other."""
+_PAGES_BYTES = (4096.0, 16384.0, 65536.0)
+"""That Linux has on x86-64 (the first), on Arm (all; Documentation/arch/arm64/memory.rst) and on POWER (the last)."""
 
 
 class Memory:
