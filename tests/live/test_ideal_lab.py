@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.ceiling import ceilings
+from ironbench.analyse.ceiling import baseline_of, ceilings
 from ironbench.analyse.findings import findings
 from ironbench.engines import ideal
 from ironbench.experiment import declare, freeze, loop
@@ -48,9 +48,10 @@ def test_a_free_log_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     by_cell = {name: [one for one in records if one.cell.name == name] for name in ("ideal=none", "ideal=log")}
     spent = {name: found for name, trials in by_cell.items() if (found := where_time_goes(trials)) is not None}
     assert len(spent) == 2
-    (found,) = ceilings([one for one in findings(records, planned, 1) if one.decides], planned, spent)
+    known = {name: baseline_of(spent[name], by_cell[name]) for name in spent}
+    (found,) = ceilings([one for one in findings(records, planned, 1) if one.decides], planned, known)
     assert found.parts == ("log",)
     assert found.low <= found.speedup <= found.high
-    assert found.sentence.startswith("With a free log it would run")
+    assert found.seen == ("log",)
     assert spent["ideal=log"].share("log flush") < spent["ideal=none"].share("log flush")
     assert not ideal.root(str(tmp_path / "data")).exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 from factories import record
 
 from ironbench import workloads
-from ironbench.analyse.bottleneck import total, where_time_goes
+from ironbench.analyse.bottleneck import CONCURRENCY, total, where_time_goes
 from ironbench.analyse.shares import waterfall
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status, Warning
 from ironbench.model.system import Choice, Load
+from ironbench.report.bottleneck import limit_sentence
 from ironbench.stats.intervals import wilson
 
 
@@ -50,7 +52,7 @@ def test_parts_are_shares_of_the_time_of_a_transaction() -> None:
         {"CPU": 0.002, "log flush": 0.0056, "client": 0.0004}
     )
     assert found.limit.resource == "the log"
-    assert found.limit.at_most == pytest.approx(1 / 0.3)
+    assert found.limit.gain is not None and found.limit.gain.low < 1 / 0.3 < found.limit.gain.high
     assert "The limit is the log: 70\u202f% of the time" in found.limit.sentence
 
 
@@ -161,11 +163,50 @@ def test_computing_and_waiting_that_were_not_told_apart_are_not_called_computing
     assert "which of the two is unknown" in found.limit.sentence and "faster cores" not in found.limit.sentence
 
 
-def test_waits_for_a_core_after_a_wait_for_the_log_are_in_its_bound() -> None:
-    found = where_time_goes([spent(CPU=0.1, run_queue=0.2, log_flush=0.6, client=0.1)])
-    assert found is not None
-    assert found.limit.resource == "the log"
-    assert found.limit.at_most == pytest.approx(1 / 0.2)
+def test_the_estimate_covers_the_interval_of_the_share_and_the_waits_that_the_part_may_cause() -> None:
+    few = where_time_goes([spent(CPU=0.35, log_flush=0.65, samples=12)])
+    assert few is not None and few.limit.gain is not None
+    low, high = wilson(0.65, 12)
+    assert (few.limit.gain.low, few.limit.gain.high) == pytest.approx((1 / (1 - low), 1 / (1 - high)))
+
+    parts = {"log_flush": 0.5, "locks": 0.2, "run_queue": 0.1, "internal_locks": 0.02, "CPU": 0.18}
+    caused = where_time_goes([spent(samples=1e9, **parts)])
+    assert caused is not None and caused.limit.gain is not None
+    assert caused.limit.resource == "the log"
+    assert (caused.limit.gain.low, caused.limit.gain.high) == pytest.approx((2.0, 1 / 0.18), rel=1e-3)
+
+
+def test_without_other_time_the_estimate_has_no_upper_end() -> None:
+    found = where_time_goes([spent(locks=0.1, log_flush=0.9, samples=1e9)])
+    assert found is not None and found.limit.gain is not None and math.isinf(found.limit.gain.high)
+    assert "or more" in limit_sentence(found.limit, found.cell)
+
+
+def test_computing_with_idle_cores_and_no_wait_for_one_is_a_lack_of_clients() -> None:
+    idle = Budget(server=0.015, client=0.005, other=0.01, idle=0.97)
+    one = where_time_goes([replace(spent(clients=1, CPU=0.97, client=0.03), budget=idle)])
+    assert one is not None and one.limit.gain is not None
+    assert one.limit.resource == CONCURRENCY
+    assert one.limit.gain.high == pytest.approx(1 / 0.03)
+    assert "1 client" in one.limit.sentence and "faster cores" not in one.limit.sentence
+
+
+@pytest.mark.parametrize("case", ["busy", "queue", "pinned", "unmeasured", "out of sight"])
+def test_concurrency_is_named_only_where_the_server_could_have_used_the_idle_cores(case: str) -> None:
+    idle = Budget(server=0.3, client=0.1, idle=0.6)
+    one = replace(spent(CPU=0.9, client=0.1), budget=idle)
+    if case == "busy":
+        one = replace(one, budget=Budget(server=0.75, client=0.15, idle=0.1))
+    elif case == "queue":
+        one = replace(spent(CPU=0.6, run_queue=0.3, client=0.1), budget=idle)
+    elif case == "pinned":
+        one = replace(one, system=replace(one.system, server_cpus=(0,)))
+    elif case == "unmeasured":
+        one = replace(one, budget=Budget())
+    else:
+        one.metrics["time_samples{part=CPU}"] = 900.0
+    found = where_time_goes([one])
+    assert found is not None and found.limit.resource == "the server's CPU"
 
 
 def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from factories import record
 
-from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.ceiling import ceiling, ceilings, reconciled
+from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
+from ironbench.analyse.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings
 from ironbench.analyse.shares import waterfall
 from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion, Finding
@@ -17,6 +17,7 @@ from ironbench.model.lab import Lab, Method, Stage
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Record
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
+from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, prediction
 
 METHOD = Method((Stage(1, 8),), seed=1)
 WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
@@ -28,19 +29,22 @@ def measured(speedup: float, metric: str = "throughput", **fields: object) -> Fi
     return replace(finding(Comparison(metric, better, "ideal=log", "ideal=none", pairs), METHOD), **fields)  # type: ignore[arg-type]
 
 
+def spent(total_s: float = 0.008, **shares: float) -> TimeSpent:
+    named = {f"time_share{{part={name.replace('_', ' ')}}}": share for name, share in shares.items()}
+    found = where_time_goes([record(metrics=named)])
+    assert found is not None
+    return replace(found, cell="ideal=none", total_s=total_s)
+
+
 def test_a_part_that_costs_little_is_not_the_bottleneck() -> None:
     found = ceiling(measured(1.03), ["log"])
-    assert found.holds_back is False
-    assert (
-        found.sentence
-        == "With a free log it would run 1.03 × as fast (1.03 to 1.03, 8 blocks): the log is not the bottleneck."
-    )
+    assert (found.verdict, found.holds_back) == (Verdict.UNAFFECTED, False)
+    assert "1.03 × as fast (1.03 to 1.03, 8 blocks)" in ceiling_sentence(found)
 
 
 def test_a_part_that_costs_much_holds_it_back() -> None:
     found = ceiling(measured(2.4), ["log"])
-    assert found.holds_back is True
-    assert found.sentence.endswith(": the log holds it back.")
+    assert (found.verdict, found.holds_back) == (Verdict.HELD, True)
 
 
 def test_a_metric_that_should_fall_is_turned_round() -> None:
@@ -53,44 +57,86 @@ def test_a_metric_that_should_fall_is_turned_round() -> None:
 def test_without_a_conclusion_there_is_no_verdict() -> None:
     unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL, advice="6 complete blocks at least")
     found = ceiling(unsure, ["log"])
-    assert found.holds_back is None
-    assert "cannot tell whether the log holds it back; to tell: 6 complete blocks at least" in found.sentence
+    assert (found.verdict, found.holds_back) == (Verdict.OPEN, None)
+    assert "6 complete blocks at least" in ceiling_sentence(found)
 
 
 def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
     found = ceiling(measured(1.05, low=1.02, high=1.08, conclusion=Conclusion.FASTER), ["temp"])
-    assert found.holds_back is None
-    assert "temporary files cost something; whether more than 5\u202f% is unknown" in found.sentence
+    assert (found.verdict, found.holds_back) == (Verdict.SMALL, None)
 
 
 def test_without_a_block_nothing_was_measured() -> None:
     empty = finding(Comparison("throughput", "higher", "ideal=log", "ideal=none", []), METHOD)
     found = ceiling(empty, ["log"])
-    assert math.isnan(found.speedup) and "not measured" in found.sentence
+    assert math.isnan(found.speedup) and found.verdict is Verdict.NOT_MEASURED
+    assert ceiling_sentence(found) and not prediction(found)
 
 
-def test_the_share_of_the_time_is_put_beside_what_was_measured() -> None:
-    spent = where_time_goes([record(metrics={"time_share{part=log flush}": 0.6, "time_share{part=CPU}": 0.4})])
-    found = ceiling(measured(2.4), ["log"], spent)
-    assert "By its share of the time (60\u202f%) at most 2.50 ×" in found.sentence
+def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> None:
+    """Temporary files did not exist, and the page cache served the reads: neither is named, though both were free."""
+    known = Baseline(spent(log_flush=0.06, data_read=0.03, CPU=0.91), reads=0.004, reads_s=1e-6)
+    found = ceiling(measured(1.36), ["data", "log", "temp"], known)
+    assert (found.seen, found.holds_back, found.cached_reads) == (("log",), True, 0.004)
+    assert found.predicted == known.spent.gain(["log flush"])  # type: ignore[union-attr]
+    nothing = ceiling(measured(1.36), ["data", "temp"], known)
+    assert (nothing.seen, nothing.verdict, nothing.holds_back) == ((), Verdict.UNSEEN, None)
+    assert nothing.predicted is None and not prediction(nothing)
 
 
-def test_a_gain_beyond_what_the_share_explains_does_not_contradict_it() -> None:
-    shares = {"log flush": 0.5, "CPU": 0.3, "other": 0.2}
-    spent = where_time_goes([record(metrics={f"time_share{{part={part}}}": share for part, share in shares.items()})])
-    assert spent is not None
-    beyond = ceiling(measured(2.4), ["log"], spent)
-    assert "at most" not in beyond.sentence
-    assert beyond.sentence.endswith("alone explains 2.00 ×: waits elsewhere that it caused went with it.")
-    near = ceiling(measured(2.1, low=1.9), ["log"], spent)
-    assert near.sentence.endswith("alone explains 2.00 ×: the interval holds that, too.")
+def test_reads_count_as_the_devices_by_their_time_on_the_device() -> None:
+    """Few reads of a slow disk take long; many waits for pages that the page cache has take none of the device's."""
+    time = spent(total_s=0.0005, data_read=0.2, CPU=0.8)
+    slow = ceiling(measured(1.2), ["data"], Baseline(time, reads=0.008, reads_s=0.008 * 0.01))
+    cached = ceiling(measured(1.2), ["data"], Baseline(time, reads=0.008, reads_s=0.008 * 0.0001))
+    unknown = ceiling(measured(1.2), ["data"], Baseline(time))
+    assert (slow.seen, slow.cached_reads) == (("data",), None)
+    assert (cached.seen, cached.cached_reads) == ((), 0.008)
+    assert (unknown.seen, unknown.cached_reads) == (("data",), None)
 
-    baseline = replace(spent, cell="ideal=none")
-    assert "at most 2 ×" in baseline.limit.sentence
-    told = reconciled(baseline, [beyond]).limit.sentence
-    assert told.endswith("Its share alone explains 2 × as much; with it free, 2.4 × was measured.")
-    assert reconciled(baseline, [ceiling(measured(1.5), ["log"], spent)]) == baseline
-    assert reconciled(baseline, [ceiling(measured(2.4), ["temp"], spent)]) == baseline
+
+def test_the_time_of_reads_is_what_the_device_counted() -> None:
+    metrics = {"device_reads_per_s{role=data}": 500.0, "device_read_latency_s{role=data}": 0.002}
+    known = baseline_of(None, [record(throughput=1000.0, metrics=metrics)])
+    assert (known.reads, known.reads_s) == (pytest.approx(0.5), pytest.approx(0.001))
+    none = baseline_of(None, [record(throughput=1000.0, metrics={"device_reads_per_s{role=data}": 0.0})])
+    assert (none.reads, none.reads_s) == (0.0, 0.0)
+    assert baseline_of(None, [record()]) == Baseline()
+
+
+def test_settings_that_a_free_part_changes_are_named_before_any_part() -> None:
+    facts = {
+        "a": {"engine.settings.shared_buffers": "64MB", "engine.settings.wal_buffers": "2MB", "engine.x": "1"},
+        "b": {"engine.settings.shared_buffers": "582MB", "engine.settings.wal_buffers": "2MB", "engine.x": "2"},
+    }
+    lab = lab_of(freed("data"))
+    (found,) = ceilings([replace(measured(1.36), cell="b", baseline="a")], lab, {}, facts)
+    assert [(row.name, row.values) for row in found.besides] == [("shared_buffers", ("64MB", "582MB"))]
+    text = ceiling_sentence(found)
+    assert text.index("shared_buffers from 64MB to 582MB") < text.index("bottleneck")
+
+
+def test_the_estimate_from_the_shares_is_put_beside_what_was_measured() -> None:
+    known = Baseline(spent(log_flush=0.5, locks=0.2, CPU=0.3))
+    found = ceiling(measured(2.4), ["log"], known)
+    assert found.predicted is not None
+    assert found.predicted.low <= 2.0 and found.predicted.high == pytest.approx(1 / 0.3, rel=0.1)
+    within, beyond = prediction(found), prediction(ceiling(measured(9.0), ["log"], known))
+    assert beyond.startswith(within) and len(beyond) > len(within)
+
+
+def test_a_measured_gain_takes_the_place_of_the_estimate() -> None:
+    time = spent(log_flush=0.6, CPU=0.4)
+    free = ceiling(measured(2.4), ["log"], Baseline(time))
+    told = limit_sentence(time.limit, "ideal=none", [free])
+    assert "Estimate" not in told and "2.40 × as fast" in told
+    for other in (
+        ceiling(measured(2.4), ["temp"], Baseline(time)),
+        ceiling(measured(2.4), ["log", "data"], Baseline(time)),
+        ceiling(measured(2.4), ["log"], Baseline(time), added_bytes=1),
+        replace(free, finding=replace(free.finding, baseline="another")),
+    ):
+        assert limit_sentence(time.limit, "ideal=none", [other]) == limit_sentence(time.limit, "ideal=none")
 
 
 PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice("w"))
@@ -98,8 +144,11 @@ PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice
 
 def credited(free: Setup, baseline: Setup = PLAIN) -> bool:
     """Whether the difference between the two is said to be what the free part brings."""
-    lab = Lab("x", "x", "?", (), "explicit", (baseline, free), "a", (), METHOD, (), (), "")
-    return bool(ceilings([replace(measured(2.0), cell=free.cell.name, baseline="a")], lab))
+    return bool(ceilings([replace(measured(2.0), cell=free.cell.name, baseline="a")], lab_of(free, baseline)))
+
+
+def lab_of(free: Setup, baseline: Setup = PLAIN) -> Lab:
+    return Lab("x", "x", "?", (), "explicit", (baseline, free), "a", (), METHOD, (), (), "")
 
 
 def freed(*parts: str, load: Load = PLAIN.cell.load, **system: object) -> Setup:
@@ -154,22 +203,19 @@ def test_a_limit_on_all_memory_that_was_declared_otherwise_is_a_difference() -> 
 
 def test_an_interval_that_excludes_a_gain_of_the_margin_says_that_it_is_not_the_bottleneck() -> None:
     harmless = replace(measured(0.96, conclusion=Conclusion.CANNOT_TELL), low=0.9, high=1.03)
-    assert "is not the bottleneck" in ceiling(harmless, ["log"]).sentence
-    assert "cannot tell" in ceiling(replace(harmless, ratios=harmless.ratios[:4]), ["log"]).sentence
+    assert ceiling(harmless, ["log"]).verdict is Verdict.UNAFFECTED
+    assert ceiling(replace(harmless, ratios=harmless.ratios[:4]), ["log"]).verdict is Verdict.OPEN
 
 
 def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
     gained = ceiling(measured(2.4), ["log"], added_bytes=1280 << 20)
-    assert gained.holds_back is None
-    assert gained.sentence.endswith(
-        "cannot tell whether the log or memory holds it back, since with a free log the limit on all memory was "
-        "1.25\u202fGiB higher, and what was left of that could hold data."
-    )
+    assert (gained.verdict, gained.holds_back) == (Verdict.MEMORY, None)
+    assert "1.25\u202fGiB" in ceiling_sentence(gained)
     assert ceiling(measured(1.03), ["log"], added_bytes=1280 << 20) == replace(
         ceiling(measured(1.03), ["log"]), added_bytes=1280 << 20
     )
     unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL)
-    assert "whether the log holds it back" in ceiling(unsure, ["log"], added_bytes=1).sentence
+    assert ceiling(unsure, ["log"], added_bytes=1).verdict is Verdict.OPEN
 
 
 def trial(block: int, log_ms: float, cpu_ms: float = 1.0) -> Record:

@@ -10,7 +10,7 @@ from factories import OLTP
 from labfactory import lab, said, studied, trials
 
 from ironbench.analyse.bottleneck import OTHERS, Limit, TimeSpent
-from ironbench.analyse.ceiling import Ceiling
+from ironbench.analyse.ceiling import Ceiling, Verdict
 from ironbench.analyse.factors import contrasts
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import work_name, work_names
@@ -106,19 +106,19 @@ def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
     free[1] = replace(free[1], system=replace(free[1].system, ideal=("log",)))
     plan = replace(plan, setups=tuple(free))
     text = said(studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0}, 0.15)))
-    assert text.startswith("With a free log it would run")
+    assert text.startswith("With zero-latency WAL it runs")
     assert text.lower().count("to tell: ") == 1
 
 
 def test_a_part_that_holds_back_and_other_programs_that_do_are_one_sentence() -> None:
     study = two_cells(1800.0)
     (effect,) = study.effects
-    held = Ceiling(("log",), 1.8, 1.7, 1.9, True, "", effect.finding)
-    taken = Limit(OTHERS, 0.66, 2.0, "The limit is other programs on the machine: 66 %.")
+    held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
+    taken = Limit(OTHERS, 0.66, None, "The limit is other programs on the machine: 66 %.")
     spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
     cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
     text = answer(replace(study, cells=cells, ceilings=(held,))).limit
-    assert text.startswith("At log=disk, the limit is the log, by the trials with a free log; but 66")
+    assert text.startswith("At log=disk, the limit is WAL, by the trials with zero-latency WAL; but 66")
     assert "which distorts that gain" in text and text.count("the limit is") == 1
     assert answer(replace(study, cells=cells)).limit.startswith("At log=disk, the limit is other programs")
 

@@ -2,13 +2,15 @@
 
 A client is always somewhere: computing in the engine, waiting for a core, a page, the log, a lock, or for itself. The
 mean number of clients in a part, divided by the throughput, is the time a transaction spends there (Little, Operations
-Research 9(3), 1961). What may be gained by making a part faster is bounded by its share: at most 1 / (1 − share) times
-the throughput (Amdahl, AFIPS 1967), and a queue that moves elsewhere leaves less. The run queue is in every bound: a
-backend that need not wait for the log need not wait for a core again afterwards. `ceiling` measures what is left.
+Research 9(3), 1961). Without a part that takes a share s of the time, the throughput would be 1 / (1 − s) times as high
+if all else took as long as before (Amdahl, AFIPS 1967). That is an estimate, not a bound: queues that move elsewhere
+reduce the gain, and waits that the part causes (for locks held meanwhile, for a core afterwards) go with it and raise
+it. `Gain` is the estimate with both ends; `ceiling` measures the gain.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -32,7 +34,7 @@ from ironbench.model.observer import (
 )
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import wilson
-from ironbench.words import counted, in_percent, roughly_times, some
+from ironbench.words import counted, in_percent, some
 
 if TYPE_CHECKING:
     from ironbench.engines.base import Engine
@@ -50,6 +52,16 @@ RESOURCES: dict[str, tuple[str, ...]] = {
 """What can limit → the parts in which its time is spent."""
 OTHERS = "other programs on the machine"
 """Named instead of the server's CPU where they hold its cores."""
+CONCURRENCY = "concurrency"
+"""Named instead of the server's CPU where cores are idle and no backend waits for one."""
+IDLE_FROM = 0.25
+"""Share of all cores' time that was idle, from which more clients could have used cores."""
+_QUEUE_UNTIL = 0.1
+"""Of the CPU's time: a longer wait for a core means that the idle cores were not the server's to use."""
+_ALL = 0.99
+"""Share of the time beyond which too little is left to divide by."""
+_CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
+"""Waits that any part may cause: backends queue behind one that holds a lock, or wakes, because of that part."""
 LIMITS_FROM = 0.4
 """A resource with less of the time is not called the limit: removing it whole would give at most 1.7 times as much."""
 
@@ -68,17 +80,26 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Gain:
+    """Estimated throughput without a part of the time, as a multiple of the measured throughput; no bound."""
+
+    low: float
+    """From the lower end of the part's share; all other time is assumed to stay as it is."""
+    high: float
+    """From the upper end of its share and of the waits that it may cause; infinity: nothing else takes time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """The resource that holds back, or that none can be named."""
 
     resource: str
-    """One of `RESOURCES`, or `OTHERS`; empty: cannot tell."""
+    """One of `RESOURCES`, `OTHERS` or `CONCURRENCY`; empty: cannot tell."""
     share: float
-    at_most: float
-    """Bound of the gain in throughput if the resource took no time at all (Amdahl), nor any run queue after it."""
+    gain: Gain | None
+    """Estimated without the resource; with `CONCURRENCY`: with enough clients for all cores. None: not estimated."""
     sentence: str
-    bound: str = ""
-    """The end of the sentence, about `at_most`; may be empty."""
+    """What limits and why; the report adds the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +122,9 @@ class TimeSpent:
     def share(self, name: str) -> float:
         return next((part.share for part in self.parts if part.name == name), 0.0)
 
-    def at_most(self, names: Collection[str]) -> float:
-        """Bound of the gain in throughput if these parts took no time, nor any waiting for a core after them."""
-        return _bound(self.parts, names)
+    def gain(self, names: Collection[str]) -> Gain:
+        """Estimate of the throughput if these parts took no time."""
+        return _gain(self.parts, names)
 
 
 def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
@@ -203,11 +224,10 @@ def _limit(
         spent.items(), key=lambda pair: -pair[1][0]
     )[:2]
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
-    gain = _bound(parts, RESOURCES[first])
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
         rivals = f"{first} takes {in_percent(share)} of the time, {second} {in_percent(next_share)}"
         known = f", and {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
-        return Limit("", share, gain, f"Cannot tell what limits: {rivals}{known}.")
+        return Limit("", share, None, f"Cannot tell what limits: {rivals}{known}.")
     evidence = f"{in_percent(share)} of the time is spent there"
     if first == "locks":
         evidence += _chain(roots, tables, engines.find(records[0].system.engine))
@@ -219,7 +239,7 @@ def _limit(
         return Limit(
             OTHERS,
             share,
-            gain,
+            None,
             f"The limit is {OTHERS}: {in_percent(share)} of the time goes to the CPU, most of it "
             "waiting for a core that they take. Measure when the machine is quiet.",
         )
@@ -229,17 +249,39 @@ def _limit(
             f"{in_percent(share)} of the time goes to the server's CPU, but client and observers took much of the CPU "
             "themselves; give them cores of their own (client_cpus, server_cpus)"
         )
-        return Limit("", share, gain, f"Cannot tell what limits: {shared}.")
+        return Limit("", share, None, f"Cannot tell what limits: {shared}.")
     if all(record.kept_rate for record in records):
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {evidence}."
-        return Limit("", share, 1.0, kept)
-    bound = f"Without it, at most {roughly_times(gain)} as much could be done."
-    return Limit(first, share, gain, f"The limit is {first}: {evidence}. {bound}", bound)
+        return Limit("", share, None, kept)
+    if first == "the server's CPU" and (idle := _idle_cores(by_name, records)) is not None:
+        clients = counted(max(record.cell.load.clients for record in records), "client")
+        few = (
+            f"{in_percent(share)} of the time is spent computing, with hardly any wait for a core, and "
+            f"{in_percent(idle)} of the CPU time was idle: {clients} cannot use the cores, more would"
+        )
+        gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
+        return Limit(CONCURRENCY, share, gain, f"The limit is {CONCURRENCY}: {few}.")
+    return Limit(first, share, _gain(parts, RESOURCES[first]), f"The limit is {first}: {evidence}.")
 
 
-def _bound(parts: Sequence[Part], names: Collection[str]) -> float:
-    gone = sum(part.share for part in parts if part.name in names or part.name == RUN_QUEUE)
-    return 1.0 / max(1.0 - gone, 0.01)
+def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
+    least = sum(part.low for part in parts if part.name in names)
+    most = sum(part.high for part in parts if part.name in names or part.name in _CAUSED)
+    return Gain(1 / (1 - min(least, _ALL)), 1 / (1 - most) if most < _ALL else math.inf)
+
+
+def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
+    """Share of all cores' time that was idle, where no backend waited for a core; None where more clients would not
+    have used it, or that is unknown."""
+    queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
+    budgets = [record.budget for record in records]
+    system = records[0].system
+    engine = engines.find(system.engine)
+    bound = system.server_cpus is not None or (engine is not None and engine.traits.writers is not None)
+    if bound or not all(_counted(record) for record in records) or not all(one.measured for one in budgets):
+        return None
+    idle = fmean(one.idle for one in budgets)
+    return idle if idle >= IDLE_FROM and queue <= _QUEUE_UNTIL * computing else None
 
 
 def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bool:

@@ -1,8 +1,9 @@
 """Measures how much faster a system runs with a part made as good as free.
 
-A share of the time only bounds what can be gained (Amdahl), for the queue moves elsewhere when a part becomes fast. So
-the part is made free (`System.ideal`) in a cell of its own and compared with the same cell without: the verdict is that
-comparison's, with its interval.
+A share of the time gives an estimate only, for the queue moves elsewhere when a part becomes fast. So the part is made
+free (`System.ideal`) in a cell of its own and compared with the same cell without: the verdict is that comparison's,
+with its interval. The comparison does not show which part the difference comes from: making a part free also changes
+settings (a larger cache saves CPU time). So a part counts as a cause only if its own time was seen in the baseline.
 """
 
 from __future__ import annotations
@@ -10,30 +11,66 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from statistics import fmean
 
-from ironbench import catalogue, engines, units
-from ironbench.analyse.bottleneck import RESOURCES, TimeSpent
-from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Conclusion, Finding
+from ironbench import catalogue, engines
+from ironbench.analyse.bottleneck import Gain, TimeSpent
+from ironbench.analyse.differences import Difference, differences
+from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
-from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, RUN_QUEUE, TEMP
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
+from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.stats.multiplicity import LEAST_BLOCKS
-from ironbench.words import counted, grouped, in_percent, listed, roughly_times
 
-_FREE = {
-    "log": "a free log",
-    "data": "all data in its cache",
-    "temp": "free temporary files",
-    "client": "a client that is held back by nothing",
-}
-_PART = {"log": "the log", "data": "reading data", "temp": "temporary files", "client": "the client"}
-_SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
+SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
 """Ideal part → the parts of a transaction's time that go with it."""
+SEEN_FROM = 0.01
+"""Share of a transaction's time from which a part was seen: removing less gains about 1 %, which other causes hide."""
+_READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{role=data}"
+_SETTINGS = "settings."
+_DERIVED = ("shared_memory_size", "shared_memory_size_in_huge_pages")
+"""Settings that PostgreSQL computes from others (PostgreSQL 18 documentation, 19.16)."""
+
+
+class Verdict(Enum):
+    """What a comparison with a free part shows about that part."""
+
+    NOT_MEASURED = "not measured"
+    OPEN = "open"
+    """The comparison is inconclusive."""
+    UNAFFECTED = "unaffected"
+    """No gain of the lab's margin."""
+    SMALL = "small"
+    """A gain; whether it reaches the margin is unknown."""
+    UNSEEN = "unseen"
+    """A gain, but no time was seen in the part, so it has another cause."""
+    MEMORY = "memory"
+    """A gain that may come from the memory that was added to a limit."""
+    HELD = "held"
+    """A gain above the margin, and the part's time was seen, or nothing is known about the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What is known about the cell that a free part is compared with."""
+
+    spent: TimeSpent | None = None
+    reads: float | None = None
+    """Device reads per transaction of the files with tables and indexes; None: not counted."""
+    reads_s: float | None = None
+    """Time of those reads on the device, per transaction."""
+
+    @property
+    def cached(self) -> bool:
+        """Whether the device's reads take too little time to matter: pages come from memory, and no device helps."""
+        return self.spent is not None and self.reads_s is not None and self.reads_s < SEEN_FROM * self.spent.total_s
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What a part costs at most, with the finding that shows it."""
+    """The measured gain with parts made free, and what it says about those parts."""
 
     parts: tuple[str, ...]
     """`log`, `data`, `temp`, `client`; more than one when they were made free together."""
@@ -41,36 +78,65 @@ class Ceiling:
     """How many times as fast, whichever way the metric points; NaN without a complete block."""
     low: float
     high: float
+    verdict: Verdict
     holds_back: bool | None
-    """Whether it costs more than the lab's margin; None: cannot tell."""
-    sentence: str
+    """Whether the parts cost more than the lab's margin; None: cannot tell."""
     finding: Finding
+    seen: tuple[str, ...]
+    """Those of the parts whose time was seen in the baseline; all of them where its time was not observed."""
+    shares: Mapping[str, float]
+    """Part → its share of the baseline's time per transaction; empty where that was not observed."""
+    cached_reads: float | None = None
+    """Where `data` is among the parts and the baseline's pages came from memory: its device reads per transaction."""
+    besides: tuple[Difference, ...] = ()
+    """Settings of the engine that making the parts free changed, too: their values without and with."""
     added_bytes: int = 0
     """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
-    bound: str = ""
-    """The end of the sentence: the gain that the parts' share of the time predicts; empty where that is unknown."""
-
-    @property
-    def name(self) -> str:
-        """`the log`, or of several parts all."""
-        return listed([_PART[part] for part in self.parts])
-
-    @property
-    def free(self) -> str:
-        """`a free log`, or of several parts all."""
-        return listed([_FREE[part] for part in self.parts])
+    predicted: Gain | None = None
+    """Estimated from the share of the time of the parts that were seen; None where that is unknown."""
 
 
-def ceilings(findings: Sequence[Finding], lab: Lab, spent: Mapping[str, TimeSpent] | None = None) -> list[Ceiling]:
-    """Of every finding whose cell differs from its baseline in ideal parts alone. `spent`: by name of cell."""
+def ceilings(
+    findings: Sequence[Finding],
+    lab: Lab,
+    baselines: Mapping[str, Baseline] | None = None,
+    facts: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[Ceiling]:
+    """Returns one for every finding whose cell differs from its baseline in ideal parts alone.
+
+    `baselines`, `facts`: by name of cell; facts as `differences.facts` returns them.
+    """
     results = []
     for finding in findings:
         cell, baseline = lab.setup(finding.cell), lab.setup(finding.baseline)
         more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
         lost = set(baseline.system.ideal) - set(cell.system.ideal)
         if more and not lost and _beside(cell, more) == _beside(baseline, more):
-            results.append(ceiling(finding, more, (spent or {}).get(finding.baseline), _added(cell, more)))
+            known = (baselines or {}).get(finding.baseline, Baseline())
+            besides = _besides((facts or {}).get(finding.baseline), (facts or {}).get(finding.cell))
+            results.append(ceiling(finding, more, known, _added(cell, more), besides))
     return results
+
+
+def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
+    """`records`: the cell's comparable trials."""
+    counted = [one.metrics for one in records if _READS in one.metrics and one.metrics.get("throughput")]
+    if not counted or any(one[_READS] and _READ_LATENCY not in one for one in counted):
+        return Baseline(spent)
+    reads = [one[_READS] / one["throughput"] for one in counted]
+    seconds = [count * one.get(_READ_LATENCY, 0.0) for count, one in zip(reads, counted, strict=True)]
+    return Baseline(spent, fmean(reads), fmean(seconds))
+
+
+def _besides(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> tuple[Difference, ...]:
+    """Settings of the engine that differ; the user's own are the same in both cells, as `_beside` made sure."""
+    if not before or not after:
+        return ()
+    return tuple(
+        replace(row, name=row.name.removeprefix(_SETTINGS))
+        for row in differences([before, after])
+        if row.room == "engine" and row.name.startswith(_SETTINGS) and row.name.removeprefix(_SETTINGS) not in _DERIVED
+    )
 
 
 def _added(setup: Setup, free: Collection[str]) -> int:
@@ -104,57 +170,63 @@ def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
     return replace(system, layout=layout, settings=settings), load, setup.choice
 
 
-def ceiling(finding: Finding, parts: Sequence[str], spent: TimeSpent | None = None, added_bytes: int = 0) -> Ceiling:
-    """`parts`: what was free in the finding's cell and not in its baseline. `spent`: of the baseline.
+def ceiling(
+    finding: Finding,
+    parts: Sequence[str],
+    baseline: Baseline | None = None,
+    added_bytes: int = 0,
+    besides: Sequence[Difference] = (),
+) -> Ceiling:
+    """`parts`: what was free in the finding's cell and not in its baseline.
 
     `added_bytes`: by which a limit on all memory grew. What the parts leave of it caches data, so that a gain may be
     that memory's; without a gain they cost nothing all the same.
     """
-    speedup, low, high = _as_speedup(finding)
-    name = listed([_PART[part] for part in parts])
-    free = listed([_FREE[part] for part in parts])
-    if not finding.ratios:
-        return Ceiling(tuple(parts), math.nan, 0.0, math.inf, None, f"What {name} costs was not measured.", finding)
-    holds_back, verdict = _verdict(finding, low, high, name, "is" if len(parts) == 1 and parts[0] != "temp" else "are")
-    bound = _bound(parts, spent, speedup, low)
-    if added_bytes and holds_back is not False and finding.conclusion is not Conclusion.CANNOT_TELL:
-        holds_back, bound = None, ""
-        verdict = (
-            f"cannot tell whether {name} or memory holds it back, since with {free} the limit on all memory was "
-            f"{units.memory(added_bytes)} higher, and what was left of that could hold data"
-        )
-    known = f"{_times(low)} to {_times(high)}" if finding.blocks >= LEAST_BLOCKS_SHOWN else "no interval"
-    doubt = f"{known}, {counted(finding.blocks, 'block')}"
-    if finding.changed and not finding.barred:
-        doubt += f"; the ratio {finding.changed}"
-    sentence = f"With {free} it would run {_times(speedup)} × as fast ({doubt}): {verdict}.{bound}"
+    known = baseline or Baseline()
+    spent = known.spent
+    shares = {part: sum(spent.share(name) for name in SPENT[part]) for part in parts} if spent else {}
+    seen = tuple(part for part in parts if spent is None or _seen(part, spent, known.cached))
+    if finding.ratios:
+        speedup, low, high = _as_speedup(finding)
+        verdict = _verdict(finding, low, high, bool(seen), bool(added_bytes))
+    else:
+        speedup, low, high, verdict = math.nan, 0.0, math.inf, Verdict.NOT_MEASURED
     return Ceiling(
         parts=tuple(parts),
         speedup=speedup,
         low=low,
         high=high,
-        holds_back=holds_back,
-        sentence=sentence,
+        verdict=verdict,
+        holds_back={Verdict.HELD: True, Verdict.UNAFFECTED: False}.get(verdict),
         finding=finding,
+        seen=seen,
+        shares=shares,
+        cached_reads=known.reads if "data" in parts and known.cached else None,
+        besides=tuple(besides),
         added_bytes=added_bytes,
-        bound=bound,
+        predicted=spent.gain([name for part in seen for name in SPENT[part]]) if spent and seen else None,
     )
 
 
-def _verdict(finding: Finding, low: float, high: float, name: str, be: str) -> tuple[bool | None, str]:
+def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
+    """Where the page cache serves the reads, they are no time of a device, and only page writes count."""
+    names = (DATA_WRITE,) if part == "data" and cached else SPENT[part]
+    return sum(spent.share(name) for name in names) >= SEEN_FROM
+
+
+def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool) -> Verdict:
     """Follows the finding's conclusion, which accounts for blocks, looks and comparisons."""
     margin = 1 + finding.margin
     told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
     if finding.conclusion is Conclusion.CANNOT_TELL and not (told and high <= margin):
-        need = f"; to tell: {finding.advice}" if finding.advice else ""
-        why = f": {finding.barred}" if finding.changed and finding.barred else ""
-        return None, f"cannot tell whether {name} {'holds' if be == 'is' else 'hold'} it back{why}{need}"
+        return Verdict.OPEN
     if finding.conclusion is Conclusion.EQUIVALENT or high <= margin:
-        return False, f"{name} {be} not the bottleneck"
-    if low >= margin:
-        return True, f"{name} {'holds' if be == 'is' else 'hold'} it back"
-    costs = "costs" if be == "is" else "cost"
-    return None, f"{name} {costs} something; whether more than {in_percent(finding.margin)} is unknown"
+        return Verdict.UNAFFECTED
+    if not seen:
+        return Verdict.UNSEEN
+    if more_memory:
+        return Verdict.MEMORY if finding.conclusion is not Conclusion.CANNOT_TELL else Verdict.OPEN
+    return Verdict.HELD if low >= margin else Verdict.SMALL
 
 
 def _as_speedup(finding: Finding) -> tuple[float, float, float]:
@@ -165,44 +237,3 @@ def _as_speedup(finding: Finding) -> tuple[float, float, float]:
 
 def _inverse(value: float) -> float:
     return 1 / value if value else math.inf
-
-
-def reconciled(spent: TimeSpent, measured_ceilings: Sequence[Ceiling]) -> TimeSpent:
-    """Where the time goes, without a bound that a measured ceiling of the same part has passed."""
-    limit = spent.limit
-    passed = [
-        one
-        for one in measured_ceilings
-        if one.finding.baseline == spent.cell
-        and not one.added_bytes
-        and one.speedup > limit.at_most
-        and any(set(_SPENT[part]) & set(RESOURCES.get(limit.resource, ())) for part in one.parts)
-    ]
-    if not passed or not limit.bound:
-        return spent
-    most = max(one.speedup for one in passed)
-    explained, measured = roughly_times(limit.at_most), roughly_times(most)
-    words = f"Its share alone explains {explained} as much; with it free, {measured} was measured."
-    return replace(spent, limit=replace(limit, sentence=limit.sentence.removesuffix(limit.bound) + words, bound=words))
-
-
-def _bound(parts: Sequence[str], spent: TimeSpent | None, speedup: float, low: float) -> str:
-    """The gain that the part's share of the time predicts, compared with the measured one.
-
-    A share bounds the gain only while everything else takes as long as before (Amdahl). Waits elsewhere that the part
-    caused, such as for locks that are held through a flush, go with it, so more may be gained.
-    """
-    if spent is None:
-        return ""
-    names = [name for part in parts for name in _SPENT[part]]
-    share = in_percent(sum(spent.share(name) for name in names))
-    queue = " and the waits for a core" if spent.share(RUN_QUEUE) >= 0.05 else ""
-    most = spent.at_most(names)
-    if speedup <= most:
-        return f" By its share of the time ({share}{queue}) at most {_times(most)} × was to be expected."
-    why = "waits elsewhere that it caused went with it" if low > most else "the interval holds that, too"
-    return f" Its share of the time ({share}{queue}) alone explains {_times(most)} ×: {why}."
-
-
-def _times(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else grouped(value)

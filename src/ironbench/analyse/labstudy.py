@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.balance import balance
 from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.ceiling import ceilings, reconciled
+from ironbench.analyse.ceiling import baseline_of, ceilings
 from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.comparability import disturbances, doubts, left_out
 from ironbench.analyse.curve import metrics_of
@@ -77,9 +77,14 @@ def lab_study(
     )
     effects = _effects(lab, [finding for finding in results if finding.decides or finding.cell not in at_rates])
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
-    spent = {cell.name: cell.time for cell in cells if cell.time}
-    found_ceilings = tuple(ceilings([effect.finding for effect in own], lab, spent))
-    cells = tuple(replace(cell, time=cell.time and reconciled(cell.time, found_ceilings)) for cell in cells)
+    found_ceilings = tuple(
+        ceilings(
+            [effect.finding for effect in own],
+            lab,
+            {cell.name: baseline_of(cell.time, cell.usable) for cell in cells},
+            {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable},
+        )
+    )
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
     by_query = queries(usable)
     return Study(

@@ -12,6 +12,7 @@ from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.model.finding import Conclusion
 from ironbench.report import screen
+from ironbench.report.bottleneck import ceiling_sentence, free, limit_sentence, names, prediction
 from ironbench.report.findings import (
     NO_INTERVAL,
     against_trend_sentences,
@@ -82,7 +83,7 @@ def _strength(effect: Effect) -> tuple[int, float]:
 
 
 def _of_ceiling(one: Ceiling) -> Point:
-    return Point(one.sentence.removesuffix(one.bound), doubt=one.bound.strip())
+    return Point(ceiling_sentence(one), doubt=prediction(one))
 
 
 def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> Point:
@@ -241,11 +242,13 @@ def limit(study: Study) -> str:
     held = next((one for one in study.ceilings if one.holds_back and one.finding.baseline == spent.cell), None)
     if held and spent.limit.resource == OTHERS:
         return (
-            f"At {study.baseline}, the limit is {held.name}, by the trials with {held.free}; but "
+            f"At {study.baseline}, the limit is {names(held.seen)}, by the trials with {free(held)}; but "
             f"{percent(spent.limit.share)} of the time goes to the CPU, most of it waiting for a core that {OTHERS} "
             "take, which distorts that gain. Measure when the machine is quiet."
         )
-    words = spent.limit.sentence.replace("Cannot tell what limits:", "What limits cannot be told:")
+    words = limit_sentence(spent.limit, spent.cell, study.ceilings).replace(
+        "Cannot tell what limits:", "What limits cannot be told:"
+    )
     return f"At {study.baseline}, {words[:1].lower()}{words[1:]}"
 
 

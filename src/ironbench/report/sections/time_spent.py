@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ironbench.model.observer import PARTS
+from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, prediction
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 PLACE = 1600
 _LEAD = (
     "A client's time per transaction, divided among what its backend did or waited for. A share of 50 % means: "
-    "with that part free, at most twice as much. What it does bring, only a cell with that part made free (`ideal`) "
-    "can show."
+    "without that part, about twice the throughput if all else takes as long as before. Waits that the part causes go "
+    "with it (more), and queues elsewhere grow (less), so this is an estimate. A cell with that part made free "
+    "(`ideal`) measures the gain."
 )
 
 
@@ -31,13 +33,18 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def limits(study: Study) -> Table:
-    rows = tuple((cell.name, cell.time.limit.sentence) for cell in study.cells if cell.time)
+    rows = tuple(
+        (cell.name, limit_sentence(cell.time.limit, cell.name, study.ceilings)) for cell in study.cells if cell.time
+    )
     return Table(("cell", "what limits"), rows, words=True)
 
 
 def ceilings(study: Study) -> Table:
     """The measured gain if a part were free."""
-    rows = tuple((" and ".join(one.parts), one.sentence) for one in study.ceilings)
+    rows = tuple(
+        (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), prediction(one)))))
+        for one in study.ceilings
+    )
     return Table(("made free", "what that brings"), rows, words=True)
 
 

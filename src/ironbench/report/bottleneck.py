@@ -1,0 +1,151 @@
+"""Sentences about what limits a cell, and about what a cell with parts made free shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ironbench import units
+from ironbench.analyse.bottleneck import CONCURRENCY, RESOURCES, Gain, Limit
+from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.report.facts import fact
+from ironbench.report.numbers import number
+from ironbench.words import counted, grouped, in_percent, listed, roughly_times
+
+_FREE = {
+    "log": "zero-latency WAL",
+    "data": "all data cached",
+    "temp": "zero-latency temporary files",
+    "client": "an unconstrained client",
+}
+_PART = {"log": "WAL", "data": "data I/O", "temp": "temporary files", "client": "the client"}
+_SETTINGS_NAMED = 3
+
+
+def free(one: Ceiling) -> str:
+    """`zero-latency WAL`; several parts are listed."""
+    return listed([_FREE[part] for part in one.parts])
+
+
+def names(parts: Sequence[str]) -> str:
+    """`WAL and data I/O`"""
+    return listed([_PART[part] for part in parts])
+
+
+def limit_sentence(limit: Limit, cell: str, measured: Sequence[Ceiling] = ()) -> str:
+    """What limits the cell, and the gain without it: measured if some cell had it free, else estimated."""
+    of_it = [one for one in measured if one.finding.baseline == cell and _only_of(one, limit.resource)]
+    if of_it:
+        return f"{limit.sentence} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
+    if limit.gain is None:
+        return limit.sentence
+    if limit.resource == CONCURRENCY:
+        return f"{limit.sentence} Estimate: with all cores busy, up to {roughly_times(limit.gain.high)} the throughput."
+    return f"{limit.sentence} Estimate: without it, {_range(limit.gain)} the throughput."
+
+
+def _only_of(one: Ceiling, resource: str) -> bool:
+    if len(one.parts) > 1 or one.added_bytes or one.verdict is Verdict.NOT_MEASURED or resource not in RESOURCES:
+        return False
+    return set(RESOURCES[resource]) <= set(SPENT[one.parts[0]])
+
+
+def _range(gain: Gain) -> str:
+    if math.isinf(gain.high):
+        return f"{roughly_times(gain.low)} or more"
+    low, high = roughly_times(gain.low), roughly_times(gain.high)
+    return high if low == high else f"{low.removesuffix(' ×')} to {high}"
+
+
+def ceiling_sentence(one: Ceiling) -> str:
+    """The gain with its interval, other settings that changed, what follows, and whether a disk can help reads."""
+    if one.verdict is Verdict.NOT_MEASURED:
+        return f"What {names(one.parts)} {_costs(one.parts)} was not measured."
+    sentences = [f"With {free(one)} it runs {_interval(one)}.", _settings(one), _verdict(one), _reads(one)]
+    return " ".join(filter(None, sentences))
+
+
+def prediction(one: Ceiling) -> str:
+    """What the shares of the time let expect, beside what was measured; empty where nothing was observed."""
+    if one.predicted is None or one.verdict in (Verdict.NOT_MEASURED, Verdict.OPEN, Verdict.MEMORY):
+        return ""
+    shares = listed([f"{_PART[part]} {in_percent(one.shares[part])}" for part in one.seen])
+    estimate = f"Estimate from the shares of the time ({shares}): {_range(one.predicted)}."
+    if one.low > one.predicted.high:
+        return f"{estimate} The measured gain is larger, so part of it has another cause."
+    return estimate
+
+
+def _interval(one: Ceiling) -> str:
+    """`1.26 × as fast (1.18 to 1.35, 6 blocks)`"""
+    known = f"{_times(one.low)} to {_times(one.high)}" if one.finding.blocks >= LEAST_BLOCKS_SHOWN else "no interval"
+    doubt = f"{known}, {counted(one.finding.blocks, 'block')}"
+    if one.finding.changed and not one.finding.barred:
+        doubt += f"; the ratio {one.finding.changed}"
+    return f"{_times(one.speedup)} × as fast ({doubt})"
+
+
+def _settings(one: Ceiling) -> str:
+    """Settings that changed with the parts: a gain may be theirs. Named before any part."""
+    if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.HELD):
+        return ""
+    changes = [
+        f"{row.name} from {fact(row.name, row.values[0])} to {fact(row.name, row.values[1])}"
+        for row in one.besides[:_SETTINGS_NAMED]
+    ]
+    if more := one.besides[_SETTINGS_NAMED:]:
+        changes.append(counted(len(more), "other setting"))
+    return f"That also changes {listed(changes)}, which may explain part of the gain."
+
+
+def _verdict(one: Ceiling) -> str:
+    every, finding = names(one.parts), one.finding
+    if one.verdict is Verdict.OPEN:
+        need = f" To tell: {finding.advice}." if finding.advice else ""
+        why = f": {finding.barred}" if finding.changed and finding.barred else ""
+        return f"Whether {every} {_is(one.parts)} a bottleneck is inconclusive{why}.{need}"
+    if one.verdict is Verdict.UNAFFECTED:
+        return f"{_upper(every)} {_is(one.parts)} not the bottleneck."
+    if one.verdict is Verdict.UNSEEN:
+        return f"Without it, no time was spent on {every}, so the gain has another cause."
+    if one.verdict is Verdict.MEMORY:
+        return (
+            f"Whether {every} or memory is the bottleneck is inconclusive: the limit on all memory was "
+            f"{units.memory(one.added_bytes)} higher, and what was left of that could cache data."
+        )
+    seen = names(one.seen)
+    if one.verdict is Verdict.SMALL:
+        small = (
+            f"{_upper(seen)} {_costs(one.seen)} something; whether more than {in_percent(finding.margin)} is unknown."
+        )
+        return f"{small}{_unseen(one)}"
+    return f"{_upper(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
+
+
+def _unseen(one: Ceiling) -> str:
+    rest = [part for part in one.parts if part not in one.seen]
+    return f" No time was spent on {names(rest)}." if rest else ""
+
+
+def _reads(one: Ceiling) -> str:
+    if one.cached_reads is None:
+        return ""
+    count = f"{number(one.cached_reads)} reads per transaction" if one.cached_reads else "no reads"
+    return f"The device served {count}, the pages came from memory: no faster disk can help reads."
+
+
+def _is(parts: Sequence[str]) -> str:
+    return "is" if len(parts) == 1 and parts[0] != "temp" else "are"
+
+
+def _costs(parts: Sequence[str]) -> str:
+    return "costs" if _is(parts) == "is" else "cost"
+
+
+def _upper(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else grouped(value)
