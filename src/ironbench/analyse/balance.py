@@ -18,12 +18,11 @@ from ironbench.analyse.subjects import (
     held_to,
     leading,
     machine_cores,
-    machine_of,
     streams,
 )
 from ironbench.analyse.summarise import summarise
 from ironbench.analyse.timelines import ONE_DEVICE
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machine_of
 from ironbench.words import counted
 
 ROLES = ("data", "log", "temp")
@@ -88,7 +87,7 @@ def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]
     words = counted(cores, "core")
     if held_to(record):
         return cores, f"{words} given to the {'threads' if of_threads else 'engine'}"
-    alone = of_threads or record.server_machine not in ("", record.machine)
+    alone = of_threads or machine_of(record) != record.machine
     return cores, words if alone else f"{words}, shared with the clients"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import clients_asked, loop_words
 from ironbench.analyse.subjects import method, work_name, works_apart
-from ironbench.model.record import SUSPICIOUS, Record, Status, Warning
+from ironbench.model.record import SUSPICIOUS, Record, Status, Warning, machines_of
 from ironbench.words import THIN, counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
@@ -33,8 +33,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
     if work_name(a[0].choice) != work_name(b[0].choice):
         rows.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
     rows += [f"The work differs: {script} has other contents." for script in _rewritten(a, b)]
-    if a[0].machine != b[0].machine:
-        rows.append("The machines differ, or the same machine was set up differently.")
+    rows += _machines_apart(a[0], b[0])
     facts = [facts_of(a[0]), facts_of(b[0])]
     loads = a[0].cell.load, b[0].cell.load
     if loads[0].rate != loads[1].rate and not rates_vary:
@@ -57,6 +56,21 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
         "The systems were run one after the other, not in turns: a drift of the machine would look like a difference."
     )
     return tuple(rows)
+
+
+def _machines_apart(a: Record, b: Record) -> list[str]:
+    """Sentences on the machines that did the work and the ones that drove it."""
+    (server_a, client_a), (server_b, client_b) = machines_of(a), machines_of(b)
+    rows = []
+    if any(client and not server for server, client in (machines_of(a), machines_of(b))):
+        if (a.series, a.system.dsn) != (b.series, b.system.dsn):
+            rows.append("The machine of a server is unknown, and may differ: --server ssh://HOST records it.")
+    elif server_a != server_b:
+        rows.append("The machines differ, or the same machine was set up differently.")
+    remote = (server_a, server_b) != (client_a, client_b)
+    if remote and client_a != client_b:
+        rows.append("The clients ran on different machines, or on one that was set up differently.")
+    return rows
 
 
 def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> str:

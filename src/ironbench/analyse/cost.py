@@ -11,12 +11,12 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.curve import at_its_peak, highest, score_of
 from ironbench.analyse.differences import differing, facts_of
-from ironbench.analyse.subjects import cores_held, held_to, machine_cores, machine_of, work, work_name
+from ironbench.analyse.subjects import cores_held, held_to, machine_cores, work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machine_of
 from ironbench.plan.offers import Offers
 from ironbench.words import counted
 
@@ -287,9 +287,8 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
 def _contradictions(
     offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """One sentence each. None for a running server (`--dsn`) whose machine nobody watched: it may be another than the
-    recorded one."""
-    if not records or (records[0].system.dsn and not records[0].server_machine):
+    """One sentence each. None where the machine of the server is unknown."""
+    if not records or not machine_of(records[0]):
         return
     record = records[0]
     machine = machines.get(machine_of(record), {})

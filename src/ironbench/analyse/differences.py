@@ -8,7 +8,7 @@ from typing import Any
 
 from ironbench.analyse.archive import Archive
 from ironbench.model.plan import SEED_GIVEN
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machines_of
 from ironbench.model.redact import redacted
 from ironbench.model.system import Load, System
 
@@ -16,6 +16,9 @@ NOT_SET = "not set"
 SEED = "load.seed"
 NOT_SEEN = "not seen by the role"
 NOT_MEASURED = "not measured"
+UNKNOWN = "unknown"
+UNKNOWN_MACHINE = "machine.fingerprint"
+"""The only fact of the machine of a running server that nobody watched."""
 # Facts that differ from run to run and do not describe the system.
 # PostgreSQL's own paths follow from the layout, which is a fact itself.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
@@ -32,6 +35,7 @@ _TELLING = frozenset(
         *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
         *("machine.cpu.model", "machine.cpu.cores", "machine.cpu.threads", "machine.memory_bytes", "machine.kernel"),
         *("machine.os", "machine.virtualisation", "machine.limits.memory_bytes", "machine.limits.cpus"),
+        *(UNKNOWN_MACHINE, "client.cpu.model", "client.cpu.cores", "client.kernel"),
     }
 )
 """Always shown first, with the user's choices (system and load)."""
@@ -42,7 +46,7 @@ class Difference:
     """One fact that is not the same everywhere; one value per subject, in their order."""
 
     room: str
-    """`system`, `load`, `tag`, `machine`, `engine` or `software`."""
+    """`system`, `load`, `tag`, `machine`, `client`, `engine` or `software`."""
     name: str
     values: tuple[str, ...]
 
@@ -68,9 +72,17 @@ def declared_alike(a: Record, b: Record) -> bool:
 
 def facts(record: Record, archive: Archive) -> dict[str, str]:
     """Everything known of a record's system, flat."""
-    machine = flattened("machine", archive.machine(record.machine))
     engine = flattened("engine", archive.engine(record.engine))
-    return {**facts_of(record), **machine, **engine}
+    return {**facts_of(record), **machine_facts(record, archive), **engine}
+
+
+def machine_facts(record: Record, archive: Archive) -> dict[str, str]:
+    """Facts of the machine that did the work, and where another one drove it, those of that one as `client.…`."""
+    server, client = machines_of(record)
+    if server == client:
+        return flattened("machine", archive.machine(server))
+    known = flattened("machine", archive.machine(server)) if server else {UNKNOWN_MACHINE: UNKNOWN}
+    return {**known, **flattened("client", archive.machine(client))}
 
 
 def chosen(system: System, load: Load) -> dict[str, str]:
@@ -132,7 +144,9 @@ def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def fact_text(flat: Mapping[str, str], name: str) -> str:
-    """A fact in words: its value, that it is not set, or that the role could not see whether it is."""
+    """A fact in words: its value, that it is not set or unknown, or that the role could not see whether it is."""
+    if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
+        return UNKNOWN
     hidden = name.startswith(_SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
     return flat.get(name, NOT_SEEN if hidden else NOT_SET)
 

@@ -16,7 +16,7 @@ from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, f
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
-from ironbench.model.record import SIDE_BY_SIDE, Record, Status
+from ironbench.model.record import SIDE_BY_SIDE, Record, Status, machine_of
 from ironbench.model.sample import lacking, sampled
 from ironbench.model.system import Setup
 from ironbench.record.progress import Place, by_place, missing
@@ -288,7 +288,7 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
     measured = [one for one in known if one.metric == metric]
     if not measured:
         return None
-    here = {(record.machine, work_name(record.choice) + by(method(record))) for record in records}
+    here = {(machine_of(record), work_name(record.choice) + by(method(record))) for record in records}
     return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)
 
 

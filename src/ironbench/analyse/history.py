@@ -25,7 +25,7 @@ from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.purpose import PRELIMINARY
-from ironbench.model.record import Record, Status
+from ironbench.model.record import Record, Status, machines_of
 from ironbench.model.sample import listed
 from ironbench.model.system import Load
 from ironbench.stats.intervals import t_quantile
@@ -216,7 +216,7 @@ class _Facts:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
         how = method(record)  # of what systems write between turns nothing is in a slice
-        key = msgspec.json.encode((record.machine, record.server_machine, record.engine, system, client, how)).decode()
+        key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
             known = {name: value for name, value in flat.items() if self._tells(name, value, record)}

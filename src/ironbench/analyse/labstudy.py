@@ -26,11 +26,11 @@ from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
-from ironbench.analyse.subjects import DUET, counted_in, machine_of, method, work_names
+from ironbench.analyse.subjects import DUET, cores_held, counted_in, machine_cores, method, work_names
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import Record, Status
+from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.record import progress
@@ -209,6 +209,7 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, 
     name = setup.cell.name
     trials = tuple(record for record in last if record.cell.name == name)
     usable = [record for record in trials if record.status.comparable]
+    machine = archive.machine(machine_of(usable[0])) if usable else {}
     return Measured(
         name,
         setup,
@@ -216,9 +217,8 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, 
         trials,
         metrics_of(usable, [lab.method.metric], archive).get(lab.method.metric),
         _budget(usable),
-        balance=balance(usable, archive.machine(machine_of(usable[0])), archive.engine(usable[0].engine))
-        if usable
-        else (),
+        balance=balance(usable, machine, archive.engine(usable[0].engine)) if usable else (),
+        cores=cores_held(usable[0], machine_cores(machine)) if usable else None,
         time=where_time_goes(usable),
         repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
     )

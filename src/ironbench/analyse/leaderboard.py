@@ -16,7 +16,6 @@ from ironbench.analyse.subjects import (
     cores_held,
     held_to,
     machine_cores,
-    machine_of,
     subjects,
     work_name,
 )
@@ -27,7 +26,7 @@ from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Bill, Offer
 from ironbench.model.purpose import PRELIMINARY, Purpose
-from ironbench.model.record import Record, Status
+from ironbench.model.record import Record, Status, machine_of
 from ironbench.record.index import Listed
 from ironbench.words import grouped
 

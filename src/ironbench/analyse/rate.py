@@ -12,7 +12,7 @@ from ironbench import units
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import PER_UNIT, base_name, metrics
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machines_of
 from ironbench.model.system import Load
 from ironbench.words import counted
 
@@ -126,7 +126,7 @@ def of_one_system(a: Record, b: Record) -> bool:
     """Whether two open loops differ in their rate alone: points of one search or one row of rates."""
     shapes = [replace(one.cell.load.shape, rate=None, rate_share=None) for one in (a, b)]
     opened = all(one.cell.load.rate is not None for one in (a, b))
-    return opened and (a.system, a.machine, shapes[0]) == (b.system, b.machine, shapes[1])
+    return opened and (a.system, machines_of(a), shapes[0]) == (b.system, machines_of(b), shapes[1])
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:

@@ -23,10 +23,19 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.scaling import Scaling, scalings
 from ironbench.analyse.shares import Shares, budgets, main_events, waits
 from ironbench.analyse.statements import Times, times
-from ironbench.analyse.subjects import Subject, by_work, counted_in, machine_of, streams, subjects, work_name
+from ironbench.analyse.subjects import (
+    Subject,
+    by_work,
+    cores_held,
+    counted_in,
+    machine_cores,
+    streams,
+    subjects,
+    work_name,
+)
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machine_of
 from ironbench.words import counted
 
 if TYPE_CHECKING:
@@ -62,6 +71,8 @@ class SubjectResults:
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
     balance: tuple[Entry, ...]
+    cores: int | None
+    """That its work may use, of the machine that did it; None: unknown."""
     little: Little | None
     command: str
     warnings: tuple[str, ...]
@@ -98,6 +109,8 @@ class Measured:
     budget: dict[str, float]
     """Part → mean share of the machine's CPU time; empty where it was not measured."""
     balance: tuple[Entry, ...]
+    cores: int | None
+    """That its work may use, of the machine that did it; None: unknown."""
     time: TimeSpent | None
     """Where the time of a transaction goes; None where backends were not observed."""
     repeated: tuple[Record, ...] = ()
@@ -369,6 +382,7 @@ def _results(
         budgets=budgets(bars),
         waits=waits(bars, events),
         balance=balance(at_peak, machine, engine) if at_peak else (),
+        cores=cores_held(reference, machine_cores(machine)),
         little=little(timelines.typical(at_peak)) if at_peak else None,
         command=run_command(subject.records),
         warnings=(*doubts(subject.records), *filter(None, [shortfall(own)])),

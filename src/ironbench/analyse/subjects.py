@@ -14,7 +14,7 @@ from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY
-from ironbench.model.record import AT_ONCE, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status
+from ironbench.model.record import AT_ONCE, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status, machines_of
 from ironbench.model.system import Choice
 from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
@@ -184,7 +184,7 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
 
 
 def _identity(record: Record) -> str:
-    return _text((record.system, record.cell.load.shape, record.machine))
+    return _text((record.system, record.cell.load.shape, machines_of(record)))
 
 
 def _text(value: object) -> str:
@@ -219,11 +219,6 @@ def held_to(record: Record) -> tuple[int, ...]:
     if in_client:
         return system.client_cpus or system.server_cpus or ()
     return system.server_cpus or ()
-
-
-def machine_of(record: Record) -> str:
-    """Key of the machine that its work was done by: the server's where that is elsewhere."""
-    return record.server_machine or record.machine
 
 
 def machine_cores(machine: Mapping[str, Any]) -> int | None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from ironbench.analyse.differences import machine_facts
 from ironbench.catalogue import base_name
 from ironbench.cli import list as listing
 from ironbench.cli.options import JSON, RESULTS
@@ -63,7 +64,7 @@ def _page(found: Sequence[Record], store: Store, printer: Printer, everything: b
     if len(found) > 1:
         return trial.several(found, printer.width())
     one = found[0]
-    return trial.one(one, store.machine(one.machine), store.engine(one.engine), everything)
+    return trial.one(one, machine_facts(one, store), store.engine(one.engine), everything)
 
 
 def _known() -> dict[str, tuple[str, dict[str, Any]]]:

@@ -39,11 +39,13 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
     trials = tuple(replace(trial, purpose=Purpose.LAB) for trial in lab.trials)
     tags = {name: redacted(text, name) for name, text in lab.tags.items()}
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
+    servers = {address: store.keep_shared("machines", facts) for address, facts in server_watch.machines(lab).items()}
     return Frozen(
         replace(lab, trials=trials, source=redacted_toml(lab.source), tags=tags),
         machine,
         _engines(lab, secrets),
         software(),
+        servers,
     )
 
 
@@ -109,6 +111,9 @@ def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirect
     """What is no longer as it was when the lab began, a line each. `source`: the text of the lab file now."""
     found = [] if redacted_toml(source) == frozen.lab.source else ["lab file: its text is another"]
     found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
+    now_there = server_watch.machines(frozen.lab) if frozen.servers else {}
+    for address, key in frozen.servers.items():
+        found += _differences(f"machine of {address}", directory.store.machine(key), now_there.get(address, {}))
     found += _differences("software", dict(frozen.software), software())
     now = _engines(frozen.lab, secrets)
     for cell, known in frozen.engines.items():

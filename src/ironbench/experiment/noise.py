@@ -16,7 +16,7 @@ from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Factor, Lab, Stage
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machine_of
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, Trial
 from ironbench.stats.multiplicity import LEAST_BLOCKS
@@ -85,7 +85,7 @@ def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
 def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
     setup = lab.setups[0]
     return Noise(
-        machine=records[0].machine,
+        machine=machine_of(records[0]),
         work=work_name(setup.choice) + by(method(records[0])),
         metric=found.metric,
         blocks=found.blocks,

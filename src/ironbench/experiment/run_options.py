@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from secrets import randbelow
 from typing import Any
@@ -128,13 +129,19 @@ def resumed(options: RunOptions, store: Store) -> tuple[Plan, Secrets]:
     """The plan of the newest run of the same command on this machine. InputError: there is none."""
     plan, secrets = planned(options)
     machine, cells = content_key(fingerprint()), {trial.cell.name for trial in plan.trials}
-    like = {index.alike(plan.system, plan.choice, trial.cell.load, machine) for trial in plan.trials}
+    loads = {trial.cell.load for trial in plan.trials}
+
+    @cache
+    def like(server: str) -> set[str]:
+        """`server`: the machine that did the work, which for a running server only its records know."""
+        return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
+
     rows: dict[str, list[Listed]] = {}
     for row in store.listed():
         rows.setdefault(row.series, []).append(row)
     for series, of_it in sorted(rows.items(), reverse=True):
         swept = {row.cell for row in of_it if row.purpose == Purpose.SWEEP}
-        if like.isdisjoint(row.alike for row in of_it) or not (plan.search or swept <= cells):
+        if not any(row.alike in like(row.machine) for row in of_it) or not (plan.search or swept <= cells):
             continue
         before = store.records([row.id for row in of_it])
         if before and not _alike(plan, before[0]):

@@ -15,6 +15,7 @@ from ironbench.errors import InputError, IronbenchError, written
 from ironbench.machine.fingerprint import of_tree
 from ironbench.machine.tree import Tree
 from ironbench.model.driven import Driven, Elsewhere
+from ironbench.model.lab import Lab
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.record import Warning
@@ -36,6 +37,13 @@ def require(systems: Iterable[System]) -> None:
     """Every machine that is to be watched lets us in. InputError, FailureError."""
     for text in dict.fromkeys(system.server for system in systems if system.server):
         tree.fetched(link.to(address.parse(text)))
+
+
+def machines(lab: Lab) -> dict[str, Mapping[str, Any]]:
+    """Returns the fingerprint of the machine of each watched server of a lab, by its address. InputError, FailureError:
+    it lets nobody in."""
+    addresses = dict.fromkeys(setup.system.server for setup in lab.possible if setup.system.server)
+    return {text: msgspec.to_builtins(of_tree(tree.fetched(link.to(address.parse(text))))) for text in addresses}
 
 
 def validated(system: System) -> System:

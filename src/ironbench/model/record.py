@@ -155,7 +155,8 @@ class Record:
     machine: str = ""
     """Content key of the machine's fingerprint in the store."""
     server_machine: str = ""
-    """The same of the server's, where that was watched elsewhere; empty: it is `machine`, or nobody knows."""
+    """Content key of the fingerprint of a running server's machine (`--dsn`), where that was watched or is `machine`;
+    empty for other engines, and where it is unknown. Read it by `machine_of`."""
     engine: str = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, str] = field(default_factory=dict)
@@ -191,3 +192,20 @@ class Record:
     def scheduled_throughput(self) -> float:
         """Transactions per second of clients that a rate would move, in the measured window."""
         return self.metrics.get("scheduled_throughput", self.metrics["throughput"])
+
+
+def machine_of(record: Record) -> str:
+    """Returns the content key of the machine that did the work: the server's. Empty: unknown.
+
+    A running server (`--dsn`) may be on any machine. It is known where `--server` watched it, or where its processes
+    were seen on the client's machine; records without `server_machine` show the latter by the CPU that they used.
+    """
+    if record.server_machine:
+        return record.server_machine
+    seen_here = record.system.dsn is None or "engine_cpu_cores" in record.metrics
+    return record.machine if seen_here else ""
+
+
+def machines_of(record: Record) -> tuple[str, str]:
+    """Returns the keys of the machine that did the work and of the one that drove it: a result depends on both."""
+    return machine_of(record), record.machine

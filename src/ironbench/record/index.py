@@ -17,14 +17,14 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import force_setattr
 
-from ironbench.model.record import Record
+from ironbench.model.record import Record, machine_of, machines_of
 from ironbench.model.sample import listed
 from ironbench.model.system import Choice, Load, System
 from ironbench.record.durable import unfinished_file
 from ironbench.workloads import compared
 
 NAME = "index.json"
-VERSION = 11
+VERSION = 12
 Stamp = tuple[int, int, int]
 _REPEATED = ("series", "label", "workload", "cell", "purpose", "status", "alike", "engine", "machine")
 """Fields that many rows share."""
@@ -52,7 +52,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tags: dict[str, str] = {}
     engine: str = ""
     machine: str = ""
-    """Content key of its fingerprint."""
+    """Content key of the fingerprint of the machine that did the work; empty: unknown."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -81,16 +81,16 @@ def short(record: Record) -> Listed:
         else None,
         rate=record.cell.load.rate,
         clients=record.cell.load.clients,
-        alike=alike(record.system, record.choice, record.cell.load, record.machine),
+        alike=alike(record.system, record.choice, record.cell.load, machines_of(record)),
         tags=record.tags,
         engine=record.system.engine,
-        machine=record.machine,
+        machine=machine_of(record),
     )
 
 
-def alike(system: System, choice: Choice, load: Load, machine: str) -> str:
-    """See `Listed.alike`. `machine`: content key of its fingerprint."""
-    data = msgspec.json.encode((compared(choice), system, load.shape, machine), order="sorted")
+def alike(system: System, choice: Choice, load: Load, machines: tuple[str, str]) -> str:
+    """See `Listed.alike`. `machines`: as `machines_of` a record."""
+    data = msgspec.json.encode((compared(choice), system, load.shape, machines), order="sorted")
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 

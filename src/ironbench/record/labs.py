@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from glob import escape
 from pathlib import Path
@@ -59,6 +59,9 @@ class Frozen:
     """Cell → what identifies its engine's program."""
     software: Mapping[str, str]
     """Of ironbench itself."""
+    servers: Mapping[str, str] = field(default_factory=dict)
+    """Address of each watched server (`system.server`) → content key of its machine's fingerprint, in the store. Empty
+    in labs of earlier versions."""
     schema: int = SCHEMA
 
 

@@ -23,7 +23,7 @@ from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Budget, Record
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
-from ironbench.model.system import Trial
+from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import attached, judge, measures
 from ironbench.record.evidence import Evidence
@@ -65,6 +65,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         **measures.metrics(driven, workload.script_figures),
         **figures,
     }
+    machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     record = Record(
         id=record_id(plan.series, trial),
         series=plan.series,
@@ -81,8 +82,8 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         warnings=warnings,
         cause=cause,
         budget=budget or Budget(),
-        machine=store.keep_shared("machines", msgspec.to_builtins(fingerprint())),
-        server_machine=driven.elsewhere.machine if driven.elsewhere else "",
+        machine=machine,
+        server_machine=_server_machine(plan.system, session, driven, machine),
         engine=store.keep_shared("engines", session.facts()) if driven.alive and session else "",
         scripts={
             name: store.keep_shared("scripts", {"text": redacted_sql(text)}) for name, text in driven.scripts.items()
@@ -110,6 +111,14 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
     )
     return store.keep(record, evidence)
+
+
+def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:
+    """Returns the key of a running server's machine; empty where it is unknown, or the engine is not a running server.
+    `here`: key of this machine."""
+    if driven.elsewhere:
+        return driven.elsewhere.machine
+    return here if system.dsn is not None and session is not None and session.processes() else ""
 
 
 def record_id(series: str, trial: Trial) -> str:

@@ -366,6 +366,7 @@ class Frozen(Struct):
     machine: Key
     engines: dict[Name, dict[Name, Text]]
     software: dict[Name, Text]
+    servers: dict[Text, Key] = {}
     schema: Annotated[int, Meta(ge=1)] = 1
 
 

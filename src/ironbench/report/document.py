@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.curve import Peak
+from ironbench.analyse.differences import UNKNOWN_MACHINE
 from ironbench.analyse.looks import at
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.study import Effect, Study, SubjectResults
@@ -114,6 +115,7 @@ def kicker(study: Study) -> list[str]:
     machine = {name.partition(".")[2]: value for name, value in study.shared.items() if name.startswith("machine.")}
     words = [moment(study.started_at)] if study.started_at else []
     words += [counted(study.trials, "trial")]
+    words += ["server's machine unknown"] if UNKNOWN_MACHINE in study.shared else []
     words += [machine["cpu.model"]] if "cpu.model" in machine else []
     words += [_cores(machine["cpu.cores"])] if "cpu.cores" in machine else []
     memory = machine.get("memory_bytes", "")

@@ -8,7 +8,7 @@ from ironbench.analyse.differences import Difference
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import number, quantity
 
-_KINDS = ("system", "load", "tag", "machine", "engine", "software")
+_KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:

@@ -51,8 +51,9 @@ def several(records: Sequence[Record], width: int | None) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], everything: bool = False) -> str:
-    """A trial with the facts of its machine and engine; settings that are not at their default, or all."""
+def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], everything: bool = False) -> str:
+    """A trial with the facts of its machine (`machine_facts`) and engine; settings that are not at their default, or
+    all."""
     head = [
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
@@ -66,7 +67,7 @@ def one(record: Record, machine: Mapping[str, Any], engine: Mapping[str, Any], e
         **facts_of(record),
         **flattened("load", load_facts(record.cell.load)),
         **settings,
-        **flattened("machine", machine),
+        **machine,
     }
     # What belongs to the other kind of loop would read as if it had been so.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)

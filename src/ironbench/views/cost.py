@@ -9,12 +9,11 @@ from pathlib import Path
 from ironbench.analyse import leaderboard
 from ironbench.analyse import target as targets
 from ironbench.analyse.cost import Costs, Measured, costs
-from ironbench.analyse.subjects import machine_of
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY
-from ironbench.model.record import Record, Status
+from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan import offers
 from ironbench.plan.offers import Offers
 from ironbench.record import Store

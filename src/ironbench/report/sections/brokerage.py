@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.study import Measured, Study, SubjectResults
-from ironbench.analyse.subjects import cores_held
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import measured, percent, quantity, unit_of
+from ironbench.report.numbers import NOT_KNOWN, measured, percent, quantity, unit_of
 from ironbench.report.section import Section
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
 
@@ -39,11 +38,14 @@ class _System:
     metrics: Mapping[str, Summary]
     trials: Sequence[Record]
 
-    def per_core(self, of_machine: int | None) -> tuple[int | None, Summary | None]:
-        """Cores of the server, and the score for each; None: they are not known."""
-        cores = cores_held(self.trials[0], of_machine)
+    cores: int | None
+    """Of the server, as many as the work may use; None: unknown."""
+
+    @property
+    def per_core(self) -> Summary | None:
+        """The score for each core; None: how many there are is unknown."""
         scores = [one.metrics[SCORE] for one in self.trials if SCORE in one.metrics]
-        return cores, summarise([score / cores for score in scores]) if cores else None
+        return summarise([score / self.cores for score in scores]) if self.cores else None
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -56,11 +58,10 @@ def sections(study: Study) -> Iterator[Section]:
         for words, metric in _FACTS.items()
         if any(metric in one.metrics for one in systems)
     ]
-    known = study.shared.get("machine.cpu.cores", "")
-    cores = [one.per_core(int(known) if known.isdigit() else None) for one in systems]
+    scores = [one.per_core for one in systems]
     rows[1:1] = [
-        ("the same for each core", *(measured(score, "1/s") for _, score in cores)),
-        ("cores that the server has", *(str(count or "–") for count, _ in cores)),
+        ("the same for each core", *(measured(score, "1/s") for score in scores)),
+        ("cores that the server has", *(str(one.cores or NOT_KNOWN) for one in systems)),
     ]
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(one.name, _mix(one)) for one in systems]
@@ -70,12 +71,12 @@ def sections(study: Study) -> Iterator[Section]:
 
 def _of_part(part: SubjectResults) -> _System | None:
     main = part.curve.main
-    return _System(part.name, main.metrics, main.trials) if main and SCORE in main.metrics else None
+    return _System(part.name, main.metrics, main.trials, part.cores) if main and SCORE in main.metrics else None
 
 
 def _of_cell(cell: Measured) -> _System | None:
     scored = any(SCORE in one.metrics for one in cell.usable)
-    return _System(cell.name, cell.metrics, cell.usable) if scored else None
+    return _System(cell.name, cell.metrics, cell.usable, cell.cores) if scored else None
 
 
 def _mix(system: _System) -> Table:
