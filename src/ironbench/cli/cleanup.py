@@ -38,6 +38,7 @@ def cleanup(
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup
     from ironbench.experiment.upkeep import make_up
+    from ironbench.process.scratch import remove_failures
     from ironbench.record.durable import remove_abandoned, remove_abandoned_exports
 
     printer = Printer()
@@ -50,7 +51,7 @@ def cleanup(
         return 0
     cleaned = engines_cleanup.cleanup(remove_data=data)
     stubborn = make_up(printer.say, forget=forget)  # after the servers: one of them may lie on what is unmounted now
-    unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path())]
+    unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path()), *remove_failures()]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)
     return 1 if cleaned.stubborn or stubborn else 0

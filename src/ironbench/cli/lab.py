@@ -47,18 +47,27 @@ TRACE = Annotated[
 
 
 @app.command("plan")
-def plan(file: FILE, budget: BUDGET = "", json: JSON = False) -> int:
+def plan(
+    file: FILE,
+    budget: BUDGET = "",
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run programs that the lab file names (`bin`) to check their settings.")
+    ] = False,
+    json: JSON = False,
+) -> int:
     """Show what a lab will do; start nothing. Cells, order, time, space, and how small a difference it can resolve."""
-    return planned(Path(file), budget, json)
+    return planned(Path(file), budget, json, trust=trust)
 
 
-def planned(file: Path, budget: str, json: bool, design: str = "") -> int:
-    """`design`: as in `labfile.read`."""
+def planned(file: Path, budget: str, json: bool, design: str = "", trust: bool = False) -> int:
+    """`design`: as in `labfile.read`; `trust`: programs that the file names may run."""
     from ironbench.experiment import declare
+    from ironbench.process.trust import reading_only
     from ironbench.views.plans import lab as plan_page
 
-    plan = declare.planned(declare.read(file, design), _seconds(budget), machines_needed=False)
-    plan_page.show(plan, json)
+    with reading_only(trust):
+        plan = declare.planned(declare.read(file, design), _seconds(budget), machines_needed=False)
+        plan_page.show(plan, json)
     return 0
 
 
@@ -144,12 +153,15 @@ def resume(
             help="Measure N blocks more, 6 at least, as a round of their own.",
         ),
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Resume a lab that was imported, with the commands and servers it names.")
+    ] = False,
     trace: TRACE = "",
     json: JSON = False,
 ) -> int:
     """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.catalogue.typed import text_of
-    from ironbench.experiment import declare, freeze, loop, schedule, search, upkeep
+    from ironbench.experiment import declare, freeze, imported, loop, schedule, search, upkeep
     from ironbench.experiment.slices import slice_plan
     from ironbench.model.lab import SCREEN
     from ironbench.record import labs, progress
@@ -157,6 +169,8 @@ def resume(
     printer = Printer()
     directory = labs.find(lab)
     frozen = directory.frozen()
+    if not trust:
+        imported.require_trust(directory, frozen.lab)
     traces = freeze.traced(frozen.lab, trace)
     if more and frozen.lab.design == SCREEN and directory.confirmation() is None:
         cause = "it adds blocks to what a screen goes on with, and this one has nothing to go on with yet"

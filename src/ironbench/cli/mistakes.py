@@ -108,6 +108,8 @@ def unforeseen(error: Exception) -> IronbenchError:
     import tempfile
     import traceback
 
+    from ironbench.process.scratch import FAILURE
+
     def clean_of_secrets(text: str) -> str:
         for piece in addresses:
             text = text.replace(piece, HIDDEN)
@@ -122,7 +124,7 @@ def unforeseen(error: Exception) -> IronbenchError:
     place = ""
     with suppress(OSError):
         with tempfile.NamedTemporaryFile(
-            "w", prefix="ironbench-failure-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+            "w", prefix=FAILURE, suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
         ) as file:
             file.write(details)
         place = file.name

@@ -21,6 +21,9 @@ def tune(
     budget: lab.BUDGET = "",
     results: lab.RESULTS = "",
     trace: lab.TRACE = "",
+    trust: Annotated[
+        bool, typer.Option("--trust", help="With --plan: run programs that the lab file names to check their settings.")
+    ] = False,
     json: JSON = False,
 ) -> int:
     """Screen the factors of a lab file in few runs, then compare those that matter with the baseline in fresh blocks.
@@ -31,5 +34,5 @@ def tune(
     from ironbench.model.lab import SCREEN
 
     if plan:
-        return lab.planned(Path(file), budget, json, SCREEN)
+        return lab.planned(Path(file), budget, json, SCREEN, trust)
     return lab.measured(Path(file), budget, results, trace, json, SCREEN)

@@ -119,6 +119,8 @@ class Traits:
     """Ideal part → settings of which it decides the value."""
     writers: int | None = None
     """How many connections may write at the same time; None: as many as there are."""
+    files_per_client: int = 1
+    """Files that ironbench has open for each client: a socket, or the files of a library engine."""
 
 
 class Engine(ABC):

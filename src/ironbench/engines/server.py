@@ -15,7 +15,7 @@ from pathlib import Path
 from ironbench.engines.identity import Identity
 from ironbench.errors import FailureError
 from ironbench.machine import control_groups, copies
-from ironbench.process import processes, register, shared_memory
+from ironbench.process import processes, register
 from ironbench.process.freezer import Freezer
 from ironbench.process.guard import Guard, Order
 from ironbench.process.processes import ProcessId
@@ -161,7 +161,9 @@ def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
     try:
         with processes.interrupt_held():
             directories = (socket_directory, *remove)
-            entry = register.new(make.engine, str(launch.place), directories, groups, stop=make.stop)
+            entry = register.new(
+                make.engine, str(launch.place), directories, groups, make.stop, make.shared, make.shared_mark
+            )
             Path(socket_directory).mkdir(mode=0o700)
             identity.give(Path(socket_directory))
         command = (*_within(group, launch), *launch.words())
@@ -177,9 +179,7 @@ def start(launch: Launch, remove: tuple[str, ...] = ()) -> Running:
         elif entry is not None:
             register.end(entry)
         raise
-    if make.shared:
-        shared = shared_memory.of(running.guard.pid or 0, make.shared, make.shared_mark)
-        register.write(replace(running.entry_now(), shared=shared))
+    register.with_shared_memory(running.entry_now())
     return running
 
 
@@ -216,6 +216,7 @@ def _wait_until_ready(running: Running) -> None:
     launch, deadline = running.launch, time.monotonic() + READY_PATIENCE_S
     subject = f"{launch.make.title} in {launch.place}"
     while not launch.ready(running.guard.pid):
+        register.with_shared_memory(running.entry_now())  # it exists long before a recovery has ended
         if not running.alive():
             cause = f"the server ended while starting: {running.last_words()}"
             raise FailureError(subject, cause, f"its messages: {launch.messages}")

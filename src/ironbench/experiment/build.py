@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 from ironbench.plan.sections import Sections
-from ironbench.process import place
+from ironbench.process import place, processes, trust
 from ironbench.workloads import Workload
 
 
@@ -158,6 +159,9 @@ class Builder:
         _require_transport(system, load)
         self._require_workers(system, choice, load)
         _require_new_connections(system, choice, load)
+        _require_files(system, choice, load)
+        if system.dsn is None and engines.get(system.engine).can("data"):
+            processes.own()
         estimate_bytes = size.data_bytes(setup)
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
@@ -198,6 +202,10 @@ class Builder:
         if engine.can("data") and system.dsn is None:
             cause = "a server that ironbench starts is for this machine alone"
             raise InputError(written("load.cluster"), cause, f"name a running server with {written('system.dsn')}")
+        if trust.is_reading_only():
+            doubt = f"{written('load.cluster')}: {load.cluster} was not contacted, because a plan opens no connection"
+            self.doubts += [doubt] if doubt not in self.doubts else []
+            return
         try:
             if load.cluster not in self._machines:
                 self._machines[load.cluster] = crew.machines(load.cluster)
@@ -289,6 +297,24 @@ def _require_transport(system: System, load: Load) -> None:
         raise InputError(written("load.protocol", load.protocol), f"{engine.name} has no such protocol", hint)
     if load.io != usual.io and known[0] in ("", "library"):
         raise InputError(written("load.io", load.io), f"{engine.name} is not reached over a network", "leave it out")
+
+
+_OWN_FILES = 96
+"""Open files of ironbench besides those of clients: logs, observers, the record, libraries."""
+
+
+def _require_files(system: System, choice: Choice, load: Load) -> None:
+    """InputError where the hard limit on open files (getrlimit(2)) is too low for the clients of one process."""
+    clients = workloads.get(choice.workload).connections(load.clients)
+    if load.cluster or workloads.get(choice.workload).drives:
+        return
+    per_process = -(-clients // max(1, load.workers))
+    needed = per_process * engines.get(system.engine).traits.files_per_client + _OWN_FILES
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and needed > most:
+        cause = f"{clients} clients need {needed} open files in one process, and the hard limit is {most}"
+        hint = f"raise it (`ulimit -Hn {needed}` as root, or limits.conf), or use fewer clients"
+        raise InputError(written("load.clients", load.clients), cause, hint)
 
 
 def _require_new_connections(system: System, choice: Choice, load: Load) -> None:

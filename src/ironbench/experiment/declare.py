@@ -22,6 +22,7 @@ from ironbench.model.system import Setup
 from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
+from ironbench.process import trust
 
 
 def lab(
@@ -129,7 +130,12 @@ def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) 
     draft = _by_slices(draft, declared, contents)
     sized = screen_size.sized if declared.design == SCREEN else size.sized
     found = sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
-    return replace(found, doubts=tuple(builder.doubts))
+    unchecked = (
+        f"settings of the programs in {directory} are unchecked, because a plan runs no program that the lab file "
+        "names; --trust runs them"
+        for directory in trust.withheld_directories()
+    )
+    return replace(found, doubts=(*builder.doubts, *unchecked))
 
 
 def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) -> Lab:

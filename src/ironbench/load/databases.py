@@ -5,7 +5,6 @@ A template of the user's is copied as it stands. Whatever ironbench makes there 
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -18,6 +17,7 @@ from ironbench.load import own
 from ironbench.load.loaded import Loaded
 from ironbench.load.source import DataSource
 from ironbench.load.space import SLACK
+from ironbench.machine import space
 from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -68,7 +68,7 @@ def _require_room(session: Session, data: OwnData) -> None:
     """InputError where the server's directory is in sight and too small for the data and a copy of them."""
     if (directory := session.directories().get("data")) is None:
         return
-    needed, free = int(2 * SLACK * data.data_bytes), shutil.disk_usage(directory).free
+    needed, free = int(2 * SLACK * data.data_bytes), space.free_bytes(directory)
     if free < needed:
         cause = f"the data and a copy for trials need about {units.stored(needed)}, {units.stored(free)} are free"
         raise InputError(directory, cause, "free some space, or name a server with more")

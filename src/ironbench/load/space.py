@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 from ironbench import engines, units
 from ironbench.engines import ideal
 from ironbench.errors import InputError, written
+from ironbench.machine import space
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
@@ -45,7 +44,7 @@ def enough_space(session: Session, dataset: Dataset) -> None:
         if directory:
             needed[directory] = needed.get(directory, 0) + size
     for directory, size in needed.items():
-        free = shutil.disk_usage(directory).free
+        free = space.free_bytes(directory)
         if free < size:
             what = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
             option = next(iter(dataset.facts), "scale")

@@ -13,11 +13,18 @@ RESERVE = 0.05
 
 
 def existing(path: str | Path) -> Path:
-    """The path itself, or its nearest ancestor that exists."""
-    path = Path(path).absolute()
+    """The path itself, or its nearest ancestor that exists; links are followed to what does not exist yet."""
+    path = followed(Path(path).absolute())
     while not os.path.exists(path):  # noqa: PTH110 - Path.exists fails below a directory that we may not enter
         path = path.parent
     return path
+
+
+def followed(path: Path) -> Path:
+    """The path, with its links resolved if one of them leads to a place that does not exist yet: mkdir(2) would refuse
+    it with "File exists"."""
+    dangling = any(one.is_symlink() and not os.path.exists(one) for one in (path, *path.parents))  # noqa: PTH110
+    return Path(os.path.realpath(path)) if dangling else path
 
 
 def file_system(path: str | Path) -> int:
@@ -26,8 +33,14 @@ def file_system(path: str | Path) -> int:
 
 
 def free_bytes(path: str | Path) -> int:
-    """What an ordinary user may still write to the file system of `path`, which need not exist yet."""
+    """What an ordinary user may still write to the file system of `path`, which need not exist yet.
+
+    A file system without a size of its own, such as ramfs, reports 0 blocks (statfs(2)); it can take what memory is
+    free.
+    """
     info = os.statvfs(existing(path))
+    if info.f_blocks == 0:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return info.f_bavail * info.f_frsize
 
 

@@ -57,13 +57,13 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 def check(path: str, role: str) -> str:
     """The absolute path of a directory that we may use for `role`; InputError. Makes nothing."""
-    place = expanded(path).absolute()
+    place = space.followed(expanded(path).absolute())
     subject = f"{role} directory {place}"
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "name another place")
     try:  # tried, for permissions alone do not tell: root may write anywhere but where the file system forbids it
-        tempfile.TemporaryDirectory(prefix=".ironbench-", dir=there).cleanup()
+        tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
     except OSError as error:
         cause = f"nothing can be written in {there} ({error.strerror})"
         raise InputError(subject, cause, "choose another, or change its permissions") from None

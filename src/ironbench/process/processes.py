@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ironbench.errors import FailureError
+
 PROC = Path("/proc")
 _STAT_STATE, _STAT_PPID, _STAT_SESSION, _STAT_START = 0, 1, 3, 19
 """Fields of /proc/PID/stat after the command's closing bracket: 3, 4, 6 and 22 of proc_pid_stat(5)."""
@@ -62,6 +64,14 @@ def identify(pid: int) -> ProcessId | None:
     if fields is None or fields[_STAT_STATE] in ("Z", "X"):
         return None
     return ProcessId(pid, f"{_boot_id()}/{fields[_STAT_START]}")
+
+
+def own() -> ProcessId:
+    """This process. FailureError without /proc, on which everything depends that ends what this process starts."""
+    if (found := identify(os.getpid())) is None:
+        cause = "is not mounted, so ironbench could not tell its processes from others and end them"
+        raise FailureError("/proc", cause, "mount it: `mount -t proc proc /proc`")
+    return found
 
 
 def children(pid: int) -> list[int]:

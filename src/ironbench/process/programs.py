@@ -20,6 +20,7 @@ from functools import cache
 from typing import IO, Any
 
 from ironbench.errors import FailureError
+from ironbench.process import trust
 
 _PATIENCE_S = 5.0
 """How long a program may take to end once it was told to."""
@@ -191,6 +192,8 @@ def run_program(
 ) -> subprocess.CompletedProcess[str]:
     """How a program ended that was `given` a text to read, and what it wrote. FailureError: it cannot be run, or takes
     longer."""
+    if trust.is_withheld(words):
+        raise FailureError(words[0], "is named by a lab file that is only read, so it does not run", "add --trust")
     try:
         return subprocess.run(
             words,

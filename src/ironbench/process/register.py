@@ -45,6 +45,10 @@ class Entry:
     server: ProcessId | None = None
     shared: tuple[str, ...] = ()
     """Shared memory that the server leaves when it is killed."""
+    shared_prefix: str = ""
+    """With which names of its shared memory begin; empty: it has none that outlives it."""
+    shared_mark: int = 0
+    """See `shared_memory.of`."""
     groups: tuple[str, ...] = ()
     """Control groups that it runs in; empty and of no use once it ended."""
     namespace: str = ""
@@ -72,13 +76,29 @@ def directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def new(
-    kind: str, data: str, remove: tuple[str, ...] = (), groups: tuple[str, ...] = (), stop: int = signal.SIGINT
+    kind: str,
+    data: str,
+    remove: tuple[str, ...] = (),
+    groups: tuple[str, ...] = (),
+    stop: int = signal.SIGINT,
+    shared_prefix: str = "",
+    shared_mark: int = 0,
 ) -> Entry:
     """Notes a thing that is about to be started by this process."""
-    owner = processes.identify(os.getpid())
-    assert owner is not None
+    owner = processes.own()
     namespace = processes.pid_namespace()
-    entry = Entry(secrets.token_hex(8), kind, owner, data, remove, groups=groups, namespace=namespace, stop=int(stop))
+    entry = Entry(
+        secrets.token_hex(8),
+        kind,
+        owner,
+        data,
+        remove,
+        shared_prefix=shared_prefix,
+        shared_mark=shared_mark,
+        groups=groups,
+        namespace=namespace,
+        stop=int(stop),
+    )
     write(entry)
     return entry
 
@@ -125,6 +145,18 @@ def with_server(entry: Entry, server: ProcessId | None, guard: ProcessId | None)
     return entry
 
 
+def with_shared_memory(entry: Entry) -> Entry:
+    """The entry with what its server maps now, written where that is new: a server that restarts its processes after a
+    crash maps other segments."""
+    if not entry.shared_prefix or entry.server is None or not entry.server.alive():
+        return entry
+    shared = shared_memory.of(entry.server.pid, entry.shared_prefix, entry.shared_mark)
+    if shared and shared != entry.shared:
+        entry = replace(entry, shared=shared)
+        write(entry)
+    return entry
+
+
 def owned(entry: Entry, owner: ProcessId) -> Entry:
     """The entry of a thing that from now on belongs to another process."""
     return replace(entry, owner=owner)
@@ -132,6 +164,7 @@ def owned(entry: Entry, owner: ProcessId) -> Entry:
 
 def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
     """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
+    entry = with_shared_memory(entry)
     freezer.thaw(entry.groups, entry.server)
     if entry.kind != DEVICE and (entry.server is None or not entry.server.alive()):
         _continue_children(Path(entry.data))
@@ -187,6 +220,8 @@ def _entry(value: dict[str, Any]) -> Entry:
         data=value["data"],
         remove=tuple(value["remove"]),
         shared=tuple(value["shared"]),
+        shared_prefix=str(value.get("shared_prefix", "")),
+        shared_mark=int(value.get("shared_mark", 0)),
         groups=tuple(value.get("groups", ())),
         guard=identity("guard"),
         server=identity("server"),

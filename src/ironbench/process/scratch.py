@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ironbench.process import register
@@ -37,6 +38,22 @@ def folder(short: bool = False) -> Iterator[Path]:
     finally:
         shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
+
+
+FAILURE = "ironbench-failure-"
+"""How names of files begin that describe an unexpected failure, in the directory for temporary files."""
+
+
+def remove_failures() -> list[Path]:
+    """Removes the descriptions of unexpected failures that this user's ironbench left; returns them."""
+    removed = []
+    for path in sorted(Path(tempfile.gettempdir()).glob(f"{FAILURE}*.txt")):
+        with suppress(OSError):
+            info = path.lstat()
+            if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid():
+                path.unlink()
+                removed.append(path)
+    return removed
 
 
 def remove_abandoned() -> list[Path]:

@@ -54,8 +54,7 @@ def add(
     cleanup: str, of: str, limit_s: float, folder: str, environment: Mapping[str, str], began: str
 ) -> PendingCleanup:
     """Writes a cleanup down before what it undoes begins. FailureError: nothing may begin."""
-    owner = processes.identify(os.getpid())
-    assert owner is not None
+    owner = processes.own()
     number = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     pending = PendingCleanup(
         id=number,

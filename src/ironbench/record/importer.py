@@ -17,7 +17,7 @@ from ironbench.errors import InputError, UnwrittenError
 from ironbench.machine import copies, space
 from ironbench.model.record import SCHEMA, Record
 from ironbench.record import durable, examine
-from ironbench.record.labs import PLAN
+from ironbench.record.labs import IMPORTED, PLAN
 from ironbench.record.parcel import Reader
 from ironbench.record.store import RECORD, is_shared
 
@@ -42,7 +42,8 @@ class Arrived:
 def take_in(reader: Reader, directory: Path) -> Arrived:
     """Unpacks everything aside, verifies and examines it, makes it durable, and renames it among what is there.
 
-    A lab has a directory of its own: where other records are, it goes below `labs/` there.
+    A lab has a directory of its own: where other records are, it goes below `labs/` there. A directory that gets files
+    of a lab is marked as imported (`labs.IMPORTED`), because what a lab file runs was chosen by whoever wrote it.
     InputError: truncated, altered, newer, holds what does not belong, or records that are here with other content.
     """
     records = _records(reader)
@@ -59,6 +60,9 @@ def take_in(reader: Reader, directory: Path) -> Arrived:
                 examine.unpacked(aside, new)
             except ValueError as error:
                 raise reader.distrusted(str(error)) from None
+            if any(not (directory / name).exists() for name in _of_lab(reader)):
+                origin = {"file": reader.path.name, "ironbench": reader.manifest.ironbench}
+                (aside / IMPORTED).write_bytes(msgspec.json.encode(origin))
             copies.sync(aside)
             _among(aside, directory)
             copies.sync(directory)

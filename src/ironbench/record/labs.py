@@ -7,6 +7,7 @@
 <directory>/peak.json          the baseline's peak, where rates are shares of it
 <directory>/best.json          the load of each cell, where a search chooses it
 <directory>/confirmation.json  what a screen goes on with, once it is over
+<directory>/imported.json      only in a lab that came with `record import`: who wrote the file that it came in
 <directory>/lock               held by the process that works here
 <directory>/trials/ machines/ engines/      as in every store
 ```
@@ -44,6 +45,7 @@ SOURCE = "lab.toml"
 PEAK = "peak.json"
 BEST = "best.json"
 CONFIRMATION = "confirmation.json"
+IMPORTED = "imported.json"
 LAB_FILES = (SOURCE, PLAN, PEAK, BEST, CONFIRMATION)
 """And those of its stages."""
 
@@ -132,6 +134,10 @@ class LabDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.store = Store(path)
+
+    def imported(self) -> bool:
+        """Whether files of the lab came from another machine: a stranger may have written its commands."""
+        return (self.path / IMPORTED).exists()
 
     def begun(self) -> bool:
         return (self.path / PLAN).is_file()

@@ -154,6 +154,8 @@ def capacity(session: Session) -> dict[str, float]:
             usage = shutil.disk_usage(directory)
         except PermissionError:
             continue
+        if usage.total == 0:  # ramfs has no size (statfs(2))
+            continue
         shares[f"capacity_used_share{{role={role}}}"] = usage.used / usage.total
     return shares
 

@@ -64,7 +64,7 @@ class Store:
     """Records under one results directory. Opening it creates nothing; the first write does."""
 
     def __init__(self, directory: Path, printer: Printer | None = None) -> None:
-        self.directory = directory
+        self.directory = directory = space.followed(directory)
         self._printer = printer or Printer()
         self._trials = directory / "trials"
         self._left_out: set[Path] = set()
@@ -74,7 +74,7 @@ class Store:
         """Refuses a results directory that cannot be written, before anything is started. Leaves nothing there."""
         there = space.existing(self._trials)
         try:  # tried, for permissions alone do not tell: root may write anywhere but to a read-only file system
-            tempfile.TemporaryDirectory(prefix=".ironbench-", dir=there).cleanup()
+            tempfile.TemporaryFile(dir=there).close()  # without a name, where the file system can
         except OSError as error:
             raise InputError(
                 f"--results {self.directory}", f"cannot hold results: {error.strerror}", "name another directory"

@@ -25,6 +25,7 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from ironbench.errors import FailureError, InputError, IronbenchError
+from ironbench.experiment import imported
 from ironbench.printer import Printer
 from ironbench.process import scratch
 from ironbench.serve import (
@@ -238,6 +239,7 @@ class Pages:
         name, more = request.path_params["lab"], (await form(request)).get("more", "")
         directory = await run_in_threadpool(self.shelf.lab, name)
         queue_page.refuse_person(directory.lab())
+        await run_in_threadpool(imported.require_trust, directory, directory.lab())
         if more and not (more.isascii() and more.isdigit() and len(more) <= 4 and 6 <= int(more) <= 1000):
             raise InputError(
                 "blocks more", f"{more[:20]!r} is no number from 6 to 1000", "a verdict needs 6 of its own"

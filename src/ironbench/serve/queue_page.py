@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
 from ironbench.model.lab import Lab
-from ironbench.process import scratch
+from ironbench.process import scratch, trust
 from ironbench.serve.page import button, head, link, option, page, select
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, Entry, Wish, at_time, moment
@@ -161,9 +161,10 @@ def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLRe
 
 
 def plan(name: str, text: str) -> str:
-    """What the lab would do, or the mistakes."""
+    """What the lab would do, or the mistakes. Runs no program that the text names."""
     try:
-        return f"<pre>{escape(planned(name, text))}</pre>"
+        with trust.reading_only():
+            return f"<pre>{escape(planned(name, text))}</pre>"
     except IronbenchError as error:
         hint = f"\n{error.hint}" if error.hint else ""
         return f'<p class="problem">{escape(f"{error}{hint}")}</p>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 import threading
 from dataclasses import replace
@@ -16,6 +17,7 @@ import uvicorn
 from ironbench.errors import InputError
 from ironbench.printer import Printer
 from ironbench.record import Store
+from ironbench.serve import connections
 from ironbench.serve.app import application
 from ironbench.serve.door import Door
 from ironbench.serve.page import load
@@ -38,7 +40,8 @@ def run(results: Path, door: Door, printer: Printer) -> int:
         reading.start()
         config = uvicorn.Config(
             application(shelf, door, printer),
-            log_level="warning",
+            log_config=None,
+            http=connections.protocol(listener),
             access_log=False,
             server_header=False,
             date_header=False,
@@ -48,6 +51,7 @@ def run(results: Path, door: Door, printer: Printer) -> int:
             ssl_certfile=door.certificate or None,
             ssl_keyfile=door.key or None,
         )
+        _keep_quiet(printer)
         try:
             config.load()
         except OSError as error:  # ssl.SSLError is one
@@ -82,9 +86,15 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._ended.set)
 
 
-def _listening(door: Door) -> socket.socket:
-    family = socket.AF_INET6 if ":" in door.address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+def _keep_quiet(printer: Printer) -> None:
+    handler = connections.QuietHandler(printer.say)
+    for name in ("uvicorn.error", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate, logger.level = [handler], False, logging.WARNING
+
+
+def _listening(door: Door) -> connections.Listener:
+    listener = connections.Listener(socket.AF_INET6 if ":" in door.address else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((door.address, door.port))

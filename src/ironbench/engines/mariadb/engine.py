@@ -94,7 +94,8 @@ class MariadbEngine(Engine):
         system = memory.arranged(system, place_of_data, self.ideal_bytes(system), CACHE)
         system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
-        _identity(programs)
+        if programs.may_run:
+            _identity(programs)
         home = homes.of(system.layout, programs)
         homes.validate(home, programs)
         places = str(home.place), _text(home.temp_place), _text(home.log_place)

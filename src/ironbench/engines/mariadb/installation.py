@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError, written
 from ironbench.paths import expanded
+from ironbench.process import trust
 from ironbench.process.programs import last_words, output
 
 TITLE = "MariaDB"
@@ -18,6 +19,8 @@ OLDEST = (10, 6)
 _SERVERS = ("mariadbd", "mysqld")
 _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "sys_schema")
 """The texts that make the schema `mysql` and `sys`, in the order of `mariadb-install-db`, but for its help texts."""
+_VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
+"""The server's version is one constant of the program (MYSQL_SERVER_VERSION, mysql_version.h)."""
 _GRAVE = re.compile(r"\[ERROR\] (.*)")
 _HOLLOW = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
 """What follows from the error before it."""
@@ -37,6 +40,8 @@ class Installation:
     """e.g. `10.11.19-MariaDB-0+deb12u1`."""
     major: str
     """e.g. `10.11`: data directories of one are not another's."""
+    may_run: bool = True
+    """False for programs that a lab file names while the file is only read (`trust.reading_only`)."""
 
     def system_tables(self) -> str:
         """What makes the system tables of an empty data directory; `root` has no password."""
@@ -63,12 +68,16 @@ def find(directory: str | None = None) -> Installation:
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"
         raise InputError(subject, f"there is no {' or '.join(_SERVERS)} {where}", hint)
-    return _installation(server.resolve(), subject)
+    may_run = directory is None or trust.may_run(server.parent)
+    return _installation(server.resolve(), subject, may_run)
 
 
 @functools.cache
-def _installation(server: Path, subject: str) -> Installation:
-    words = output([str(server), "--no-defaults", "--version"], subject)
+def _installation(server: Path, subject: str, may_run: bool) -> Installation:
+    if may_run:
+        words = output([str(server), "--no-defaults", "--version"], subject)
+    elif not (words := f"Ver {trust.found_in(server, _VERSION_IN_FILE)}").removeprefix("Ver "):
+        raise trust.unknown_version(subject)
     number = re.search(r"Ver (\d+)\.(\d+)\S*", words)
     if number is None or TITLE not in words:
         cause = f"it is no {TITLE}: {words.strip()!r}"
@@ -81,7 +90,7 @@ def _installation(server: Path, subject: str) -> Installation:
     if len(texts) < len(_SYSTEM_TABLES):
         cause = f"the texts that make its system tables are not beside {server}"
         raise InputError(subject, cause, "install the whole server")
-    return Installation(server, texts, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}")
+    return Installation(server, texts, number[0].removeprefix("Ver "), f"{number[1]}.{number[2]}", may_run)
 
 
 def _texts(server: Path, part: str) -> list[Path]:

@@ -109,7 +109,7 @@ def validate(system: System, clients: int, installation: Installation) -> None:
         others, takers = clients * _CLIENT_BYTES + BASE_BYTES, f"buffer pool, {counted(clients, 'client')}"
         server_settings.require_total(system.memory_total_bytes, cache, others, takers)
     for name, value in system.settings.items():
-        if name != "bin":
+        if name != "bin" and installation.may_run:
             _ask_the_server(name, value, installation)
 
 

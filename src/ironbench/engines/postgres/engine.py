@@ -114,7 +114,8 @@ class PostgresEngine(Engine):
             system = memory.arranged(system, data, resources.memory_bytes(system), resources.CACHE)
         system = replace(system, settings=self.for_devices(system) | system.settings)
         settings.validate(system, clients, programs)
-        _identity(programs)
+        if programs.may_run:
+            _identity(programs)
         cluster = clusters.of(system.layout, programs)
         clusters.validate(cluster, programs)
         places = str(cluster.place), _text(cluster.temp_place), _text(cluster.log_place)

@@ -10,12 +10,15 @@ from pathlib import Path
 
 from ironbench.errors import FailureError, InputError, nearest, written
 from ironbench.paths import expanded
+from ironbench.process import trust
 from ironbench.process.programs import last_words, output
 
 OLDEST = 14
 _GRAVE = ("PANIC:  ", "FATAL:  ", "error: ")
 WHEEL = "wheel:"
 """Before a major version: programs that came with ironbench."""
+_VERSION_IN_FILE = rb"postgres \(PostgreSQL\) \d+(?:\.\d+|devel|beta\d+|rc\d+)?"
+"""What `postgres --version` prints is one constant of the program (PG_BACKEND_VERSIONSTR, postmaster.h)."""
 _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
 
@@ -29,17 +32,24 @@ class Installation:
     major: int
     configure: str
     """Its configure flags; "" when pg_config is not there."""
+    may_run: bool = True
+    """False for programs that a lab file names while the file is only read (`trust.reading_only`)."""
 
     def program(self, name: str) -> str:
         return str(self.bin / name)
 
 
-@functools.cache
 def find(directory: str | None = None) -> Installation:
     """The installation in `directory` (its `bin`), or one that came with ironbench. InputError, FailureError.
 
     `wheel:16` is the one of that version that came with ironbench; None: the newest of them.
     """
+    named = directory is not None and not directory.startswith(WHEEL)
+    return _found(directory, not named or trust.may_run(_folder(directory)))
+
+
+@functools.cache
+def _found(directory: str | None, may_run: bool) -> Installation:
     folder = _folder(directory)
     subject = "PostgreSQL" if directory is None else written("system.set", f"bin={directory}")
     for program in _PROGRAMS:
@@ -47,8 +57,11 @@ def find(directory: str | None = None) -> Installation:
             raise InputError(
                 subject, f"there is no {program} in {folder}", "name the directory that `pg_config --bindir` prints"
             )
-    words = output([str(folder / "postgres"), "--version"], subject)
+    server = folder / "postgres"
+    words = output([str(server), "--version"], subject) if may_run else trust.found_in(server, _VERSION_IN_FILE)
     number = re.search(r"\b(\d+)(?:\.\d+|devel|beta\d+|rc\d+)?", words)
+    if number is None and not may_run:
+        raise trust.unknown_version(subject)
     if number is None:
         raise InputError(
             subject,
@@ -60,14 +73,14 @@ def find(directory: str | None = None) -> Installation:
         raise InputError(
             subject, f"PostgreSQL {major} is older than {OLDEST}, the oldest that ironbench starts", "name a newer one"
         )
-    return Installation(folder, number.group(0), major, _configure(folder))
+    return Installation(folder, number.group(0), major, _configure(folder) if may_run else "", may_run)
 
 
 @functools.cache
 def extensions(installation: Installation) -> frozenset[str] | None:
-    """Names of those that it can make; None: pg_config is not there, or tells another place."""
+    """Names of those that it can make; None: pg_config is not there, may not run, or tells another place."""
     program = installation.bin / "pg_config"
-    if not program.is_file():
+    if not installation.may_run or not program.is_file():
         return None
     folder = Path(output([str(program), "--sharedir"], "pg_config").strip()) / "extension"
     return frozenset(path.stem for path in folder.glob("*.control")) or None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.resources import CACHE
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.system import System
+from ironbench.process import scratch
 from ironbench.process.programs import output, run_program
 
 _BACKEND_BYTES = 2 << 20
@@ -90,6 +90,8 @@ def for_devices(system: System, installation: Installation) -> dict[str, str]:
         "effective_io_concurrency": str(device.depth),
         "io_workers": str(min(MOST_WORKERS, max(USUAL_WORKERS, device.depth))),
     }
+    if not installation.may_run:
+        return suited
     return {name: value for name, value in suited.items() if name in known(installation)}
 
 
@@ -113,8 +115,9 @@ def validate(system: System, clients: int, installation: Installation) -> None:
         cache = server_settings.cache_bytes(system.memory_bytes, declared, CACHE, DEFAULT_CACHE_BYTES)
         others, takers = clients * _BACKEND_BYTES + BASE_BYTES, f"shared buffers, {clients} server processes"
         server_settings.require_total(system.memory_total_bytes, cache, others, takers)
-    for name, value in declared.items():
-        _ask_the_server(name, value, installation)
+    if installation.may_run:
+        for name, value in declared.items():
+            _ask_the_server(name, value, installation)
 
 
 def effective(system: System, clients: int, socket_directory: str, *, temp: bool) -> dict[str, str]:
@@ -170,7 +173,9 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 @functools.cache
 def known(installation: Installation) -> dict[str, str]:
-    """Names of the documented settings → the server's default, by the server's own list."""
+    """Names of the documented settings → the server's default, by the server's own list; empty if it may not run."""
+    if not installation.may_run:
+        return {}
     rows = (
         line.split("\t")
         for line in output([installation.program("postgres"), "--describe-config"], "PostgreSQL").splitlines()
@@ -182,11 +187,11 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     """`postgres -C` reads the settings as a starting server does, prints one, and starts nothing."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
-    with tempfile.TemporaryDirectory(prefix="ironbench-") as folder:
-        empty = Path(folder, "empty.conf")
+    with scratch.folder() as folder:
+        empty = folder / "empty.conf"
         empty.touch()
         # With -C as the first word, root may ask too (main.c).
-        command = [installation.program("postgres"), "-C", name, "-D", folder]
+        command = [installation.program("postgres"), "-C", name, "-D", str(folder)]
         command += ["-c", f"config_file={empty}", "-c", f"{name}={value}"]
         done = run_program(command)
     if done.returncode == 0:

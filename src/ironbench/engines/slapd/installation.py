@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError, written
 from ironbench.paths import expanded
+from ironbench.process import trust
 from ironbench.process.programs import last_words, run_program
 
 TITLE = "OpenLDAP"
@@ -18,6 +19,8 @@ OLDEST = (2, 4)
 _SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
 """Of Debian; of others and of the project itself, below their prefix."""
 _MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
+_VERSION = r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)"
+"""In what `slapd -VV` prints, which is a constant of the program (Versionstr, include/ldap_pvt.h)."""
 _STAMP = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
 """Time and thread before a message."""
 _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown", "@(#)", "\t")
@@ -52,7 +55,7 @@ def find(directory: str | None = None) -> Installation:
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"
         raise InputError(subject, f"there is no slapd {where}", hint)
-    return _installation(Path(server), subject)
+    return _installation(Path(server), subject, directory is None or trust.may_run(Path(server).parent))
 
 
 def _path() -> str:
@@ -60,11 +63,13 @@ def _path() -> str:
 
 
 @functools.cache
-def _installation(server: Path, subject: str) -> Installation:
-    words = run_program([str(server), "-VV"])
-    found = re.search(r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)", words.stderr + words.stdout)
+def _installation(server: Path, subject: str, may_run: bool) -> Installation:
+    words = _version(server) if may_run else trust.found_in(server, _VERSION.encode())
+    found = re.search(_VERSION, words)
+    if found is None and not may_run:
+        raise trust.unknown_version(subject)
     if found is None:
-        cause = f"it is no {TITLE}: {last_words(words.stderr + words.stdout)}"
+        cause = f"it is no {TITLE}: {last_words(words)}"
         raise InputError(subject, cause, f"start it yourself and name it in {written('system.dsn')}")
     if (int(found[2]), int(found[3])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
@@ -79,6 +84,11 @@ def _installation(server: Path, subject: str) -> Installation:
         raise InputError(subject, f"{missing} is not beside {server}", "install the whole server")
     modules = next((base / place for place in _MODULES if list((base / place).glob("back_mdb*.so*"))), None)
     return Installation(server, loader, schema, modules, found[1], f"{found[2]}.{found[3]}")
+
+
+def _version(server: Path) -> str:
+    done = run_program([str(server), "-VV"])
+    return done.stderr + done.stdout
 
 
 def complaint(text: str) -> str:

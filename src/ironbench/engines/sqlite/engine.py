@@ -11,6 +11,7 @@ from pathlib import Path
 from ironbench.engines.base import Costs, Knob, Traits, set_twice
 from ironbench.engines.dialect import Dialect, listed
 from ironbench.engines.library import LibraryEngine
+from ironbench.engines.server import raise_file_limit
 from ironbench.engines.sqlite.data_import import SqliteDataImport
 from ironbench.engines.sqlite.session import FILE, SqliteSession, shaping, statements, validated_pragmas
 from ironbench.errors import InputError, written
@@ -72,6 +73,7 @@ class SqliteEngine(LibraryEngine):
     }
     """Its spills can be as good as free (`temp_store`)."""
     traits = Traits(
+        files_per_client=3,  # the database, its write-ahead log or rollback journal, and a temporary file
         knobs=(
             Knob("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),
             Knob("journal_mode", ("wal", "delete"), "Where changes go before they are in the file."),
@@ -137,6 +139,7 @@ class SqliteEngine(LibraryEngine):
 
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
         """The file, made when it is not there. FailureError when it cannot be used."""
+        raise_file_limit()
         folder = place.claim(str(self.folder(system)), "data")
         lock = place.lock(folder)
         settings = dict(system.settings)

@@ -1,0 +1,77 @@
+"""Which programs may run while a lab file is only read.
+
+A lab file may come from a stranger, and the programs that it names (`bin`) with it. `ironbench lab plan` and the lab
+editor of `ironbench serve` describe what a file would do, so they must not do any of it. Inside `reading_only`,
+programs in a directory that the file names do not run, unless the directory belongs to the installed system.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from ironbench.errors import InputError
+
+_INSTALLED = (Path("/usr"), Path("/opt"), Path("/nix/store"), Path("/gnu/store"))
+"""Where only an administrator installs programs (Filesystem Hierarchy Standard 3.0, sections 3.13 and 4)."""
+_withheld: ContextVar[set[Path] | None] = ContextVar("withheld", default=None)
+"""Directories whose programs were not run so far; None outside `reading_only`."""
+
+
+@contextmanager
+def reading_only(trusted: bool = False) -> Iterator[None]:
+    """Programs in directories that a file names do not run inside; with `trusted` this changes nothing."""
+    token = _withheld.set(None if trusted else set())
+    try:
+        yield
+    finally:
+        _withheld.reset(token)
+
+
+def is_reading_only() -> bool:
+    return _withheld.get() is not None
+
+
+def may_run(directory: Path) -> bool:
+    """Whether programs in a directory that a file names may run now; if not, `run_program` refuses them from now on."""
+    withheld = _withheld.get()
+    if withheld is None:
+        return True
+    real = directory.resolve()
+    if any(real.is_relative_to(place) for place in _INSTALLED):
+        return True
+    withheld.update((directory, real))
+    return False
+
+
+def withheld_directories() -> list[Path]:
+    """Directories whose programs were not run so far, each once."""
+    return sorted({one.resolve() for one in _withheld.get() or ()})
+
+
+def is_withheld(words: Sequence[str]) -> bool:
+    """Whether a command runs a program of a withheld directory, itself or through another such as `unshare`."""
+    withheld = _withheld.get()
+    if not withheld:
+        return False
+    return any(Path(word).is_relative_to(one) for word in words if word.startswith("/") for one in withheld)
+
+
+def unknown_version(subject: str) -> InputError:
+    """For a program that may not run and whose file does not contain a version."""
+    cause = "its version cannot be read from its file, and a lab file that is only read runs nothing"
+    return InputError(subject, cause, "if you trust the file, add --trust")
+
+
+def found_in(program: Path, pattern: bytes) -> str:
+    """The first text in a program's file that matches, to learn its version without running it; empty if none does."""
+    try:
+        with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            match = re.search(pattern, content)
+            return match[0].decode("ascii", "replace") if match else ""
+    except (OSError, ValueError):  # unreadable; an empty file cannot be mapped
+        return ""

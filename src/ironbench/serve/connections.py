@@ -1,0 +1,146 @@
+"""Limits on connections: whoever opens many and says nothing must not keep others from their pages.
+
+A connection must send a whole request header within `PATIENCE_S` of being accepted, and again after each answer. At
+the limit, the connection that has waited longest without a request makes room for a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST = 256
+"""Connections at a time: a browser opens six for each host."""
+PATIENCE_S = 10.0
+"""How long a connection may take for its next request header."""
+_MOST_ENDING = 8
+"""Ended connections that may wait to be closed while others are accepted: each still takes a file descriptor."""
+_QUIET_S = 60.0
+"""How long the same message is not repeated on the terminal."""
+
+
+class Listener(socket.socket):
+    """A listening socket that accepts at most `most` connections at a time and closes those without a request."""
+
+    def __init__(self, family: int, most: int | None = None, patience_s: float = PATIENCE_S) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self.most = most_connections() if most is None else most
+        self._patience_s = patience_s
+        self._open: dict[int, _Accepted] = {}
+        """By file descriptor."""
+        self._ending: set[int] = set()
+        """Those that were ended here and are not closed yet."""
+        self._waiting: dict[int, asyncio.TimerHandle] = {}
+        """Those without a request, by file descriptor, the longest waiting first."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """BlockingIOError while ended connections are still being closed, ConnectionAbortedError where all are busy;
+        asyncio takes both for "nothing to accept" (selector_events.py, `_accept_connection`)."""
+        if len(self._ending) >= _MOST_ENDING:
+            raise BlockingIOError
+        descriptor, address = self._accept()  # type: ignore[attr-defined]
+        one = _Accepted(self.family, self.type, self.proto, descriptor, self._forget)
+        if len(self._open) - len(self._ending) >= self.most:
+            if not self._waiting:
+                one.close()
+                raise ConnectionAbortedError
+            self._end(next(iter(self._waiting)))
+        self._open[descriptor] = one
+        self.wait_for_request(descriptor)
+        return one, address
+
+    def wait_for_request(self, descriptor: int) -> None:
+        """The connection must send a request header from now on."""
+        self.request_came(descriptor)
+        if descriptor in self._open:
+            loop = asyncio.get_running_loop()
+            self._waiting[descriptor] = loop.call_later(self._patience_s, self._end, descriptor)
+
+    def request_came(self, descriptor: int) -> None:
+        if timer := self._waiting.pop(descriptor, None):
+            timer.cancel()
+
+    def _end(self, descriptor: int) -> None:
+        """Its transport sees the end of the stream and closes it."""
+        self.request_came(descriptor)
+        if one := self._open.get(descriptor):
+            self._ending.add(descriptor)
+            with contextlib.suppress(OSError):  # the other side was faster
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _forget(self, descriptor: int) -> None:
+        self.request_came(descriptor)
+        self._ending.discard(descriptor)
+        self._open.pop(descriptor, None)
+
+
+class _Accepted(socket.socket):
+    """One connection; it says when it is closed."""
+
+    def __init__(self, family: int, kind: int, protocol: int, descriptor: int, closed: Callable[[int], None]) -> None:
+        super().__init__(family, kind, protocol, fileno=descriptor)
+        self._descriptor, self._said = descriptor, closed
+
+    def close(self) -> None:
+        if self.fileno() != -1:
+            self._said(self._descriptor)
+        super().close()
+
+
+def protocol(listener: Listener) -> type[H11Protocol]:
+    """HTTP that tells the listener when a connection waits for a request."""
+
+    class Watched(H11Protocol):
+        descriptor = -1
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.descriptor = transport.get_extra_info("socket").fileno()
+
+        def handle_events(self) -> None:
+            before = self.cycle
+            super().handle_events()
+            if self.cycle is not before:
+                listener.request_came(self.descriptor)
+
+        def on_response_complete(self) -> None:
+            listener.wait_for_request(self.descriptor)  # first, because the next request may have come already
+            super().on_response_complete()
+
+    return Watched
+
+
+def most_connections() -> int:
+    """At most half of the files that this process may open, after raising that limit as far as it goes (getrlimit(2)):
+    the rest is for records, labs and pages."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return MOST if soft == resource.RLIM_INFINITY else max(8, min(MOST, soft // 2))
+
+
+class QuietHandler(logging.Handler):
+    """Says the server's messages in one line each, and the same one at most once a minute: what strangers send must not
+    fill a terminal or a log file."""
+
+    def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(logging.WARNING)
+        self._say, self._now = say, now
+        self._said: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        words = record.getMessage().split("\n", 1)[0][:200]
+        now = self._now()
+        self._said = {text: at for text, at in self._said.items() if now - at < _QUIET_S}
+        if words not in self._said and len(self._said) < 100:
+            self._said[words] = now
+            self._say(words)
