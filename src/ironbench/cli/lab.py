@@ -269,6 +269,8 @@ def _conclude(
     from ironbench.record import noise as kept
     from ironbench.record.labs import results
 
+    if not directory.begun():
+        verdict.require_kept(directory.store, records)
     lab = directory.lab()
     if noise_lab.is_one(lab):
         found = noise_lab.floors([record for record in records if record.purpose == Purpose.LAB], lab)
@@ -277,6 +279,7 @@ def _conclude(
             if one.metric == lab.method.metric:
                 printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
     code = verdict.show(directory, records, json, printer, gated)
+    verdict.require_kept(directory.store, records)
     code = upkeep.code(code, str(directory.path.absolute()), printer.say)
     if code == verdict.INTERRUPTED:
         printer.say(_goes_on(directory, records))

@@ -384,6 +384,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
         else:
             run_summary(records, store, printer)
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
+    verdict.require_kept(store, records)
     code = upkeep.code(verdict.code_of_run(records), plan.series, printer.say)
     if code == verdict.SUSPECT:
         printer.say(verdict.suspect_words(records))

@@ -9,14 +9,16 @@ from ironbench.analyse.labstudy import settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
 from ironbench.drive import power
+from ironbench.errors import FailureError
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
-from ironbench.record import progress
+from ironbench.record import Store, progress
 from ironbench.record.labs import LabDirectory
 from ironbench.views import labs
 from ironbench.words import counted
 
+_MOST_NAMED = 3
 INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 
@@ -82,6 +84,15 @@ def suspect_words(records: Sequence[Record]) -> str:
     more = f", and {counted(len(known) - 1, 'other cause')}" if len(known) > 1 else ""
     first = next(iter(known), "no cause recorded")
     return f"exit code {SUSPECT}: {len(doubtful)} of {counted(len(entered), 'trial')} suspect: {first}{more}"
+
+
+def require_kept(store: Store, records: Sequence[Record]) -> None:
+    """FailureError that names records which were written and are gone: results removed or unmounted during a run."""
+    if gone := store.gone(records):
+        named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")
+        cause = f"{len(gone)} of {counted(len(records), 'record')} were written there and are gone: {named}"
+        hint = "it was removed, replaced or unmounted during the run; those trials must be measured again"
+        raise FailureError(f"results {store.directory}", cause, hint)
 
 
 def code_of_run(records: Sequence[Record]) -> int:

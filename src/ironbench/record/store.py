@@ -271,6 +271,10 @@ class Store:
         if len(unread) > _MOST_NAMED:
             self._printer.say(f"left out: {len(unread) - _MOST_NAMED} more in {self._trials}")
 
+    def gone(self, records: Iterable[Record]) -> list[str]:
+        """Ids of these records that are no longer here: their directory was removed or unmounted since."""
+        return [record.id for record in records if not (self._trials / record.id / RECORD).is_file()]
+
     def path(self, id: str) -> Path:
         return self._trials / id
 
