@@ -80,11 +80,11 @@ def ours(
 
 
 def pgbench(target: dict[str, Any], asked: Load, *arguments: str, scale: int = 1) -> Rate:
-    """The same load by pgbench. Its CPU is that of the whole process, its few milliseconds of start included."""
+    """The same load by pgbench, with the protocol of `target`. Its CPU is that of the whole process, start included."""
     connection = target["connection"]
     command = [
         str(BIN / "pgbench"), "--no-vacuum", "-h", connection["host"], "-p", str(connection["port"]),
-        "-U", connection["user"], "-M", "prepared", "-c", str(asked.clients), "-j", str(asked.threads),
+        "-U", connection["user"], "-M", target["protocol"], "-c", str(asked.clients), "-j", str(asked.threads),
         "-T", str(int(asked.duration_s or 0)), "-s", str(scale), *arguments, connection["database"],
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

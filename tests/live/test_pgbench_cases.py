@@ -61,7 +61,7 @@ def test_options_are_those_of_ironbench_or_a_difference() -> None:
     assert found.database == "other"
     outcome = options.translated(case("-P", "2", "-r", "-R", "50", "-f", "a")).words
     assert outcome[3:8] == ["--progress", "2", "--report-per-statement", "--rate", "50"]
-    assert "simple" in options.translated(case("-f", "a")).words, "pgbench's default protocol is the simple one"
+    assert "--protocol" not in options.translated(case("-f", "a")).words, "the default protocol is pgbench's"
     assert options.translated(case("-b", "se")).words[1] == "select-only"
     assert options.translated(case("--bad-option")).words == ["run", "script", "--bad-option"]
     assert options.translated(case("-i")).difference == "tables"

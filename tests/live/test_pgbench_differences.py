@@ -41,7 +41,8 @@ class Programs:
         return str(path)
 
     def pgbench(self, *words: str) -> Side:
-        place = ["-h", self.server.host, "-p", str(self.server.port), "-U", "postgres", "postgres"]
+        host, port = self.place
+        place = ["-h", host, "-p", str(port), "-U", "postgres", "postgres"]
         done = subprocess.run(
             [binary("pgbench"), "-n", *words, *place],
             capture_output=True,
@@ -63,8 +64,14 @@ class Programs:
         )
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Directory of the socket and port that both programs connect to."""
+        return self.server.host, self.server.port
+
+    @property
     def dsn(self) -> str:
-        return f"host={self.server.host} port={self.server.port} user=postgres dbname=postgres"
+        host, port = self.place
+        return f"host={host} port={port} user=postgres dbname=postgres"
 
     def rows(self, sql: str) -> list[tuple[str | None, ...]]:
         session = self.server.connect()
@@ -138,12 +145,12 @@ def test_trials_of_a_sweep_draw_numbers_of_their_own(both: Programs) -> None:
     assert not any(line.endswith(" 5") for line in told)
 
 
-def test_the_default_protocol_is_prepared_and_pgbenchs_simple(both: Programs) -> None:
+def test_the_default_protocol_is_that_of_pgbench(both: Programs) -> None:
     text = "SELECT count(*) AS n FROM pg_prepared_statements \\gset\n\\set x debug(:n)\n"
     file = both.file("protocol.sql", text)
     assert both.pgbench("-t1", "-f", file).debug == ["debug(script=0,command=2): int 0"]
-    assert both.ironbench(file, "--transactions", "1").debug == ["debug(script=0,command=2): int 1"]
-    assert both.ironbench(file, "--transactions", "1", "--protocol", "simple").debug[0].endswith("int 0")
+    assert both.ironbench(file, "--transactions", "1").debug == ["debug(script=0,command=2): int 0"]
+    assert both.ironbench(file, "--transactions", "1", "--protocol", "prepared").debug[0].endswith("int 1")
 
 
 RETRIED = r"""
@@ -275,12 +282,12 @@ def test_a_script_comes_from_standard_input(both: Programs) -> None:
 
 def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Programs) -> None:
     file = both.file("typo.sql", "\\set amount random(1, 5)\nSELECT :amuont;\n")
-    done = both.ironbench(file, "--transactions", "1")
+    done = both.ironbench(file, "--transactions", "1", "--protocol", "prepared")
     lines = done.stderr.splitlines()
     caution = f"caution: {file}:2: the variable :amuont is never defined and is sent as null; did you mean amount?"
     assert caution in lines
     assert lines.index(caution) < next(n for n, line in enumerate(lines) if line.startswith("1 trial"))
-    simple = both.ironbench(file, "--transactions", "1", "--protocol", "simple")
+    simple = both.ironbench(file, "--transactions", "1")
     assert "never defined and stays in the statement as written" in simple.stderr
     sound = both.file(
         "sound.sql", "\\set amount 1\nSELECT 2 AS b \\gset g_\nSELECT :amount, :g_b, :client_id, ':text';\n"

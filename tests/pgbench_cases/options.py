@@ -110,7 +110,6 @@ def _run(options: list[tuple[str, str]], rest: list[str]) -> Translated:
     if len(builtins) + bool(files) > 1:
         return Translated(difference="builtins")
     words += [] if timed else ["--transactions", "10"]
-    words += [] if "--protocol" in words else ["--protocol", "simple"]
     if scale:
         words += ["-D", f"scale={scale}"] if files else ["--with", f"scale={scale}"]
     # Without a script pgbench runs its TPC-B.

@@ -38,7 +38,7 @@ def run_command(records: Sequence[Record]) -> str:
     words += ["--restart", redacted(system.restart)] if system.restart and cold else []
     words += ["--clients", _curve(load, "clients") or clients]
     words += ["--threads", str(threads)] if threads > 1 else []
-    words += _load_options(load, choice)
+    words += _load_options(load, choice, system.engine)
     repeats = 1 + max((record.block for record in records if record.purpose == Purpose.SWEEP), default=0)
     words += ["--repeats", str(repeats)] if repeats > 1 else []
     words += _own_data(choice)
@@ -76,9 +76,10 @@ def _own_data(choice: Choice) -> list[str]:
     return [*words, "--check", data.check] if data.check else words
 
 
-def _load_options(load: Load, choice: Choice) -> list[str]:
+def _load_options(load: Load, choice: Choice, engine: str) -> list[str]:
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
+    usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
     to_failures = workload is None or not workload.drives  # older records of work that drives itself name it, too
     words = ["--workers", str(load.workers)] if load.workers else []
     words += ["--cluster", load.cluster] if load.cluster else []
@@ -95,7 +96,7 @@ def _load_options(load: Load, choice: Choice) -> list[str]:
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != usual_tries else []
     words += ["--on-error", load.on_error] if load.on_error != "stop" and to_failures else []
     words += ["--report-per-statement"] if load.report_per_statement else []
-    words += ["--protocol", load.protocol] if load.protocol != "prepared" else []
+    words += ["--protocol", load.protocol] if load.protocol != usual_protocol else []
     words += ["--cache", load.cache] if load.cache else []
     words += ["--checkpoint", f"{_exact(load.checkpoint_s)}s"] if load.checkpoint_s else []
     words += ["--io", load.io] if load.io != "auto" else []

@@ -165,9 +165,11 @@ def run(
     protocol: Annotated[
         str,
         OPTION(
-            metavar="NAME", help="Send statements `prepared`, `extended` or `simple`, where the engine has the choice."
+            metavar="NAME",
+            help="Send statements `prepared`, `extended` or `simple`, where the engine has the choice.  "
+            "[default: simple for script, select-only, tpcb-like and simple-update, as in pgbench; else prepared]",
         ),
-    ] = "prepared",
+    ] = "",
     repeats: Annotated[
         int | None,
         OPTION(
@@ -334,10 +336,10 @@ def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bo
     upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
-    return _measured(plan, secrets, store, options.protocol, json, resume)
+    return _measured(plan, secrets, store, json, resume)
 
 
-def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: bool, resume: bool) -> int:
+def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bool) -> int:
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
     from ironbench.cli import verdict
@@ -346,7 +348,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, protocol: str, json: b
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
-    compiled_for = engines.get(plan.system.engine).protocol(protocol)
+    compiled_for = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     for caution in workload.cautions(plan.system.engine, plan.choice, compiled_for):
         printer.say(f"caution: {caution}")
     own = plan.choice.data is not None and plan.choice.data.imported

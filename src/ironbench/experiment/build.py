@@ -107,7 +107,12 @@ class Builder:
         system = server_control.validated(system)
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
         choice = resolve.choice(sections, options, folder)
-        usual = workload.usual_duration_s(choice.options), workload.usual_warmup_s, workload.usual_max_tries
+        usual = (
+            workload.usual_duration_s(choice.options),
+            workload.usual_warmup_s,
+            workload.usual_max_tries,
+            workload.default_protocol(engine.name),
+        )
         at_highest, search = sweep.searched(sections.load)
         load = resolve.load(at_highest, self.declared.seed, *usual, folder)
         crew.require(load)

@@ -62,7 +62,7 @@ class RunOptions:
     on_error: str = "stop"
     report_per_statement: bool = False
     progress: int | None = None
-    protocol: str = "prepared"
+    protocol: str = ""
     repeats: int | None = None
     budget: str = ""
     seed: int | None = None

@@ -78,6 +78,7 @@ def load(
     usual_s: float | None = DURATION_S,
     usual_warmup_s: float = WARMUP_S,
     usual_max_tries: int = 1,
+    usual_protocol: str = Load().protocol,
     folder: Path | None = None,
 ) -> Load:
     """`usual_…`: what the workload takes when nobody says; `folder`: as in `system`. InputError: what cannot be
@@ -115,7 +116,7 @@ def load(
         max_tries=usual_max_tries if section.max_tries is None else section.max_tries,
         on_error=section.on_error,
         report_per_statement=section.report_per_statement,
-        protocol=section.protocol,
+        protocol=section.protocol or usual_protocol,
         io=section.io,
         seed=seed,
         cache=section.cache,

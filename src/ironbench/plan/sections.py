@@ -212,9 +212,13 @@ class LoadSection(Struct, forbid_unknown_fields=True):
     ] = "stop"
     report_per_statement: Annotated[bool, Meta(description="Time every SQL command of the scripts by itself.")] = False
     protocol: Annotated[
-        Literal["prepared", "extended", "simple"],
-        Meta(description="Send statements `prepared`, `extended` or `simple`, where the engine has the choice."),
-    ] = "prepared"
+        Literal["", "prepared", "extended", "simple"],
+        Meta(
+            description="Send statements `prepared`, `extended` or `simple`, where the engine has the choice. "
+            "Default `simple` for `script`, `select-only`, `tpcb-like` and `simple-update`, as in pgbench; else "
+            "`prepared`."
+        ),
+    ] = ""
     cache: Annotated[
         Literal["", "cold", "warm", "hot"],
         Meta(description="State of the caches at the start of a trial; empty: as the trial before left them."),

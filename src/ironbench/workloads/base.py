@@ -17,6 +17,9 @@ from ironbench.model.work import Outcome, Work
 
 SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
 """What a record keeps of each of several scripts: few, to keep it small."""
+PGBENCH_PROTOCOL = "simple"
+"""pgbench's default (`-M`, PostgreSQL 18 documentation, pgbench). The server then sees literals where prepared
+statements have parameters, so types and plans can differ."""
 LEADING = ("throughput", "response_time_mean_s")
 """What a comparison of systems begins with, where a workload does not say."""
 
@@ -150,6 +153,8 @@ class Workload(ABC):
     """Where nobody says how long it warms up."""
     usual_max_tries: int = 1
     """Tries after serialization failures and deadlocks, where nobody says how many."""
+    usual_protocol: str = Load().protocol
+    """How statements are sent if the user sets no protocol."""
 
     @property
     def engines(self) -> list[str]:
@@ -209,6 +214,11 @@ class Workload(ABC):
     def drive(self, work: Work) -> Outcome:
         """Does one trial itself, where it `drives`. FailureError, EngineDiedError."""
         raise NotImplementedError(f"workload {self.name} has scripts")
+
+    def default_protocol(self, engine: str) -> str:
+        """`usual_protocol` on engines that have it; other engines ignore the protocol."""
+        usual = self.usual_protocol
+        return usual if usual in engines.get(engine).traits.protocols else Load().protocol
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         """How long a trial measures when nobody says; None: until its work is done."""

@@ -16,7 +16,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice
 from ironbench.workloads import sql_files
-from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked, one_row
+from ironbench.workloads.base import PGBENCH_PROTOCOL, Dataset, Option, ScriptSource, Workload, checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
 
 FOLDER = Path(__file__).parent
@@ -45,6 +45,7 @@ class State:
 class PgbenchWorkload(Workload):
     """One of the three: its script is `<name>.sql` in the folder of its package."""
 
+    usual_protocol = PGBENCH_PROTOCOL
     options = (
         Option("scale", "1", "size: 100 000 accounts, up to 16 MB, per unit", lowest=1, highest=100_000),
         Option(

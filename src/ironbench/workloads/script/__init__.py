@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError, written
 from ironbench.model.system import Choice, System
-from ironbench.workloads.base import ScriptSource, Workload
+from ironbench.workloads.base import PGBENCH_PROTOCOL, ScriptSource, Workload
 
 _LARGEST = 1 << 26
 """Bytes of a script."""
@@ -27,6 +27,7 @@ class Script(Workload):
     doc = "Your own pgbench scripts, FILE or FILE@WEIGHT, on your own database; nothing is loaded, nothing is checked."
     needs = ("scripts",)
     foreign = True
+    usual_protocol = PGBENCH_PROTOCOL
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """The files named on the command line.

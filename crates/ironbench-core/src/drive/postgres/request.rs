@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::drive::plan::Protocol;
 use crate::wire::postgres::protocol::frontend;
-use pgbench_script::{Command, Gather, Program, Slot, Sql, Symbols, Variables};
+use pgbench_script::{Command, Program, Slot, Sql, Symbols, Variables};
 
 /// Texts of a program's prepared statements, shared by all clients.
 #[derive(Debug)]
@@ -69,29 +69,29 @@ impl<'p> Requests<'p> {
         }
     }
 
-    /// Appends a command without the end of its group.
+    /// Appends a command without the end of its group. The messages of one execution are those of libpq
+    /// (`PQsendQueryGuts` of fe-exec.c), Describe included although most results are discarded: the server has the work
+    /// that pgbench gives it.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) {
-        let (name, describe) = match self.protocol {
+        let name = match self.protocol {
             Protocol::Simple => {
                 return frontend::query_with(out, |out| variables.write_sql(&sql.pieces, out));
             }
             Protocol::Extended => {
                 frontend::parse(out, "", &sql.text);
-                ("", !matches!(sql.gather, Gather::Discard))
+                ""
             }
             Protocol::Prepared => {
                 if !self.prepared[sql.id] {
                     self.prepare(sql, out);
                 }
-                (self.statements.names[sql.id].as_str(), !matches!(sql.gather, Gather::Discard))
+                self.statements.names[sql.id].as_str()
             }
         };
         let parameters = &sql.parameters;
         frontend::bind(out, name, parameters.len() as u16, |i, out| variables.write_text(parameters[i], out));
-        if describe {
-            frontend::describe_portal(out);
-        }
+        frontend::describe_portal(out);
         frontend::execute(out);
     }
 

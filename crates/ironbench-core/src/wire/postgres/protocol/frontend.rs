@@ -122,7 +122,7 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl
             let length = if write(i, out) { (out.len() - start - 4) as i32 } else { -1 };
             patch_length(out, start, length);
         }
-        out.extend_from_slice(&0i16.to_be_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0]); // one format for all results: text, as libpq says it
     });
 }
 
@@ -203,8 +203,8 @@ mod tests {
             }
             i == 0
         });
-        let mut expected = b"B\0\0\0\x18\0s1\0\0\0\0\x02".to_vec();
-        expected.extend_from_slice(b"\0\0\0\x0242\xff\xff\xff\xff\0\0");
+        let mut expected = b"B\0\0\0\x1a\0s1\0\0\0\0\x02".to_vec();
+        expected.extend_from_slice(b"\0\0\0\x0242\xff\xff\xff\xff\0\x01\0\0");
         assert_eq!(out[4] as usize, out.len() - 1);
         assert_eq!(out, expected);
     }
