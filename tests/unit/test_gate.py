@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.gate import Gate, GateVerdict, slowdown
+from ironbench.analyse.gate import Gate, GateVerdict
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli import verdict
@@ -25,6 +25,7 @@ from ironbench.experiment import declare, schedule
 from ironbench.experiment.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
+from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
 from ironbench.record.labs import Frozen, LabDirectory
@@ -67,6 +68,76 @@ def test_a_slower_change_closes_it_with_exit_code_4(made: Made, capsys: pytest.C
     assert "The gate is closed: something is slower by more than 5" in shown.out
     assert re.search(r"It is slower by 1[0-9].%; 5.% is allowed", shown.out)
     assert "exit code 4: the gate is closed: slower" in shown.err
+
+
+def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it(made: Made) -> None:
+    """A true 5.2 % at a margin of 5 %: surely slower than before, not surely by more than is allowed."""
+    directory = LabDirectory(Path(made(1 / 1.052, spread=0.015)))
+    found = whole(directory, "fail")
+    (one,) = found.comparisons
+    assert one.effect.finding.conclusion is Conclusion.SLOWER
+    assert 0 < one.slowdown.least < 0.05 < one.slowdown.likely
+    assert found.verdict is GateVerdict.CANNOT_TELL
+
+
+def rounds(*ratios: float, spread: float = 0.01) -> Gate:
+    """A gate on a lab of several rounds of 6 blocks, each with its own true ratio."""
+    plan = lab({"version": ("16", "18")}, blocks=6 * len(ratios))
+    staged = tuple(replace(trial, stage=1 + trial.block // 6) for trial in plan.trials)
+    stages = tuple(Stage(number + 1, 6, added=number > 0) for number in range(len(ratios)))
+    plan = replace(plan, trials=staged, method=replace(plan.method, stages=stages))
+    records = [
+        replace(one, metrics={**one.metrics, "throughput": one.metrics["throughput"] * ratios[one.stage - 1]})
+        if one.cell.name == CELLS[1]
+        else one
+        for one in trials(plan, dict.fromkeys(CELLS, 1000.0), spread)
+    ]
+    study = studied(plan, records)
+    return judged(study, study.effects, 0.05, "pass")
+
+
+def test_an_earlier_round_that_was_slower_is_not_taken_back() -> None:
+    assert rounds(1.0, 1.0).verdict is GateVerdict.NOT_SLOWER
+    found = rounds(0.85, 1.0)
+    assert (found.verdict, found.closed) == (GateVerdict.SLOWER, True)
+    assert found.comparisons[0].slowdown.least > 0.05
+    assert rounds(0.85, 1.0, 1.0).verdict is GateVerdict.SLOWER
+
+
+def test_an_earlier_round_counts_whichever_way_round_the_cells_are_named() -> None:
+    found = rounds(0.85, 1.0)
+    (effect,) = found.study.effects
+    turned = replace(effect.finding, cell=CELLS[0], baseline=CELLS[1])
+    assert not judged(found.study, [replace(effect, finding=turned)], 0.05, "fail").closed
+
+
+def test_each_further_round_has_less_of_the_level() -> None:
+    first, second, third = (rounds(*[1.0] * count).comparisons[0].effect.finding for count in (1, 2, 3))
+    assert [1 - one.confidence for one in (first, second, third)] == pytest.approx([0.05, 0.05 / 4, 0.05 / 16])
+
+
+@pytest.mark.parametrize("status", [Status.VOIDED, Status.FAILED])
+def test_blocks_that_only_the_new_version_lost_never_pass(status: Status) -> None:
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    records = trials(plan, dict.fromkeys(CELLS, 1000.0), 0.005)
+
+    def died(*cells: str) -> Gate:
+        lost = [
+            replace(one, status=status, metrics={}, cause="out of memory")
+            if one.block in (2, 5, 7, 9) and one.cell.name in cells
+            else one
+            for one in records
+        ]
+        again = [replace(one, id=f"{one.id}-2", attempt=2) for one in lost if one.status is status]
+        study = studied(plan, [*lost, *again])
+        return judged(study, study.effects, 0.05, "pass")
+
+    assert not died().closed
+    found = died(CELLS[1])
+    assert found.comparisons[0].effect.finding.lost == (4, 0)
+    assert (found.verdict, found.closed) == (GateVerdict.CANNOT_TELL, True)
+    assert not died(*CELLS).closed  # lost alike: what is left is a fair sample
+    assert died(*CELLS).comparisons[0].effect.finding.lost == (4, 4)
 
 
 def test_a_faster_change_passes_however_much_it_scatters(made: Made) -> None:
@@ -176,7 +247,7 @@ def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would
     ]
     study = studied(plan, records)
     (found,) = judged(study, study.effects, 0.22, "fail").comparisons
-    assert found.effect.finding.conclusion is Conclusion.SLOWER and slowdown(found.effect.finding)[1] < 0.22
+    assert found.effect.finding.conclusion is Conclusion.SLOWER and found.slowdown.most < 0.22
     assert found.verdict is GateVerdict.CANNOT_TELL
     assert re.search(r"The ratio drifted from 0\.9.*: at one end it is slower by 2", found.why)
     assert judged(study, study.effects, 0.30, "fail").comparisons[0].verdict is GateVerdict.NOT_SLOWER

@@ -60,12 +60,6 @@ def test_a_trial_that_was_cut_short_is_repeated_and_does_not_count_as_failed() -
     assert places(progress.missing(TRIALS, attempts))[0] == ("log=on", 0, 4)
 
 
-def test_forgiven_failures_are_tried_again() -> None:
-    failed = [record(replace(TRIALS[0], attempt=n), Status.FAILED) for n in (1, 2)]
-    forgiven = frozenset(one.id for one in failed)
-    assert places(progress.missing(TRIALS, failed, forgiven))[0] == ("log=on", 0, 3)
-
-
 def test_pilots_and_other_trials_say_nothing_about_progress() -> None:
     others = [replace(record(TRIALS[0]), purpose=purpose) for purpose in ("pilot", "sweep")]
     assert progress.missing(TRIALS, others) == TRIALS

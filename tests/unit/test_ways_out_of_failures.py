@@ -11,9 +11,10 @@ from factories import record
 
 from ironbench.errors import FailureError
 from ironbench.experiment import declare, freeze
-from ironbench.experiment.schedule import Blocks, Due
+from ironbench.experiment.schedule import Blocks, Due, repeat_failed
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Trial
+from ironbench.record import Evidence
 from ironbench.record.labs import LabDirectory
 from ironbench.record.progress import given_up_of_all
 
@@ -73,11 +74,15 @@ def test_a_lab_whose_trials_all_fail_names_the_resume_that_repeats_them(tmp_path
     lab = begun(tmp_path, 'rates = "none"\n')
     records, error = given_up(lab)
     assert "the last 4 trials failed, the last one: disk full" in str(error)
-    assert "`ironbench lab resume --failed` repeats these trials" in error.hint
+    assert "`ironbench lab resume --failed` repeats" in error.hint
     plain = resumed(lab, records)
-    again = resumed(lab, records, {one.id for one in given_up_of_all(records)})
     assert plain is not None and plain.trial.block == 1
-    assert again is not None and (again.trial.block, again.trial.attempt) == (0, 3)
+    for one in records:
+        lab.store.keep(one, Evidence())
+    last = max(trial.block for trial in lab.lab().trials)
+    assert repeat_failed(lab) == 1
+    again = [trial for trial in lab.lab().trials if trial.block == last + 1]
+    assert {trial.cell.name for trial in again} == {record.cell.name for record in records}
 
 
 def test_a_peak_that_fails_is_measured_again_by_the_resume_that_the_message_names(tmp_path: Path) -> None:

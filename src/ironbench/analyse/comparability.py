@@ -143,6 +143,19 @@ def left_out(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(rows)
 
 
+def set_aside(records: Sequence[Record]) -> tuple[str, ...]:
+    """Trials of blocks that were measured again, and what had failed there."""
+    if not records:
+        return ()
+    blocks = counted(len({record.block for record in records}), "block")
+    failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
+    causes = "; ".join(merged([record.cause for record in failed if record.cause]))
+    why = f": {causes}" if causes else ""
+    return (
+        f"{blocks} measured again whole after failed trials; {counted(len(records), 'earlier trial')} left out{why}.",
+    )
+
+
 def doubts(records: Sequence[Record]) -> tuple[str, ...]:
     """Warnings of the comparable trials: each once, with how many trials carry it and the range of its numbers."""
     entered = [record for record in records if record.status.comparable]

@@ -43,6 +43,8 @@ class _Compared:
     dropped: tuple[str, ...]
     a: tuple[Record, ...]
     b: tuple[Record, ...]
+    lost: tuple[int, int] = (0, 0)
+    """See `Finding.lost`."""
     awaited: int = 0
     """Blocks of the stages seen that have not been measured yet,"""
     planned: int = 0
@@ -134,7 +136,7 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
 
 def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[Noise]) -> list[Finding]:
     """Holm's order over the family, for differences and for equivalences, each at its look's level."""
-    places = [at(_method(lab, one.cell), look) for one in family]
+    places = [at(method_of(lab, one.cell), look) for one in family]
     results = [paired(one.ratios) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
     alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
@@ -147,7 +149,7 @@ def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[No
     ]
 
 
-def _method(lab: Lab, cell: str) -> Method:
+def method_of(lab: Lab, cell: str) -> Method:
     """With the blocks planned for this cell: stages that hold no rated cell bring no further look at one."""
     if all(setup.cell.name != cell for setup in lab.rated):
         return lab.method
@@ -173,11 +175,12 @@ def _finding(
         one.pairs,
         warnings=(*suspicions, *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
         dropped=one.dropped,
+        lost=one.lost,
         barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
         noise=floor.floor if floor else None,
         change=ratio_change(one.pairs) if decides else None,
     )
-    return finding(comparison, _method(lab, one.cell), look, holm, decides)
+    return finding(comparison, method_of(lab, one.cell), look, holm, decides)
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]) -> tuple[int, int]:
@@ -193,11 +196,14 @@ def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]
 def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0, planned: int = 0) -> _Compared:
     pairs, dropped = [], []
     sides: tuple[list[Record], list[Record]] = ([], [])
+    lost = [0, 0]
     for block in sorted({block for name, block in seen if name in (cell, baseline)}):
         trials, causes = [], []
-        for name in (cell, baseline):
-            trial, cause = _usable(seen.get((name, block), ()), metric)
+        for side, name in enumerate((cell, baseline)):
+            attempts = seen.get((name, block), ())
+            trial, cause = _usable(attempts, metric)
             trials.append(trial)
+            lost[side] += trial is None and any(one.status is not Status.CUT_SHORT for one in attempts)
             causes += [f"{name} {cause}"] if cause else []
         a, b = trials
         if a is None or b is None:
@@ -224,6 +230,7 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
         dropped=tuple(dropped),
         a=of_a,
         b=of_b,
+        lost=(lost[0], lost[1]),
         awaited=awaited,
         planned=planned,
     )

@@ -1,21 +1,40 @@
 """Whether a change may pass: each comparison of a lab against the slowdown that is allowed.
 
-*slower*: the finding is slower, and its ratio is beyond the margin. *not slower*: the slow end of its interval lies
-within the margin, or it is equivalent within it, so that these blocks exclude such a slowdown (a test of
-non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2). Anything else is *cannot tell*: absence of
-proof passes nothing by itself.
+Both outcomes are tests of the margin. *slower*: the whole 95 % confidence interval lies beyond it. *not slower*: a
+slowdown of the margin is rejected by a one-sided test at 5 %, the same that calls two systems equivalent
+(non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and
+Biopharmaceutics 15, 1987). Anything else is *cannot tell*: absence of proof passes nothing by itself.
+
+The error rates hold for the gate as a whole:
+
+- Looks spend the level as they do for verdicts (`analyse.looks`).
+- For *slower*, comparisons share the level equally (Bonferroni), since any of them stops the change. Holm's steps of
+  the verdicts are for the hypothesis that nothing differs; against a margin they would not bound that chance. For
+  *not slower* each has the whole level, since all of them must pass (intersection-union test: Berger, Technometrics 24,
+  1982).
+- Round k of a lab that was continued has 1 / 4**(k - 1) of the level, so that whoever adds rounds until one decides is
+  stopped at a true slowdown of the margin in at most 2.5 % (1 + 1/4 + 1/16 + …) = 3.3 % of labs, and passes in at most
+  6.7 %.
+
+An earlier round that ended in *slower* is not taken back by a later one: otherwise somebody repeats until chance
+agrees. Blocks that one side lost more often than the other never pass, whatever the policy is: a version that crashes
+under load would be compared only where it survived.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ironbench.model.finding import Conclusion, Finding
-from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.analyse.findings import declared, method_of
+from ironbench.analyse.looks import at, earlier
+from ironbench.model.finding import Finding
+from ironbench.model.lab import Lab
+from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
+from ironbench.stats.ratio import paired
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
@@ -25,6 +44,10 @@ POLICIES = ("fail", "pass")
 """What becomes of a gate that cannot tell."""
 
 
+_ROUNDS = 4
+"""A further round has this part of the level of the one before."""
+
+
 class GateVerdict(StrEnum):
     NOT_SLOWER = "not slower"
     SLOWER = "slower"
@@ -32,13 +55,37 @@ class GateVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Levels:
+    """Nominal levels of the two tests of one comparison at one look of one round."""
+
+    slower: float = LEVEL
+    """Two-sided."""
+    not_slower: float = LEVEL
+    """One-sided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """How much slower a change is; below 0 where it is faster. Of a throughput the time that the same work takes
+    longer, so that both directions of a metric have one measure."""
+
+    least: float
+    """At the near end of the interval."""
+    likely: float
+    most: float
+    """The one-sided upper bound."""
+
+
+@dataclass(frozen=True, slots=True)
 class GatedComparison:
     """One comparison of a gate."""
 
     effect: Effect
+    """With the gate's own interval."""
     verdict: GateVerdict
     why: str
     """A sentence."""
+    slowdown: Slowdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +118,7 @@ class Gate:
     def stops(self, one: GatedComparison) -> bool:
         """Whether this comparison alone closes the gate."""
         if one.verdict is GateVerdict.CANNOT_TELL:
-            return self.undecided == "fail"
+            return self.undecided == "fail" or one.effect.finding.unequal_losses
         return one.verdict is GateVerdict.SLOWER
 
 
@@ -79,60 +126,100 @@ def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str)
     """`effects`: comparisons that carry verdicts, one at least. Those of metrics that are neither better nor worse when
     they grow are left out."""
     judged = [one for one in effects if has_better(one.finding.metric)] or effects
-    return Gate(study, margin, tuple(gated(one, margin, study.missing) for one in judged), undecided)
+    return Gate(study, margin, tuple(_over_rounds(one, study, margin) for one in judged), undecided)
 
 
-def gated(effect: Effect, margin: float, missing: int = 0) -> GatedComparison:
-    """`missing`: planned trials that are still to be run."""
-    finding = effect.finding
-    if missing:
-        return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run.")
-    if not has_better(finding.metric):
-        reason = f"Neither more nor less {finding.metric} is better."
-        return GatedComparison(effect, GateVerdict.CANNOT_TELL, reason)
-    if reason := _open_question(finding):
-        return GatedComparison(effect, GateVerdict.CANNOT_TELL, reason)
-    likely, worst = slowdown(finding)
-    allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
-    if finding.conclusion is Conclusion.SLOWER and likely > margin:
-        return GatedComparison(effect, GateVerdict.SLOWER, f"It is slower by {in_percent(likely)}; {allowed}.")
-    # What the mean of a drift passes, one of its ends may not.
-    end = max((_slower(finding.metric, ratio) for ratio in finding.ends or ()), default=0.0)
-    if end > margin:
-        words = f"The ratio {finding.changed}: at one end it is slower by {in_percent(end)}; {allowed}."
-        return GatedComparison(effect, GateVerdict.CANNOT_TELL, words)
-    if finding.conclusion is Conclusion.EQUIVALENT and worst > margin >= finding.margin:
-        words = f"It is equivalent within {in_percent(finding.margin)}; {allowed}."
-        return GatedComparison(effect, GateVerdict.NOT_SLOWER, words)
-    if worst <= margin:
-        most = f"by {in_percent(worst)} at most" if worst > 0 else "at all"
-        return GatedComparison(effect, GateVerdict.NOT_SLOWER, f"It is not slower {most}; {allowed}.")
-    begun = (
-        f"It is slower by {in_percent(likely)}, " if finding.conclusion is Conclusion.SLOWER else "It may be slower "
+def _over_rounds(effect: Effect, study: Study, margin: float) -> GatedComparison:
+    lab = study.lab
+    if lab is None:
+        return gated(effect, margin, missing=study.missing)
+    found = gated(effect, margin, levels(lab, effect.finding, study.look), study.missing)
+    if found.verdict is GateVerdict.SLOWER:
+        return found
+    for before, look in zip(study.earlier, earlier(lab.method, study.look), strict=False):
+        for one in before.effects:
+            asked = _turned_as(one.finding, effect.finding)
+            if asked is None:
+                continue
+            then = gated(replace(effect, finding=asked), margin, levels(lab, asked, look))
+            if then.verdict is GateVerdict.SLOWER:
+                why = f"Round {before.number}: {then.why} A later round does not take that back."
+                return replace(found, verdict=GateVerdict.SLOWER, why=why, slowdown=then.slowdown)
+    return found
+
+
+def levels(lab: Lab, finding: Finding, look: int) -> Levels:
+    """Of one comparison of a lab after stage `look`."""
+    place = at(method_of(lab, finding.cell), look)
+    share = LEVEL / _ROUNDS ** (place.round - 1)
+    return Levels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
+
+
+def _turned_as(one: Finding, asked: Finding) -> Finding | None:
+    """The finding with the same baseline as `asked`; None where it compares something else."""
+    if one.metric != asked.metric or {one.cell, one.baseline} != {asked.cell, asked.baseline}:
+        return None
+    if one.cell == asked.cell:
+        return one
+    return replace(
+        one,
+        cell=one.baseline,
+        baseline=one.cell,
+        ratios=tuple((block, 1 / ratio) for block, ratio in one.ratios),
+        ratio=1 / one.ratio,
+        ends=(1 / one.ends[0], 1 / one.ends[1]) if one.ends else None,
+        lost=(one.lost[1], one.lost[0]),
     )
+
+
+def gated(effect: Effect, margin: float, at: Levels = Levels(), missing: int = 0) -> GatedComparison:
+    """`missing`: planned trials that are still to be run."""
+    finding, ratios = effect.finding, paired([ratio for _, ratio in effect.finding.ratios] or [1.0])
+    low, high = ratios.interval(at.slower)
+    ends = [_slower(finding.metric, end) for end in (low, high)]
+    bounds = [_slower(finding.metric, end) for end in ratios.interval(2 * at.not_slower)]
+    found = Slowdown(min(ends), _slower(finding.metric, finding.ratio), max(bounds))
+    if at.slower > 0 and finding.ratios:
+        finding = replace(finding, low=low, high=high, confidence=1 - at.slower)
+    verdict, why = _judged(finding, found, margin, missing)
+    return GatedComparison(replace(effect, finding=finding), verdict, why, found)
+
+
+def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> tuple[GateVerdict, str]:
+    if missing:
+        return GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run."
+    if not has_better(finding.metric):
+        return GateVerdict.CANNOT_TELL, f"Neither more nor less {finding.metric} is better."
+    if reason := _open_question(finding):
+        return GateVerdict.CANNOT_TELL, reason
+    allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
+    # What the mean of a drift shows, one of its ends may not.
+    ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
+    if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
+        end = in_percent(max(ends))
+        return GateVerdict.CANNOT_TELL, f"The ratio {finding.changed}: at one end it is slower by {end}; {allowed}."
+    if found.least > margin:
+        return GateVerdict.SLOWER, f"It is slower by {in_percent(found.likely)}; {allowed}."
+    if found.most <= margin:
+        bound = f"by {in_percent(found.most)} at most" if found.most > 0 else "at all"
+        return GateVerdict.NOT_SLOWER, f"It is not slower {bound}; {allowed}."
     # The finding's advice is for its own margin.
     advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice and margin == finding.margin else ""
-    joint = "perhaps " if finding.conclusion is Conclusion.SLOWER else ""
-    return GatedComparison(effect, GateVerdict.CANNOT_TELL, f"{begun}{joint}by {in_percent(worst)}; {allowed}.{advice}")
+    if found.least > 0:
+        words = f"It is slower by {in_percent(found.least)} to {in_percent(found.most)}; {allowed}."
+    else:
+        words = f"It may be slower by {in_percent(found.most)}; {allowed}."
+    return GateVerdict.CANNOT_TELL, f"{words}{advice}"
 
 
 def _open_question(finding: Finding) -> str:
     """Why no interval of it may decide; empty where one may."""
+    if finding.barred:
+        return f"{finding.barred[:1].upper()}{finding.barred[1:].rstrip('.')}."
     if finding.blocks < LEAST_BLOCKS:
         advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
         return f"{counted(finding.blocks, 'complete block')} of {LEAST_BLOCKS} that a verdict needs.{advice}"
-    if finding.barred:
-        return f"{finding.barred[:1].upper()}{finding.barred[1:].rstrip('.')}."
-    if finding.changed and finding.conclusion is Conclusion.CANNOT_TELL:
-        return f"The ratio {finding.changed}."
     return ""
-
-
-def slowdown(finding: Finding) -> tuple[float, float]:
-    """How much slower it is, and at the slow end of its interval; below 0 where it is faster. Of a throughput the
-    time that the same work takes longer, so that both directions of a metric have one measure."""
-    slow_end = max(_slower(finding.metric, end) for end in (finding.low, finding.high))
-    return _slower(finding.metric, finding.ratio), slow_end
 
 
 def has_better(metric: str) -> bool:

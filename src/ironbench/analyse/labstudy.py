@@ -99,6 +99,7 @@ def lab_study(
         same_loads=same_loads(lab, results, of_its_round, archive),
         claims=judgements,
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
+        look=stage,
         earlier=_earlier(lab, records, settled, stage, noise),
         growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,

@@ -119,7 +119,8 @@ class _Trials:
     """-1: the factor is at its first level in the run of this pair, 1: at its last."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
     """(pair, block) → log of the metric, of the run and of its mirror image."""
-    blocks: int
+    blocks: tuple[int, ...]
+    """Their numbers."""
 
     def differences(self, block: int | None = None) -> list[tuple[int, float]]:
         """Of every pair, or of those of one block."""
@@ -128,7 +129,7 @@ class _Trials:
     def means(self) -> screening.Matrix:
         """A row for each complete block."""
         pairs = range(len(self.signs))
-        whole = [block for block in range(self.blocks) if all((pair, block) in self.logs for pair in pairs)]
+        whole = [block for block in self.blocks if all((pair, block) in self.logs for pair in pairs)]
         return np.array([[sum(self.logs[pair, block]) / 2 for pair in pairs] for block in whole]).reshape(
             -1, len(pairs)
         )
@@ -145,10 +146,10 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
     signs = np.array(
         [[1.0 if cells[run][one.name] != one.levels[0] else -1.0 for one in lab.factors] for run, _ in runs]
     )
-    blocks, values = lab.method.stages[0].blocks, values_of(lab.method.metric, own)
+    blocks, values = tuple(sorted({trial.block for trial in due})), values_of(lab.method.metric, own)
     logs = {
         (number, block): (math.log(values[run, block][0]), math.log(values[image, block][0]))
-        for block in range(blocks)
+        for block in blocks
         for number, (run, image) in enumerate(runs)
         if (run, block) in values and (image, block) in values and values[run, block][1] == values[image, block][1]
     }
@@ -156,7 +157,7 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
     waiting = {(trial.cell.name, trial.block) for trial in missing(due, own)}
     dropped = [
         f"block {block + 1}: {run} and {image}"
-        for block in range(blocks)
+        for block in blocks
         for number, (run, image) in enumerate(runs)
         if (number, block) not in logs and waiting.isdisjoint({(run, block), (image, block)})
     ]
@@ -164,7 +165,7 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
     return Screen(
         metric=lab.method.metric,
         runs=len(cells),
-        blocks=blocks,
+        blocks=len(blocks),
         trials=len(due) - len(waiting),
         missing=len(waiting),
         factors=tuple(_screened(lab, trials, estimates)),
@@ -200,7 +201,7 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Itera
     shares = divisors(ps, lambda _, divisor: LEVEL / divisor)
     known = metrics().get(base_name(lab.method.metric))
     higher = known is None or known.better == "higher"
-    by_block = [_of_block(trials, block) for block in range(trials.blocks)]
+    by_block = [_of_block(trials, block) for block in trials.blocks]
     for place, (factor, one, share, p) in enumerate(zip(lab.factors, estimates, shares, corrected(ps), strict=False)):
         level = LEVEL / share
         low, high = one.interval(level)

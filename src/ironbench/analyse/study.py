@@ -205,6 +205,8 @@ class Study:
     claims: tuple[Judged, ...] = ()
     too_little_time: str = ""
     """That the budget held too few blocks to decide claims about rates, and what budget would; empty where it did."""
+    look: int = 1
+    """Of a lab: number of the last stage that the findings are about."""
     earlier: tuple[Round, ...] = ()
     """Rounds before the one that all this is about."""
     growths: tuple[Growth, ...] = ()

@@ -51,6 +51,8 @@ class Comparison:
     """Block, the cell's value, the baseline's, each above 0: of every complete block."""
     warnings: Sequence[str] = ()
     dropped: Sequence[str] = ()
+    lost: tuple[int, int] = (0, 0)
+    """See `Finding.lost`."""
     barred: str = ""
     """Why there may be no verdict."""
     noise: float | None = None
@@ -85,6 +87,8 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     tests = _Tests(method.margin, level, place.level(LEVEL / holm.equivalences, 1))
     low, high = result.interval(level or LEVEL)
     barred, change = one.barred, one.change
+    if decides and not barred and one.lost[0] != one.lost[1]:
+        barred = _lost_words(one)
     judged = decides and not barred
     conclusion = _conclusion(result, one.better, tests) if judged else Conclusion.CANNOT_TELL
     changed = change_words(change, [block for block, _ in ratios]) if change else ""
@@ -116,9 +120,19 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         decides=decides,
         bootstrap=second,
         barred=barred,
+        lost=one.lost,
         changed=changed,
         ends=(math.exp(change.before), math.exp(change.after)) if change else None,
     )
+
+
+def _lost_words(one: Comparison) -> str:
+    sides = [f"{name} has no usable trial in {counted(lost, 'block')}" for name, lost in _sides(one) if lost]
+    return f"{' and '.join(sides)}: blocks lost on one side more than on the other carry no verdict"
+
+
+def _sides(one: Comparison) -> tuple[tuple[str, int], ...]:
+    return (one.cell, one.lost[0]), (one.baseline, one.lost[1])
 
 
 def advice(result: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> str:

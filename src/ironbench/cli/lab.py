@@ -144,7 +144,13 @@ def measured(
 def resume(
     lab: Annotated[str, typer.Argument(help="A lab's directory, or its file: then the newest directory of it.")],
     changed: CHANGED = False,
-    failed: Annotated[bool, typer.Option("--failed", help="Try trials again that were given up as failed.")] = False,
+    failed: Annotated[
+        bool,
+        typer.Option(
+            "--failed",
+            help="Measure every block with a failed trial again, whole; so, too, failed searches, pilots and peaks.",
+        ),
+    ] = False,
     more: Annotated[
         int | None,
         typer.Option(
@@ -191,6 +197,8 @@ def resume(
         for line in differences:
             printer.say(f"changed since this lab began: {line}")
         _say_cautions(frozen.lab, printer)
+        if failed and (repeated := schedule.repeat_failed(directory)):
+            printer.say(f"repeating {counted(repeated, 'block')} with failed trials, all configurations of each")
         before = directory.records()
         forgiven = {record.id for record in progress.given_up_of_all(before)} if failed else set()
         search.reopen(directory, before, forgiven)

@@ -54,7 +54,7 @@ def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
     cells = [base.cell, *(setup.cell for setup in setups)]
     trial_s = lab.estimate_s / max(1, len(lab.trials))
     stages = _stages(lab, found, len(setups), len(cells) * trial_s)
-    trials = blocks.trials(cells, stages, lab.method.seed, "random", first=lab.method.blocks)
+    trials = blocks.trials(cells, stages, lab.method.seed, "random", first=1 + max(trial.block for trial in lab.trials))
     pairs = tuple((setup.cell.name, lab.baseline) for setup in setups)
     return Confirmation(tuple(setups), pairs, stages, trials, len(trials) * trial_s)
 

@@ -24,7 +24,7 @@ from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan import blocks as planned
-from ironbench.plan import commands, rates, same_load
+from ironbench.plan import commands, rates, same_load, screen
 from ironbench.plan.sweep import cell_at
 from ironbench.printer import Printer
 from ironbench.record import Store, progress
@@ -122,8 +122,9 @@ class Blocks:
         now: Callable[[], float] = time.monotonic,
         spent_s: float = 0.0,
     ) -> None:
-        """`before`: records of earlier processes; `forgiven`: ids of failed ones that do not count; `say`: shows what
-        a search chose; `now`: seconds that count against the budget; `spent_s`: of it, by the screen that it confirms.
+        """`before`: records of earlier processes; `forgiven`: ids of failed ones of searches, pilots and the peak that
+        do not count; `say`: shows what a search chose; `now`: seconds that count against the budget; `spent_s`: of it,
+        by the screen that it confirms.
         """
         lab = directory.lab()
         self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
@@ -165,7 +166,7 @@ class Blocks:
         while True:
             declared = self._directory.declared()
             trials = [trial for one in declared for trial in one.trials]
-            if waiting := progress.missing(trials, records, self._forgiven):
+            if waiting := progress.missing(trials, records):
                 return waiting[0]
             lab, number = self._directory.lab(), len(declared)
             stage = next((one for one in lab.method.stages if one.number == number + 1), None)
@@ -263,13 +264,36 @@ def more(directory: LabDirectory, blocks: int) -> None:
     )
 
 
+def repeat_failed(directory: LabDirectory) -> int:
+    """Plans every block with a failed trial again, whole and in a new random order; how many blocks there are.
+
+    A failed trial measured alone, later, would be paired with trials from another time: whatever changed in between
+    would count as a difference between the configurations. Comparisons therefore pair only what one block measured.
+    """
+    lab = directory.lab()
+    method, plots = lab.method, commands.plots(lab.all_setups)
+
+    def in_order(number: int, old: Sequence[Trial]) -> list[Trial]:
+        cells, stage = [trial.cell for trial in old], old[0].stage
+        if lab.design == SCREEN and stage == 1:
+            cells = screen.ordered(cells, number, method.seed)
+        else:
+            cells = planned.ordered(cells, number, method.seed, method.order, plots)
+        return [Trial(cell, number, Purpose.LAB, stage) for cell in cells]
+
+    blocks = sorted({record.block for record in progress.given_up(directory.records())})
+    for block in blocks:
+        directory.repeat(block, in_order)
+    return len(blocks)
+
+
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
     # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own.
     fresh = [one for one in fresh if one.purpose != Purpose.SEARCH and not one.cause.startswith(progress.NOT_WHOLE)]
     enough = progress.TRIES * len(lab.possible)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
-        hint = "remove the cause, then `ironbench lab resume --failed` repeats these trials and goes on"
+        hint = "remove the cause, then `ironbench lab resume --failed` repeats these blocks and continues"
         failing = {one.cell.name for one in fresh[-enough:]}
         if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
             hint += f"; by slices its block needs all systems: a lab without {failing.pop()} could compare the others"

@@ -57,6 +57,9 @@ class Finding:
     barred: str = ""
     """Why these trials may carry no verdict whatever the interval says, e.g. CPU time of suspect trials."""
 
+    lost: tuple[int, int] = (0, 0)
+    """Blocks in which the cell, and in which its baseline, has no usable trial: failed, invalid, or without a value."""
+
     changed: str = ""
     """How the ratio itself changed over the blocks, to be read after "the ratio"."""
     ends: tuple[float, float] | None = None
@@ -68,6 +71,12 @@ class Finding:
     @property
     def blocks(self) -> int:
         return len(self.ratios)
+
+    @property
+    def unequal_losses(self) -> bool:
+        """Whether one side lost more blocks than the other. The blocks that are left are then no fair sample: a version
+        that crashes under pressure is compared only where there was none."""
+        return self.lost[0] != self.lost[1]
 
 
 @dataclass(frozen=True, slots=True)

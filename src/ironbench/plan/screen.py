@@ -104,14 +104,18 @@ def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, 
 
 def trials(cells: Sequence[Cell], stages: Sequence[Stage], seed: int) -> tuple[Trial, ...]:
     """Of the screen: in each block every pair, its two runs side by side, in an order by seed and block alone."""
-    by_name = {cell.name: cell for cell in cells}
-    sides = mirrored([(cell.name, cell.levels) for cell in cells])
     trials: list[Trial] = []
     block = 0
     for stage in stages:
         for _ in range(stage.blocks):
-            dice = random.Random(f"{seed}/{block}")
-            for pair in dice.sample(sides, len(sides)):
-                trials += [Trial(by_name[name], block, Purpose.LAB, stage.number) for name in dice.sample(pair, 2)]
+            trials += [Trial(cell, block, Purpose.LAB, stage.number) for cell in ordered(cells, block, seed)]
             block += 1
     return tuple(trials)
+
+
+def ordered(cells: Sequence[Cell], block: int, seed: int) -> list[Cell]:
+    """The cells of one block in the order they will run."""
+    by_name = {cell.name: cell for cell in cells}
+    sides = mirrored([(cell.name, cell.levels) for cell in cells])
+    dice = random.Random(f"{seed}/{block}")
+    return [by_name[name] for pair in dice.sample(sides, len(sides)) for name in dice.sample(pair, 2)]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,6 +31,7 @@ import msgspec
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError
 from ironbench.model.lab import Confirmation, Lab, Stage, confirmed
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.search import Best
 from ironbench.model.system import Setup, Trial
@@ -73,6 +74,8 @@ class Declared:
 
     stage: Stage
     trials: tuple[Trial, ...]
+    replaced: tuple[int, ...] = ()
+    """Blocks of this stage that are measured again, whole, under another number: their trials are not in `trials`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +254,34 @@ class LabDirectory:
         """From here on these trials are to be measured. UnwrittenError."""
         write_whole(self._stage(stage.number), _encoded(Declared(stage, trials)))
 
+    def repeat(self, block: int, in_order: Callable[[int, Sequence[Trial]], Sequence[Trial]]) -> None:
+        """Plans a block of a declared stage once more under a new number and sets its records aside. UnwrittenError.
+
+        `in_order`: (new number, trials of the block) → trials of the new block.
+        """
+        lab = self.lab()
+        number = 1 + max((trial.block for trial in lab.trials), default=block)
+        for stage in range(1, len(self.declared()) + 1):
+            declared = _read(self._stage(stage), Declared)
+            if declared is None or not (old := [trial for trial in declared.trials if trial.block == block]):
+                continue
+            kept = [trial for trial in declared.trials if trial.block != block]
+            trials = (*kept, *in_order(number, old))
+            again = replace(declared, trials=trials, replaced=(*declared.replaced, block))
+            write_whole(self._stage(stage), _encoded(again))
+
     def records(self) -> list[Record]:
-        """Of this lab, oldest first."""
-        return self.store.all()
+        """Of this lab, oldest first, without those that were set aside."""
+        replaced = self._replaced()
+        return [one for one in self.store.all() if one.purpose != Purpose.LAB or one.block not in replaced]
+
+    def set_aside(self) -> list[Record]:
+        """Records of blocks that were replaced by a whole new block. They enter no comparison."""
+        replaced = self._replaced()
+        return [one for one in self.store.all() if one.purpose == Purpose.LAB and one.block in replaced]
+
+    def _replaced(self) -> set[int]:
+        return {block for one in self.declared() for block in one.replaced}
 
     @contextmanager
     def locked(self) -> Iterator[None]:

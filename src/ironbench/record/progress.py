@@ -16,11 +16,11 @@ Place = tuple[str, int]
 """A cell's name and a block."""
 
 
-def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collection[str] = ()) -> tuple[Trial, ...]:
+def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, ...]:
     """The trials still to be measured, in the planned order, each with the number of its next attempt.
 
     A trial is over when a record of it may be compared, or when it failed as often as it is tried. One that was cut
-    short or killed is not over. `forgiven`: ids of failed records that do not count.
+    short or killed is not over.
 
     Systems that took turns are measured again together: a record that lost its partners to a kill does not count, and
     one whose partner failed counts as failed.
@@ -30,7 +30,7 @@ def missing(trials: Sequence[Trial], records: Iterable[Record], forgiven: Collec
     trials_left = []
     for trial in trials:
         attempts = there.get((trial.cell.name, trial.block), [])
-        counting = [one for one in attempts if one.id not in forgiven and one.id not in torn.killed]
+        counting = [one for one in attempts if one.id not in torn.killed]
         whole = [one for one in counting if one.id not in torn.lone]
         if not over(whole) and len(failed(whole)) + len(counting) - len(whole) < TRIES:
             last = max((record.attempt for record in attempts), default=0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict, slowdown
+from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain
 from ironbench.report.as_json import encoded, plain_value
@@ -168,9 +168,16 @@ def _cautions(gate: Gate) -> list[str]:
 
 
 def _fields(one: GatedComparison) -> dict[str, Any]:
-    likely, worst = slowdown(one.effect.finding)
+    found = one.slowdown
     fields: dict[str, Any] = clean_document(plain_value(one.effect.finding))
-    return {"outcome": one.verdict.value, "why": one.why, "slowdown": likely, "slowdown_most": worst, **fields}
+    return {
+        "outcome": one.verdict.value,
+        "why": one.why,
+        "slowdown": found.likely,
+        "slowdown_least": found.least,
+        "slowdown_most": found.most,
+        **fields,
+    }
 
 
 def _row(cells: list[str] | tuple[str, ...]) -> str:

@@ -155,8 +155,8 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps, charts: dict
     wanted = [(cell, baseline) for cell, baseline, _ in declared(lab)][:_MOST_COMPARISONS]
     steps: dict[str, list[Any]] = {f"{cell} over {baseline}": [] for cell, baseline in wanted}
     for block in range(max(0, last - _MOST_STEPS), last + 1):
-        stage = next((number for number, end in enumerate(stages, 1) if block < end), len(stages))
         seen = [record for record in records if record.block <= block]
+        stage = max((record.stage for record in seen), default=1)
         state = len(seen), stage
         if block not in known_steps or known_steps[block][0] != state:
             known_steps[block] = state, findings(seen, lab, stage, others=())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from ironbench.analyse.comparability import set_aside
 from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.model.purpose import Purpose
@@ -25,7 +27,8 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     look = max(1, len(directory.declared()))
     floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
     faults = directory.store.faults({record.id for record in records})
-    return lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
+    found = lab_study(lab, measured, directory.store, floors, sentences(measured), look, faults=faults)
+    return replace(found, left_out=(*found.left_out, *set_aside(directory.set_aside())))
 
 
 def _around(directory: LabDirectory) -> list[Path]:
