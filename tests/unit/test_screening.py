@@ -74,15 +74,20 @@ def test_false_alarms_of_all_factors_together_are_five_per_cent(factors: int) ->
     assert 0.035 < alarms / screens < 0.06
 
 
-def test_an_interaction_is_seen_with_all_pairs_that_it_may_be() -> None:
+@pytest.mark.parametrize("size", [0.1, -0.1])
+def test_an_interaction_is_seen_with_its_sign_and_all_pairs_that_it_may_be(size: float) -> None:
     signs = screening.design(8, 8)
     dice = np.random.default_rng(6)
-    both = 0.1 * signs[:, 1] * signs[:, 2]  # of the four settings of two factors: two up, two down
+    both = size * signs[:, 1] * signs[:, 2]  # of the four settings of two factors: two up, two down
     means = 7 + both + 0.01 * dice.standard_normal((3, 8))
     found = screening.interplay(signs, means)
     assert found is not None and found.p < 0.001
     assert (1, 2) in found.strongest and len(found.strongest) == 4
-    assert found.ratio == pytest.approx(math.exp(0.4), rel=0.05)
+    ratios = dict(zip(found.strongest, found.ratios, strict=True))
+    assert ratios[1, 2] == pytest.approx(math.exp(4 * size), rel=0.05)
+    for (a, b), ratio in ratios.items():  # each explains the same runs: with the sign that these have
+        sign = np.sign(size) * np.sign(float((signs[:, a] * signs[:, b]) @ (signs[:, 1] * signs[:, 2])))
+        assert (ratio > 1) == (sign > 0)
     none = screening.interplay(signs, 7 + 0.01 * dice.standard_normal((3, 8)))
     assert none is not None and none.p > 0.01
     assert screening.interplay(signs, means[:1]) is None

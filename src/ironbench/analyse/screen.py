@@ -74,8 +74,8 @@ class Interaction:
     p: float
     pairs: tuple[str, ...]
     """Which pairs may be the strongest: the design cannot tell these apart."""
-    factor: float
-    """How far both together are from the product of both alone, had one pair all of it."""
+    factors: tuple[float, ...]
+    """For each pair, if it alone causes the interaction: both changes together over the product of both alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,4 +238,5 @@ def _interaction(trials: _Trials, names: Sequence[str]) -> Interaction | None:
     strongest = screening.interplay(trials.signs, trials.means())
     if strongest is None or strongest.p > _CHANCE:
         return None
-    return Interaction(strongest.p, tuple(f"{names[a]} × {names[b]}" for a, b in strongest.strongest), strongest.ratio)
+    pairs = tuple(f"{names[a]} × {names[b]}" for a, b in strongest.strongest)
+    return Interaction(strongest.p, pairs, strongest.ratios)

@@ -127,11 +127,13 @@ def _others(screen: Screen) -> Iterator[str]:
 
 def _interaction(screen: Screen) -> Iterator[Point]:
     if screen.interaction is not None:
-        pairs, more = screen.interaction.pairs[:_NAMED], len(screen.interaction.pairs) - _NAMED
+        found = screen.interaction
+        pairs = [f"{pair} {ratio(factor)}" for pair, factor in zip(found.pairs, found.factors, strict=True)][:_NAMED]
+        more = len(found.pairs) - len(pairs)
         which = " or ".join(pairs) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
         yield Point(
-            f"Factors do together what they do not do alone (p {_p(screen.interaction.p)}): {which}, up to "
-            f"{ratio(screen.interaction.factor)} the product of both.",
+            f"Two factors interact (p {_p(found.p)}). Both changes together, relative to the product of both alone: "
+            f"{which}.",
             doubt="The screen cannot tell these pairs from each other; a lab with design full of one pair can.",
         )
 

@@ -111,8 +111,9 @@ class Interplay:
     """Of no interaction at all: F of the pairs' means against what blocks make of them."""
     strongest: tuple[tuple[int, int], ...]
     """The pairs of factors that may be the strongest interaction: the design cannot tell these from each other."""
-    ratio: float
-    """How far two changes together are from the product of both alone, had one pair of factors all of it; 1 or more."""
+    ratios: tuple[float, ...]
+    """For each of these pairs, if it alone causes the interaction: the result with both factors at their last level,
+    relative to the product of both changes alone; below 1: together they give less."""
 
 
 def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
@@ -132,4 +133,6 @@ def interplay(signs: Matrix, means: Matrix) -> Interplay | None:
     effects = {pair: 2 * float(of_pairs @ (signs[:, pair[0]] * signs[:, pair[1]])) / number for pair in both}
     most = max(map(abs, effects.values()))
     alike = tuple((b, a) for (a, b), size in effects.items() if abs(size) > most * (1 - 1e-9))
-    return Interplay(p, tuple(sorted(alike)), math.exp(2 * most))
+    strongest = tuple(sorted(alike))
+    # In y = m + a·x + b·z + c·x·z with x, z = ±1, both changes together minus each alone is 4c; `effects` are 2c.
+    return Interplay(p, strongest, tuple(math.exp(2 * effects[b, a]) for a, b in strongest))
