@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from ironbench import catalogue, engines
 from ironbench.analyse.bottleneck import Gain, TimeSpent
@@ -24,14 +25,15 @@ from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 
+if TYPE_CHECKING:
+    from ironbench.engines.base import Engine
+
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
 """Ideal part → the parts of a transaction's time that go with it."""
 SEEN_FROM = 0.01
 """Share of a transaction's time from which a part was seen: removing less gains about 1 %, which other causes hide."""
 _READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{role=data}"
 _SETTINGS = "settings."
-_DERIVED = ("shared_memory_size", "shared_memory_size_in_huge_pages")
-"""Settings that PostgreSQL computes from others (PostgreSQL 18 documentation, 19.16)."""
 
 
 class Verdict(Enum):
@@ -63,9 +65,16 @@ class Baseline:
     """Time of those reads on the device, per transaction."""
 
     @property
+    def read_share(self) -> float | None:
+        """Share of a transaction's time that reads took on the device; None: not known."""
+        if self.spent is None or self.reads_s is None or not self.spent.total_s:
+            return None
+        return self.reads_s / self.spent.total_s
+
+    @property
     def cached(self) -> bool:
-        """Whether the device's reads take too little time to matter: pages come from memory, and no device helps."""
-        return self.spent is not None and self.reads_s is not None and self.reads_s < SEEN_FROM * self.spent.total_s
+        """Whether the device's reads take too little time to matter, as when pages come from memory."""
+        return self.read_share is not None and self.read_share < SEEN_FROM
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,9 @@ class Ceiling:
     shares: Mapping[str, float]
     """Part → its share of the baseline's time per transaction; empty where that was not observed."""
     cached_reads: float | None = None
-    """Where `data` is among the parts and the baseline's pages came from memory: its device reads per transaction."""
+    """Where `data` is among the parts and device reads took next to no time: how many there were per transaction."""
+    read_share: float = 0.0
+    """Share of a transaction's time that those reads took on the device."""
     besides: tuple[Difference, ...] = ()
     """Settings of the engine that making the parts free changed, too: their values without and with."""
     added_bytes: int = 0
@@ -113,7 +124,8 @@ def ceilings(
         lost = set(baseline.system.ideal) - set(cell.system.ideal)
         if more and not lost and _beside(cell, more) == _beside(baseline, more):
             known = (baselines or {}).get(finding.baseline, Baseline())
-            besides = _besides((facts or {}).get(finding.baseline), (facts or {}).get(finding.cell))
+            before, after = ((facts or {}).get(name, {}) for name in (finding.baseline, finding.cell))
+            besides = _besides(before, after, engines.find(cell.system.engine))
             results.append(ceiling(finding, more, known, _added(cell, more), besides))
     return results
 
@@ -128,15 +140,16 @@ def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
     return Baseline(spent, fmean(reads), fmean(seconds))
 
 
-def _besides(before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> tuple[Difference, ...]:
-    """Settings of the engine that differ; the user's own are the same in both cells, as `_beside` made sure."""
+def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: Engine | None) -> tuple[Difference, ...]:
+    """Settings of the engine that differ, the cache that `data` enlarges first; the user's own are the same in both
+    cells, as `_beside` made sure."""
     if not before or not after:
         return ()
-    return tuple(
-        replace(row, name=row.name.removeprefix(_SETTINGS))
-        for row in differences([before, after])
-        if row.room == "engine" and row.name.startswith(_SETTINGS) and row.name.removeprefix(_SETTINGS) not in _DERIVED
-    )
+    derived = engine.traits.derived_settings if engine else ()
+    first = {name for names in engine.traits.ideal_settings.values() for name in names} if engine else set()
+    rows = [row for row in differences([before, after]) if row.room == "engine" and row.name.startswith(_SETTINGS)]
+    named = [replace(row, name=row.name.removeprefix(_SETTINGS)) for row in rows]
+    return tuple(sorted((row for row in named if row.name not in derived), key=lambda row: row.name not in first))
 
 
 def _added(setup: Setup, free: Collection[str]) -> int:
@@ -202,6 +215,7 @@ def ceiling(
         seen=seen,
         shares=shares,
         cached_reads=known.reads if "data" in parts and known.cached else None,
+        read_share=known.read_share or 0.0,
         besides=tuple(besides),
         added_bytes=added_bytes,
         predicted=spent.gain([name for part in seen for name in SPENT[part]]) if spent and seen else None,

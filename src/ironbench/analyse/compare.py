@@ -11,7 +11,7 @@ from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
 from ironbench.analyse.rate import Rate, Ratios, clients_asked, without_ratio
-from ironbench.analyse.subjects import Subject, leading, streams
+from ironbench.analyse.subjects import Subject, emulated, leading, streams
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import Record
@@ -91,6 +91,8 @@ class Comparison:
     unlike: tuple[str, ...]
     warnings: tuple[str, ...]
     left_out: tuple[str, ...]
+    emulated: tuple[bool, bool] = (False, False)
+    """Whether storage of A, of B was emulated."""
     derived: tuple[str, ...] = ()
     """Sentences that must stand wherever these results are shown."""
     clients: int | None = None
@@ -158,6 +160,7 @@ def compare(
             *(() if pooled else (NOT_POOLED,)),
         ),
         left_out=tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
+        emulated=(any(map(emulated, a.records)), any(map(emulated, b.records))),
         derived=tuple(derived),
         clients=_only_clients(*curves),
         trials=(_main(curves[0], a), _main(curves[1], b)),

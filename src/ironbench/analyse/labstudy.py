@@ -16,7 +16,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.device_io import read_costs, role_latencies
 from ironbench.analyse.differences import chosen, completed, differences, facts, shared
 from ironbench.analyse.explain import Explanation, explain
-from ironbench.analyse.factors import contrasts, interactions, levels
+from ironbench.analyse.factors import Contrast, contrasts, interactions, levels
 from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import growths
 from ironbench.analyse.inside import other_plans, uses
@@ -26,11 +26,11 @@ from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
-from ironbench.analyse.subjects import DUET, cores_held, counted_in, machine_cores, method, work_names
+from ironbench.analyse.subjects import DUET, cores_held, counted_in, machine_cores, marked, method, work_names
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import Record, Status, machine_of
+from ironbench.model.record import CAN_LOSE_DATA, Record, Status, machine_of
 from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.record import progress
@@ -75,7 +75,8 @@ def lab_study(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
         [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
     )
-    effects = _effects(lab, [finding for finding in results if finding.decides or finding.cell not in at_rates])
+    deciding = [finding for finding in results if finding.decides or finding.cell not in at_rates]
+    effects = _effects(lab, deciding, settled)
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     found_ceilings = tuple(
         ceilings(
@@ -164,7 +165,7 @@ def _earlier(
     for number, last in enumerate(earlier(lab.method, stage), 1):
         results, own = findings(records, lab, last, noise, others=()), _of_its_round(lab, last, settled)
         judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results))
-        rounds.append(Round(number, tuple(_effects(lab, results)), judgements))
+        rounds.append(Round(number, tuple(_effects(lab, results, own)), judgements))
     return tuple(rounds)
 
 
@@ -236,7 +237,7 @@ def _budget(records: Sequence[Record]) -> dict[str, float]:
     return {part: sum(budget[part] for budget in budgets) / len(budgets) for part in budgets[0]} if budgets else {}
 
 
-def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
+def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
     """In the lab's order of comparisons, its own metric first."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
@@ -244,7 +245,15 @@ def _effects(lab: Lab, findings: Sequence[Finding]) -> list[Effect]:
     ranked = sorted(
         findings, key=lambda finding: (not finding.decides, order.get((finding.cell, finding.baseline), len(order)))
     )
-    return [Effect(finding, names[finding.cell, finding.baseline]) for finding in ranked]
+    return [_effect(finding, names[finding.cell, finding.baseline], records) for finding in ranked]
+
+
+def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
+    """With the sides' names marked where storage was emulated, and the data that only one side can lose."""
+    sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
+    cell, baseline = (marked(name, own) for name, own in zip((contrast.cell, contrast.baseline), sides, strict=True))
+    lost = [{one.text for record in own for one in record.warnings if one.code == CAN_LOSE_DATA} for own in sides]
+    return Effect(finding, replace(contrast, cell=cell, baseline=baseline), tuple(sorted(lost[0] ^ lost[1])))
 
 
 RESUMES = "`ironbench lab resume` runs"
@@ -341,4 +350,4 @@ def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int
         ]
     names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, [pair])
     ranked = sorted(results, key=lambda finding: finding.metric != lab.method.metric)
-    return tuple(Effect(finding, names[pair]) for finding in ranked)
+    return tuple(_effect(finding, names[pair], records) for finding in ranked)

@@ -17,7 +17,7 @@ from ironbench.analyse.comparability import causes
 from ironbench.analyse.curve import Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.analyse.rate import Rate, Ratios
-from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, work_name
+from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, marked, work_name
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Record, Status, machine_of, machines_of
@@ -140,8 +140,8 @@ def leads(
     works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
     names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(
-        a=a,
-        b=b,
+        a=marked(a, records_a),
+        b=marked(b, records_b),
         works=works,
         cores=_cores(pairs[0], machines),
         hertz_ratio=ratio,

@@ -16,6 +16,7 @@ import numpy as np
 
 from ironbench.analyse.factors import values_of
 from ironbench.catalogue import base_name, metrics
+from ironbench.engines import losses_of
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
@@ -60,6 +61,8 @@ class Screened:
     """Relative effect that such a screen finds with 90 % power."""
     blocks: tuple[float, ...]
     """Its ratio in every block by itself."""
+    losses: tuple[str, ...] = ()
+    """Settings of the better level that can lose data, and which data."""
 
     @property
     def changes(self) -> bool:
@@ -198,6 +201,7 @@ def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Reco
 
 def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Iterator[Screened]:
     ps = [one.p for one in estimates]
+    lossy = {(one.name, level): _losses(lab, one.name, level) for one in lab.factors for level in one.levels}
     shares = divisors(ps, lambda _, divisor: LEVEL / divisor)
     known = metrics().get(base_name(lab.method.metric))
     higher = known is None or known.better == "higher"
@@ -206,6 +210,7 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Itera
         level = LEVEL / share
         low, high = one.interval(level)
         matters = one.p <= level
+        better = (factor.levels[-1] if (one.effect > 0) == higher else factor.levels[0]) if matters else ""
         least = errors_found(one.freedom, LEVEL / len(estimates)) * likely_spread(one.error, one.freedom + 1)
         yield Screened(
             name=factor.name,
@@ -219,10 +224,24 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Itera
             confidence=1 - level,
             p=p,
             matters=matters,
-            better=(factor.levels[-1] if (one.effect > 0) == higher else factor.levels[0]) if matters else "",
+            better=better,
             detectable=math.expm1(min(least, _MOST)),
             blocks=tuple(math.exp(effects[place]) for effects in by_block if effects is not None),
+            losses=lossy.get((factor.name, better), ()),
         )
+
+
+def _losses(lab: Lab, factor: str, level: str) -> tuple[str, ...]:
+    """Declared settings that can lose data and that every cell at this level has, and no cell at another level."""
+    at, elsewhere = (
+        [
+            {one.sentence for one in losses_of(setup.system)}
+            for setup in lab.setups
+            if factor in setup.cell.levels and (setup.cell.levels[factor] == level) == wanted
+        ]
+        for wanted in (True, False)
+    )
+    return tuple(sorted(set.intersection(*at).difference(*elsewhere))) if at else ()
 
 
 def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:

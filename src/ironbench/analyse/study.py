@@ -132,6 +132,8 @@ class Effect:
 
     finding: Finding
     contrast: Contrast
+    losses: tuple[str, ...] = ()
+    """Warnings of settings that can lose data, which only one of the two sides has."""
 
 
 @dataclass(frozen=True, slots=True)

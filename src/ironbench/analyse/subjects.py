@@ -14,7 +14,7 @@ from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY
-from ironbench.model.record import AT_ONCE, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status, machines_of
+from ironbench.model.record import AT_ONCE, EMULATED, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status, machines_of
 from ironbench.model.system import Choice
 from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
@@ -169,7 +169,17 @@ def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
     for place, name in enumerate(names):
         if name in names[:place]:
             names[place] = f"{name} #{names[:place].count(name) + 1}"
-    return tuple(Subject(name, group) for name, group in zip(names, groups, strict=True))
+    return tuple(Subject(marked(name, group), group) for name, group in zip(names, groups, strict=True))
+
+
+def emulated(record: Record) -> bool:
+    """Whether its storage was emulated: its times are a model's, and no page may show them without saying so."""
+    return record.warned(EMULATED) or bool(record.system.layout.devices)
+
+
+def marked(name: str, records: Sequence[Record]) -> str:
+    """The name of a system, which says that it is emulated if any of its trials was."""
+    return f"{name} (emulated)" if "emulated" not in name and any(map(emulated, records)) else name
 
 
 def _counting(records: Sequence[Record]) -> list[Record]:

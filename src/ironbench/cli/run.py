@@ -343,13 +343,14 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bo
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
     from ironbench.cli import verdict
-    from ironbench.experiment import loop, run_options, schedule, search, upkeep
+    from ironbench.experiment import declare, loop, run_options, schedule, search, upkeep
     from ironbench.views.plans.estimate import time_of
 
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
     compiled_for = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
-    for caution in workload.cautions(plan.system.engine, plan.choice, compiled_for):
+    cautions = workload.cautions(plan.system.engine, plan.choice, compiled_for)
+    for caution in (*cautions, *declare.durability(plan.system)):
         printer.say(f"caution: {caution}")
     own = plan.choice.data is not None and plan.choice.data.imported
     if (where := workload.where(plan.system)) and not own:

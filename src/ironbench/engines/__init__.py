@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+from ironbench.engines.durability import Loss, losses
 from ironbench.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def find(name: str) -> Engine | None:
         return get(name)
     except InputError:
         return None
+
+
+def losses_of(system: System) -> tuple[Loss, ...]:
+    """Declared settings at which a crash can lose data; () for an engine that this version does not know."""
+    engine = find(system.engine)
+    return losses(engine.traits.hazards, system.settings) if engine else ()
 
 
 def with_variants() -> list[Engine]:

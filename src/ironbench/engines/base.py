@@ -14,6 +14,7 @@ from pathlib import Path
 from ironbench.engines.administration import Administration
 from ironbench.engines.data_import import DataImport
 from ironbench.engines.dialect import Dialect
+from ironbench.engines.durability import Hazard
 from ironbench.errors import FailureError, InputError, written
 from ironbench.machine.copies import Copied
 from ironbench.model.secrets import Secrets
@@ -121,6 +122,10 @@ class Traits:
     """How many connections may write at the same time; None: as many as there are."""
     files_per_client: int = 1
     """Files that ironbench has open for each client: a socket, or the files of a library engine."""
+    derived_settings: tuple[str, ...] = ()
+    """Settings that the server computes from others, or that the layout decides: nobody sets them."""
+    hazards: tuple[Hazard, ...] = ()
+    """Settings that can lose data."""
 
 
 class Engine(ABC):

@@ -18,7 +18,7 @@ from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.load.estimate import Content
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
-from ironbench.model.system import Setup
+from ironbench.model.system import Setup, System
 from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
@@ -50,7 +50,13 @@ def cautions(lab: Lab) -> list[str]:
         engine = setup.system.engine
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
         found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
+        found += durability(setup.system)
     return list(dict.fromkeys(found))
+
+
+def durability(system: System) -> list[str]:
+    """Declared settings at which a crash can lose data, and which data."""
+    return [one.sentence for one in engines.losses_of(system)]
 
 
 def refuse_in_use(setups: Sequence[Setup]) -> None:

@@ -18,6 +18,10 @@ FAILED_VOIDED = 0.05
 FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning of an open-loop trial that did not keep its rate."""
+CAN_LOSE_DATA = "can-lose-data"
+"""Code of the warning of a trial whose server had a setting at which confirmed data can be lost."""
+EMULATED = "emulated"
+"""Code of the warning of a trial on an emulated device."""
 SIDE_BY_SIDE = "side by side since"
 """Condition of a record made of slices: equal for the systems of a block that stood side by side."""
 AT_ONCE = "at once"

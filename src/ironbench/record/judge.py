@@ -9,10 +9,14 @@ from typing import Any
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
+from ironbench.engines.base import Engine
+from ironbench.engines.durability import losses
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven, driving_cpu_s, scheduled
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
+    CAN_LOSE_DATA,
+    EMULATED,
     FAILED_LIMITS,
     FAILED_SUSPECT,
     FAILED_VOIDED,
@@ -305,7 +309,7 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
         return []
     took = f"; the emulation took {in_percent(budget.emulation)} of the machine's CPU" if budget is not None else ""
     warnings = [
-        Warning("emulated", f"storage was emulated{f' ({models})' if models else ''}, its times are a model's{took}")
+        Warning(EMULATED, f"storage was emulated{f' ({models})' if models else ''}, its times are a model's{took}")
     ]
     load = observation.metrics.get("emulation_load_share", 0.0)
     worst = max(late.values(), default=0.0)
@@ -318,6 +322,12 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
             )
         )
     return warnings
+
+
+def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Warning, ...]:
+    """Warns of settings that can lose data. `engine`: None for one that this version does not know."""
+    found = losses(engine.traits.hazards, settings) if engine else ()
+    return (Warning(CAN_LOSE_DATA, listed([one.sentence for one in found])),) if found else ()
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:

@@ -56,7 +56,10 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     before = prepared.warnings
     if driven.summary and judge.wrote(driven, observation) is False:
         before = tuple(one for one in before if one.code != restore.AS_FOUND)
-    warnings = (*before, *seen, *doubts)
+    facts = session.facts() if driven.alive and session else None
+    settings = {**(facts or {}).get("settings", {}), **plan.system.settings}
+    lossy = judge.durability(engines.find(plan.system.engine), settings)
+    warnings = (*before, *seen, *doubts, *lossy)
     status, cause = judge.status(driven, warnings)
     known = {
         **measured.loaded.metrics(),
@@ -84,7 +87,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         budget=budget or Budget(),
         machine=machine,
         server_machine=_server_machine(plan.system, session, driven, machine),
-        engine=store.keep_shared("engines", session.facts()) if driven.alive and session else "",
+        engine="" if facts is None else store.keep_shared("engines", facts),
         scripts={
             name: store.keep_shared("scripts", {"text": redacted_sql(text)}) for name, text in driven.scripts.items()
         },

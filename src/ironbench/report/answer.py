@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ironbench.analyse.bottleneck import OTHERS
 from ironbench.analyse.ceiling import Ceiling
@@ -87,7 +88,15 @@ def _of_ceiling(one: Ceiling) -> Point:
 
 
 def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> Point:
-    """Says how one comparison ended, by how much, how sure. `confidence_named`: the one the reader saw last."""
+    """Says how one comparison ended, by how much, how sure, and which data a side can lose.
+
+    `confidence_named`: the one the reader saw last.
+    """
+    point = _comparison(effect, confidence_named, metric_named)
+    return replace(point, doubt=" ".join(filter(None, (point.doubt, *(f"{text}." for text in effect.losses)))))
+
+
+def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> Point:
     finding, contrast = effect.finding, effect.contrast
     where = f" at {contrast.where}" if contrast.where else ""
     times, metric = ratio(finding.ratio), metric_words(finding.metric)

@@ -131,8 +131,10 @@ def _unseen(one: Ceiling) -> str:
 def _reads(one: Ceiling) -> str:
     if one.cached_reads is None:
         return ""
-    count = f"{number(one.cached_reads)} reads per transaction" if one.cached_reads else "no reads"
-    return f"The device served {count}, the pages came from memory: no faster disk can help reads."
+    if not one.cached_reads:
+        return "The device served no reads, all pages came from memory: no faster disk can help reads."
+    count = f"{number(one.cached_reads)} per transaction"
+    return f"Device reads ({count}) took {in_percent(one.read_share)} of the time: no faster disk can help reads."
 
 
 def _is(parts: Sequence[str]) -> str:

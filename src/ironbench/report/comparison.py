@@ -51,7 +51,7 @@ def text(
     elsewhere = any(row.room == "machine" for row in comparison.differences)
     differing = _differences(comparison, everything)
     blocks = [
-        f"A  {plain.clean(comparison.a)}\nB  {plain.clean(comparison.b)}",
+        _head(comparison),
         *comparison.derived,
         differing if elsewhere else "",  # of two machines a ratio means nothing before they are known
         _paired(pairs) if pairs else f"{_answer(comparison)}\n{NO_VERDICT}",
@@ -64,6 +64,22 @@ def text(
     return "\n\n".join(block for block in blocks if block)
 
 
+def _head(comparison: Comparison) -> str:
+    return "\n".join(f"{side}  {plain.clean(name)}" for side, name in zip("AB", _names(comparison), strict=True))
+
+
+def _names(comparison: Comparison) -> list[str]:
+    """With a mark where storage was emulated, which a name given on the command line need not have."""
+    names = zip((comparison.a, comparison.b), comparison.emulated, strict=True)
+    return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
+
+
+def _sides(comparison: Comparison) -> list[str]:
+    return [
+        f"{side} (emulated)" if emulated else side for side, emulated in zip("AB", comparison.emulated, strict=True)
+    ]
+
+
 def _presented_comparison(
     comparison: Comparison,
     tables: Sequence[tuple[str, Table]],
@@ -73,7 +89,7 @@ def _presented_comparison(
 ) -> str:
     """Compares workloads whose result is not a throughput, line by line."""
     blocks = [
-        f"A  {plain.clean(comparison.a)}\nB  {plain.clean(comparison.b)}",
+        _head(comparison),
         *comparison.derived,
         _paired(pairs) if pairs else NO_VERDICT,
         bullets("Before you use these numbers", [*comparison.left_out, *comparison.warnings, *comparison.unlike]),
@@ -116,8 +132,9 @@ def _answer(comparison: Comparison) -> str:
     unit = unit_of("throughput")
     only = comparison.clients
     where = "At its peak" if only is None else f"With {counted(only, 'client')}"
+    one, other = _sides(comparison)
     return (
-        f"{where} B has {times(row.ratio)} the throughput of A: "
+        f"{where} {other} has {times(row.ratio)} the throughput of {one}: "
         f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
     )
 
@@ -129,8 +146,9 @@ def _leading_answer(comparison: Comparison) -> str:
     if row is None:
         return "There is no figure of both to compare."
     unit = unit_of(row.metric)
+    one, other = _sides(comparison)
     return (
-        f"B has {times(row.ratio)} the {metric_words(row.metric)} of A: "
+        f"{other} has {times(row.ratio)} the {metric_words(row.metric)} of {one}: "
         f"{measured(row.b, unit)} against {measured(row.a, unit)} ({_spread_words(row)})."
     )
 
@@ -143,7 +161,7 @@ def _spread_words(row: Row) -> str:
 
 def _rate_answer(comparison: Comparison) -> str:
     a, b = comparison.loads
-    rates = [(name, one) for name, one in zip("AB", comparison.rates, strict=True) if one]
+    rates = [(name, one) for name, one in zip(_sides(comparison), comparison.rates, strict=True) if one]
     outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {one.words}" for name, one in rates)
     if (a.rate, a.arrivals) != (b.rate, b.arrivals):
         loops = f"A was driven in {loop_words(a)}, B in {loop_words(b)}"

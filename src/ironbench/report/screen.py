@@ -21,7 +21,9 @@ def levels(one: Screened) -> str:
 
 def verdict(one: Screened) -> str:
     """What the screen says of one factor; no verdict of the lab."""
-    return f"matters, better at {one.better}" if one.matters else "no effect seen"
+    if not one.matters:
+        return "no effect seen"
+    return f"matters, better at {one.better}" + (", which can lose data" if one.losses else "")
 
 
 def screened_table(screen: Screen) -> Table:
@@ -84,7 +86,9 @@ def _support(cells: Sequence[str], study: Study) -> str:
     if not cells:
         return "These trials support no change of the baseline."
     what = "one change" if len(cells) == 1 else f"{len(cells)} changes"
-    return f"These trials support {what} of {study.baseline}: {listed(cells)}."
+    lost = dict.fromkeys(text for effect in study.effects if effect.finding.cell in cells for text in effect.losses)
+    risk = "".join(f" {text}." for text in lost)
+    return f"These trials support {what} of {study.baseline}: {listed(cells)}.{risk}"
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ironbench.analyse.comparability import other_work
 from ironbench.analyse.compare import Comparison
 from ironbench.analyse.differences import facts
 from ironbench.analyse.lead import require_one_system
-from ironbench.analyse.subjects import Subject, by_work, work_name
+from ironbench.analyse.subjects import Subject, by_work, marked, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.report.derived import sentences
@@ -44,7 +44,8 @@ class Held:
 
         one, other = self.sides
         a, b = self.found.trials
-        return explain((one.word, a), (other.word, b), self.store, in_blocks=bool(self.pairs))
+        sides = ((marked(one.word, a), a), (marked(other.word, b), b))
+        return explain(*sides, self.store, in_blocks=bool(self.pairs))
 
 
 def held_against(of_a: Named, of_b: Named, different_work: bool = False) -> Held:

@@ -11,6 +11,7 @@ from pathlib import Path
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb import dsn, given, installation, settings, snapshots
@@ -77,6 +78,14 @@ class MariadbEngine(Engine):
         dialect=MariadbDialect(),
         products=("MariaDB", "MySQL"),
         ideal_settings={"data": (CACHE,)},
+        # https://mariadb.com/kb/en/innodb-system-variables/ and https://mariadb.com/kb/en/binlog-sync-binlog/
+        hazards=(
+            Hazard("innodb_flush_log_at_trx_commit", ("0",), "a server crash may lose the last commits"),
+            Hazard("innodb_flush_log_at_trx_commit", ("2",), "an operating system crash may lose the last commits"),
+            Hazard("innodb_doublewrite", OFF, "a power failure may leave torn pages that recovery cannot repair"),
+            Hazard("innodb_flush_method", ("nosync", "littlesync"), "a power failure may corrupt the whole database"),
+            Hazard("sync_binlog", ("0",), "a power failure may lose the end of the binary log", needs="log_bin"),
+        ),
         schemes=dsn.SCHEMES,
         events=HOLDER,
     )

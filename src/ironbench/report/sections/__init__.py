@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ironbench.analyse.subjects import emulated
 from ironbench.report import presentation
+from ironbench.words import some
 
 if TYPE_CHECKING:
     from ironbench.analyse.study import Study
+    from ironbench.model.record import Record
     from ironbench.report.section import Section
 
 
@@ -23,8 +28,21 @@ def sections(study: Study) -> list[Section]:
     hidden = shown.hides if shown else frozenset[str]()
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
     return [
-        section
+        _marked(section, study)
         for module in sorted(modules, key=lambda module: module.PLACE)
         for section in module.sections(study)
         if section.shows_something and section.id not in hidden
     ]
+
+
+def _marked(section: Section, study: Study) -> Section:
+    """With every chart's title saying which of its systems are emulated: a picture may be shown without its page."""
+    shown: list[tuple[str, Sequence[Record]]] = [(cell.name, cell.usable) for cell in study.cells]
+    shown += [(part.name, part.subject.usable) for part in study.parts]
+    names = [name for name, records in shown if any(map(emulated, records))]
+    if not names or not section.charts:
+        return section
+    which = (
+        "emulated storage" if len(names) == len([1 for _, records in shown if records]) else f"emulated: {some(names)}"
+    )
+    return replace(section, charts=tuple(replace(one, title=f"{one.title} ({which})") for one in section.charts))

@@ -70,7 +70,8 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     if plan.system.commands:
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(load.protocol)
-    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.in_use(setups[:1])]
+    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *declare.durability(plan.system)]
+    cautions += declare.in_use(setups[:1])
     Printer().data("\n".join(map(plain.clean, [*lines, *(f"caution: {one}" for one in cautions)])))
 
 

@@ -1,0 +1,48 @@
+"""Settings at which a crash or a power failure can lose data that were confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+OFF, ON = ("off", "0", "false", "no"), ("on", "1", "true", "yes")
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Values of a setting at which data can be lost."""
+
+    setting: str
+    values: tuple[str, ...]
+    """In lower case."""
+    loss: str
+    """What can be lost and when, as a clause without a comma."""
+    needs: str = ""
+    """A setting that must be on for this one to matter; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A setting of a server at a value at which data can be lost."""
+
+    setting: str
+    value: str
+    loss: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.setting}={self.value} can lose data ({self.loss})"
+
+
+def losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> tuple[Loss, ...]:
+    """`settings`: declared ones, or all that a server has."""
+    return tuple(_losses(hazards, {name.lower(): str(value) for name, value in settings.items()}))
+
+
+def _losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> Iterator[Loss]:
+    for one in hazards:
+        value = settings.get(one.setting.lower(), "")
+        if value.strip().lower() not in one.values:
+            continue
+        if not one.needs or settings.get(one.needs.lower(), "").strip().lower() not in ("", *OFF):
+            yield Loss(one.setting, value, one.loss)
