@@ -9,7 +9,7 @@ import pytest
 from factories import lacking
 from test_tpch_load import Killing, running
 
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, InputError
 from ironbench.load import Loaded, pieces, prepare
 from ironbench.model.session import Session
 from ironbench.printer import Printer
@@ -57,6 +57,13 @@ TAMPERED = {
     "cash agrees with settlements": f"delete from cash_transaction where ct_t_id = {ONE_SALE}",
 }
 
+ALTERED = {
+    "a settlement": f"update settlement set se_amt = se_amt + 1 where se_t_id = {ONE_SALE}",
+    "settlements": "delete from settlement where se_t_id < 200000000000101",
+    "a past price": "update daily_market set dm_close = dm_close + 1 where dm_date = '2000-01-03'",
+    "an account": "update customer_account set ca_tax_st = ca_tax_st + 1 where ca_c_id = 4300000001",
+}
+
 
 def load(session: Session, printer: Printer | None = None, **options: str) -> Loaded:
     dataset = tables.dataset(session.engine, OPTIONS | options)
@@ -91,6 +98,37 @@ def test_rules_hold_at_the_start_and_each_is_noticed_when_it_is_broken(engine: s
             assert name in broken(session), statement
             session.query("rollback")
         assert load(session).reused
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tables_that_were_emptied_and_past_trades_that_were_altered_are_not_used_again(
+    engine: str, place: Path
+) -> None:
+    with running(engine, place) as session:
+        load(session)
+        if engine == "postgres":
+            session.query("set session_replication_role = replica")
+        elif engine == "mariadb":
+            session.query("set foreign_key_checks = off")
+        emptied = [table for table in tables.TABLES if table not in ("trade_request", "daily_market")]
+        for table in (*(emptied if engine == "postgres" else ()), *ALTERED):
+            session.query("begin")
+            session.query(ALTERED.get(table, f"delete from {table}"))
+            with pytest.raises(InputError, match="no longer holds what ironbench loaded"):
+                load(session)
+            session.query("rollback")
+        assert load(session).reused
+
+
+def test_a_trial_checks_trades_that_were_there_before_it(place: Path) -> None:
+    with running("sqlite", place) as session:
+        load(session)
+        first = checks.first_trade(session)
+        rules = checks.rules(first, checks.sample(first))
+        settled = "settlements agree with trades"
+        assert session.query(rules[settled])[0][0] == "0"
+        session.query(f"delete from settlement where se_t_id < {first}")
+        assert int(session.query(rules[settled])[0][0] or 0) > 10_000
 
 
 def test_every_engine_holds_the_same_rows(place: Path) -> None:

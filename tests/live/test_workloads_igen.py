@@ -111,6 +111,22 @@ def test_a_commit_that_the_server_does_not_know_is_noticed(served: Served) -> No
     assert trial.failed(commits=found + 100) == {"our commits = the server's"}
 
 
+def test_commits_that_clients_do_not_know_are_noticed(served: Served) -> None:
+    loaded(served, "igen-oltp")
+    trial = Trial(served, "igen-oltp", transactions=500)
+    fewer = trial.summary["commits"] * 9 // 10
+    assert not trial.failed(observer_statements=0)
+    assert trial.failed(observer_statements=0, commits=fewer) == {"our commits = the server's"}
+    for table, change in (
+        ("igen_product", "set price_cents = price_cents + 1 where product_id = 1"),
+        ("igen_customer", "set city = 'elsewhere by far' where customer_id = 1"),
+        ("igen_stock", "set region_id = 7 where product_id = 1 and region_id = 6"),
+    ):
+        without_references(served)
+        served.query(f"update {table} {change}")
+        assert f"{table} is unchanged" in trial.failed(observer_statements=0)
+
+
 @rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 @pytest.mark.parametrize("skew", [pytest.param("0", marks=pytest.mark.long), "4"])
 def test_every_skew_runs(target: Target, skew: str) -> None:

@@ -138,6 +138,19 @@ class Insight:
         return begun
 
 
+@dataclass(frozen=True, slots=True)
+class CommitCount:
+    """A server's count of commits in one database, and what it knows of commits that are nobody's transaction."""
+
+    server: int
+    own: int
+    """Statements of this reading that are not in `server` yet."""
+    maintained: int = 0
+    """Tables that background maintenance has vacuumed or analyzed, as often as it did."""
+    rest_s: float = 60.0
+    """Time from one round of that maintenance to the next."""
+
+
 class Administration:
     marks: bool = False
     """Whether what ironbench makes can be marked, so that it can be distinguished from what others made."""
@@ -197,8 +210,8 @@ class Administration:
     checkpoint_setting: str = ""
     """The setting that chooses how far apart checkpoints are; "": there is none."""
 
-    def commits(self, session: Session) -> tuple[int, int] | None:
-        """Commits counted by the server, and how many statements of this reading are not in it yet; None: no count."""
+    def commits(self, session: Session) -> CommitCount | None:
+        """Commits counted by the server; None: it keeps no count."""
         return None
 
     def clients(self, session: Session) -> int:

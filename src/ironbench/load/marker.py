@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ironbench import engines
@@ -56,8 +57,21 @@ class Marker:
         if not present(self._session, (TABLE,)):
             self._session.query(_SCHEMA)
             engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
-        self._session.query(f"delete from {TABLE} where data = {quoted(self._data)}")
+        self._session.query(
+            f"delete from {TABLE} where data = {quoted(self._data)} or data like {quoted(f'{self._data}/%')}"
+        )
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
+
+    def fixed(self) -> dict[str, str]:
+        """Table → count and sums of its fixed rows after the load; empty if an older version loaded the data."""
+        rows = self._session.query(f"select data, content_key from {TABLE} where data like {quoted(f'{self._data}/%')}")
+        return {(data or "").removeprefix(f"{self._data}/"): sums or "" for data, sums in rows}
+
+    def note_fixed(self, loaded_at: str, fixed: Mapping[str, str]) -> None:
+        """Stores what `fixed` returns. Written before `complete`."""
+        for table, sums in fixed.items():
+            name = quoted(f"{self._data}/{table}")
+            self._session.query(f"insert into {TABLE} values ({name}, {quoted(sums)}, {quoted(loaded_at)}, 0, 0, 0)")
 
     def complete(self, loaded_at: str, rows: int, size: int, elapsed_s: float) -> None:
         """Written last of all."""

@@ -11,6 +11,7 @@ from ironbench.load.rows import Copiers
 from ironbench.load.space import enough_memory, enough_space
 from ironbench.load.tables import (
     present,
+    refuse_altered,
     refuse_changed,
     refuse_foreign_routines,
     refuse_occupied,
@@ -56,6 +57,7 @@ def fill(
     if known is not None and known.complete and tables_there:
         refuse_changed(session, dataset, known.key, tables_there, own_server)
     if known is not None and known.complete and known.key == dataset.key and len(tables_there) == len(dataset.tables):
+        refuse_altered(session, dataset, marker.fixed())
         printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
         return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
     begun = known is not None and not known.complete and known.key == dataset.key

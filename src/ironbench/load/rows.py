@@ -19,7 +19,7 @@ from ironbench.errors import FailureError, IronbenchError
 from ironbench.load.loaded import Loaded
 from ironbench.load.marker import Marker
 from ironbench.load.pieces import Pieces
-from ironbench.load.tables import size
+from ironbench.load.tables import fixed_rows, size
 from ironbench.machine import copies
 from ironbench.model.session import Line, Session
 from ironbench.model.workers import MOST_CONNECTIONS
@@ -119,6 +119,7 @@ def loaded(
         elapsed_s = time.perf_counter() - begin
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         rows = _counted(session, dataset) if resume else copied["rows"]
+        marker.note_fixed(now, fixed_rows(session, dataset))
         marker.complete(now, rows, copied["bytes"], elapsed_s)
         if pieces:
             pieces.end()

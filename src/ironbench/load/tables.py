@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 
 from ironbench import engines
 from ironbench.engines.dialect import Dialect
@@ -12,6 +13,8 @@ from ironbench.workloads import Dataset
 
 _ELSEWHERE = "name another database"
 """The first way out wherever tables are in the way: they may be somebody's only copy."""
+_LONGEST = 200
+"""Characters of sums that are stored as they are."""
 
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
@@ -90,3 +93,24 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
             f"holds {key}, and {dataset.key} is wanted",
             f"{_ELSEWHERE}, or ask for the same{all_made if marks else ''}",
         )
+
+
+def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
+    """Table → count and sums of the rows that no transaction changes; of many samples, a digest of them."""
+    sums = {fixed.table: fixed.read(session, dataset.rows) for fixed in dataset.fixed}
+    return {
+        table: text if len(text) <= _LONGEST else f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"
+        for table, text in sums.items()
+    }
+
+
+def refuse_altered(session: Session, dataset: Dataset, loaded: Mapping[str, str]) -> None:
+    """InputError when rows that no transaction changes differ from those that were loaded."""
+    found = fixed_rows(session, dataset) if loaded else {}
+    altered = [table for table, sums in loaded.items() if table in found and found[table] != sums]
+    if altered:
+        table = altered[0]
+        cause = f"no longer holds what ironbench loaded: rows and sums were {loaded[table]}, and are {found[table]}"
+        if len(altered) > 1:
+            cause += f"; the same for {', '.join(altered[1:])}"
+        raise InputError(f"table {table}", cause, f"{_ELSEWHERE}: ironbench drops only what is surely its own")

@@ -14,6 +14,7 @@ from ironbench.model.record import Check, Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
+from ironbench.workloads.fixed_rows import FixedRows
 
 SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
 """What a record keeps of each of several scripts: few, to keep it small."""
@@ -102,7 +103,9 @@ class Dataset:
     recognised: str = ""
     """A query that is true when the tables, whoever loaded them, hold just these rows."""
     intact: str = ""
-    """A query that is true as long as tables that we loaded still hold what no transaction of the workload changes."""
+    """A query that is true as long as tables that ironbench loaded satisfy what holds after any trial."""
+    fixed: tuple[FixedRows, ...] = ()
+    """Rows that no transaction of the workload changes; compared with their state after the load before reuse."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a message calls it, e.g. {"scale": "4"}."""
     entries: Pieces | None = None

@@ -6,7 +6,15 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from ironbench.engines.administration import MARK, REQUEST, Administration, Made, Whereabouts, Written
+from ironbench.engines.administration import (
+    MARK,
+    REQUEST,
+    Administration,
+    CommitCount,
+    Made,
+    Whereabouts,
+    Written,
+)
 from ironbench.engines.dialect import listed
 from ironbench.engines.examination import Examination
 from ironbench.engines.postgres import copies, facts, given
@@ -183,11 +191,17 @@ class PostgresAdministration(Administration):
 
     checkpoint_setting = "checkpoint_timeout"
 
-    def commits(self, session: Session) -> tuple[int, int] | None:
+    def commits(self, session: Session) -> CommitCount | None:
         facts.flush_counts(session)
-        rows = session.query("select xact_commit from pg_stat_database where datname = current_database()")
+        (row,) = session.query(
+            "select xact_commit, "
+            "(select coalesce(sum(autovacuum_count + autoanalyze_count), 0) from pg_stat_all_tables), "
+            "(select setting from pg_settings where name = 'autovacuum_naptime') "
+            "from pg_stat_database where datname = current_database()"
+        )
+        committed, maintained, rest_s = (int(value or 0) for value in row)
         # The second statement is not yet in the count it reads.
-        return int(rows[0][0] or 0), 1
+        return CommitCount(committed, 1, maintained, float(max(1, rest_s)))
 
     def clients(self, session: Session) -> int:
         return int(session.query(_CLIENTS)[0][0] or 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ironbench.errors import InputError, written
 from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option
+from ironbench.workloads.brokerage.fixed import fixed
 
 FOLDER = Path(__file__).parent
 VERSION = 5
@@ -128,8 +129,10 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
             f"select (select count(*) from customer) = {customers} "
             f"and (select max(c_id) from customer) = {FIRST_ID + customers - 1} "
             f"and (select count(*) from customer_account) = {5 * customers} "
-            f"and (select count(*) from security) = {685 * units}"
+            f"and (select count(*) from security) = {685 * units} "
+            "and exists (select 1 from holding) and exists (select 1 from holding_summary)"
         ),
+        fixed=fixed(FIRST_TRADE + trades, units),
         facts={"customers": str(customers), "days": str(days)},
         large=True,
     )

@@ -15,6 +15,7 @@ from ironbench.model.system import Choice
 from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
+from ironbench.workloads.fixed_rows import FixedRows
 
 FOLDER = Path(__file__).parent
 VERSION = 2
@@ -78,6 +79,7 @@ class IgenBatch(Workload):
             rows=products + MONTHS * lines,
             bytes=scale * sql_files.size(FOLDER, "schema", engine),
             facts={"scale": options["scale"]},
+            fixed=(FixedRows("batch_product", ("product_id",)),),
             intact=(
                 f"select (select count(*) from batch_product) = {products} "
                 f"and (select count(*) from batch_month) = {MONTHS}"

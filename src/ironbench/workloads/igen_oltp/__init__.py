@@ -13,6 +13,7 @@ from ironbench.model.system import Choice
 from ironbench.workloads import sql_files
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.igen_oltp import checks
+from ironbench.workloads.igen_oltp.checks import FIXED
 from ironbench.workloads.igen_oltp.layout import CUSTOMERS, MOST_LINES, MOST_ORDERS, PRODUCTS, REGIONS, layout
 
 FOLDER = Path(__file__).parent
@@ -86,6 +87,7 @@ class IgenOltp(Workload):
                 f"and (select count(*) from igen_product where product_id between 1 and {scale * PRODUCTS}) "
                 f"= {scale * PRODUCTS} and (select max(product_id) from igen_product) = {scale * PRODUCTS}"
             ),
+            fixed=FIXED,
         )
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:

@@ -11,6 +11,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.workloads.base import checked, one_row
 from ironbench.workloads.commits import Commits, commits_check
+from ironbench.workloads.fixed_rows import FixedRows
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS, layout
 
 PLACED, ARCHIVED = "place_order", "archive_order"
@@ -26,6 +27,15 @@ customers again, more and more of them at their limits. The check is for stateme
 """
 
 
+FIXED = (
+    FixedRows("igen_region", ("region_id", "length(name)")),
+    FixedRows("igen_product", ("product_id", "category_id", "price_cents", "length(name)", "length(description)")),
+    FixedRows("igen_customer", ("customer_id", "region_id", "length(name)", "length(email)", "length(city)")),
+    FixedRows("igen_stock", ("product_id", "region_id")),
+)
+"""Of customers only `spent_cents` changes, and of stock only `quantity`."""
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """Numbers of orders.
@@ -38,6 +48,8 @@ class State:
     newest: int
     oldest: int
     customers: int
+    fixed: Mapping[str, str]
+    """Table → count and sums of the rows that no transaction changes."""
     commits: Commits
 
 
@@ -48,7 +60,8 @@ def before(session: Session) -> State:
         "select sum(held), sum(newest), sum(oldest), count(*) from (select count(*) as held, max(order_no) as newest, "
         "min(order_no) as oldest from igen_order group by customer_id) per_customer",
     )
-    return State(orders, newest, oldest, customers, commits.after(1))
+    fixed = {rows.table: rows.read(session, 0) for rows in FIXED}
+    return State(orders, newest, oldest, customers, fixed, commits.after(1 + len(fixed)))
 
 
 def check(session: Session, options: Mapping[str, str], then: State, summary: Mapping[str, Any]) -> tuple[Check, ...]:
@@ -63,6 +76,7 @@ def check(session: Session, options: Mapping[str, str], then: State, summary: Ma
         checked("every customer holds an order", layout(options).customers, now.customers),
         checked("inserted - deleted = difference in orders", inserted - deleted, now.orders - then.orders),
         checked("orders per customer stay bounded", f"at most {MOST_ORDERS}", *_longest(session)),
+        *(checked(f"{table} is unchanged", sums, now.fixed[table]) for table, sums in then.fixed.items()),
         *_writes(options, inserted, deleted, summary),
         *commits,
     )

@@ -1,0 +1,56 @@
+"""Rows that no transaction of a workload changes: their number and a cheap checksum, before data are used again.
+
+A checksum is a sum of columns, so that one pass over a table gives both, in SQL that every engine understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.model.session import Session
+
+WHOLE_ROWS = 20_000_000
+"""Up to so many rows in all tables together are read whole: a few seconds. Of more, tables with a key are sampled."""
+_WINDOWS, _WINDOW_KEYS = 32, 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class FixedRows:
+    """Part of a table that stays as it was loaded."""
+
+    table: str
+    sums: tuple[str, ...] = ()
+    """Numeric expressions over columns that never change."""
+    where: str = ""
+    """Selects the loaded rows of a table to which trials add rows."""
+    key: str = ""
+    """An integer column that begins an index; large tables are sampled by it."""
+
+    def read(self, session: Session, rows: int) -> str:
+        """Row count and sums, as text that is equal for equal rows on one server. `rows`: of all tables together."""
+        if not self.key or rows <= WHOLE_ROWS:
+            return self._summed(session, self.where)
+        ((low, high),) = session.query(f"select min({self.key}), max({self.key}) from {self.table}{self._clause()}")
+        if low is None or high is None:
+            return "0"
+        found = [f"{low} to {high}"]
+        for first in windows(int(low), int(high)):
+            window = f"{self.key} between {first} and {first + _WINDOW_KEYS - 1}"
+            found.append(self._summed(session, f"{self.where} and {window}" if self.where else window))
+        return "; ".join(found)
+
+    def _summed(self, session: Session, where: str) -> str:
+        sums = "".join(f", sum({expression})" for expression in self.sums)
+        clause = f" where {where}" if where else ""
+        (row,) = session.query(f"select count(*){sums} from {self.table}{clause}")
+        return ", ".join(value or "0" for value in row)
+
+    def _clause(self) -> str:
+        return f" where {self.where}" if self.where else ""
+
+
+def windows(low: int, high: int) -> Sequence[int]:
+    """First keys of evenly spaced windows of `_WINDOW_KEYS` keys, from the lowest key to the highest."""
+    last = max(low, high - _WINDOW_KEYS + 1)
+    return sorted({low + (last - low) * place // (_WINDOWS - 1) for place in range(_WINDOWS)})
