@@ -17,7 +17,7 @@ from ironbench.catalogue import prices
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
 from ironbench.model.curve import Curve
-from ironbench.model.record import Record, Status
+from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Load, System
 from ironbench.plan import offers
@@ -175,6 +175,28 @@ def test_a_target_is_met_only_by_the_upper_bound_of_open_loop_trials_at_that_rat
     assert "closed loop only" in targets.attained("a", [driven(0.001, b, None) for b in range(4)], TARGET).why
     slower = [driven(0.001, block, 4000.0) for block in range(4)]
     assert targets.attained("a", slower, TARGET).why == "not measured: the highest rate driven is 4\u202f000/s"
+
+
+@pytest.mark.parametrize(
+    ("p99_s", "misses"),
+    [
+        ((0.020, 0.021, 0.022, 0.0205), True),
+        ((0.0095, 0.0105, 0.0110, 0.0120), False),
+        ((0.020, 0.021), False),
+        ((0.008, 0.0081, 0.0082), False),
+    ],
+)
+def test_a_target_is_missed_only_if_the_interval_excludes_it(p99_s: tuple[float, ...], misses: bool) -> None:
+    found = targets.attained("a", [driven(value, block) for block, value in enumerate(p99_s)], TARGET)
+    assert found.misses is misses
+
+
+def test_a_rate_that_no_trial_kept_is_missed_and_one_that_some_kept_is_inconclusive() -> None:
+    behind = [Caution(RATE_NOT_KEPT, "behind")]
+    never = [replace(driven(0.001, block), warnings=tuple(behind)) for block in range(3)]
+    assert targets.attained("a", never, TARGET).misses
+    found = targets.attained("a", [*never[:2], driven(0.001, 2)], TARGET)
+    assert not found.misses and not found.meets
 
 
 def test_a_curve_whose_mean_is_the_rate_of_a_target_was_not_driven_at_it() -> None:

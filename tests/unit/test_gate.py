@@ -16,6 +16,7 @@ from labfactory import lab, studied, trials
 
 from ironbench.analyse.gate import Gate, GateVerdict
 from ironbench.analyse.gate import gate as judged
+from ironbench.analyse.inside import Over, Use
 from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli import verdict
 from ironbench.cli.gate import CLOSED, gate, require_comparisons, whole
@@ -24,7 +25,8 @@ from ironbench.errors import InputError
 from ironbench.experiment import declare, schedule
 from ironbench.experiment.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
-from ironbench.model.lab import Claim, Method, Stage
+from ironbench.model.inside import Plan, Statement
+from ironbench.model.lab import VALUE, Claim, Method, Stage
 from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
@@ -328,12 +330,66 @@ def test_documents_say_what_the_terminal_says(made: Made, tmp_path: Path) -> Non
     failure = suite.find("testcase/failure")
     assert failure is not None and "slower by" in failure.attrib["message"]
     page = (tmp_path / "gate.md").read_text()
-    assert page.startswith("### Gate closed: slower\n") and "](gate.svg)" in page
-    assert (tmp_path / "gate.svg").read_text().startswith("<svg")
+    # A step summary shows no picture that lies beside it.
+    assert page.startswith("### Gate closed: slower\n") and "![" not in page
+    assert not (tmp_path / "gate.svg").exists()
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["outcome"], found["closed"], found["margin"]) == ("slower", True, 0.05)
     assert found["checks"][0]["slowdown"] == pytest.approx(0.25, abs=0.03)
     assert "The gate is closed" in (tmp_path / "gate.txt").read_text()
+
+
+def _expecting(text: str, low: float | None, high: float | None, undecided: str = "fail") -> Gate:
+    """A gate of equal versions whose author also expects a throughput of the new one."""
+    claim = Claim(text, VALUE, "throughput", (CELLS[1],), low, high)
+    plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
+    study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01))
+    return judged(study, study.effects, 0.05, undecided)
+
+
+def test_a_refuted_expectation_closes_the_gate_and_stands_in_every_document() -> None:
+    from ironbench.report.gate import document, junit, markdown
+
+    found = _expecting("version=18: at least 2000/s", 2000.0, None)
+    assert found.verdict is GateVerdict.NOT_SLOWER and found.closed
+    suite = ElementTree.fromstring(junit(found))
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert [case.get("classname") for case in suite if case.find("failure") is not None] == ["ironbench.claim"]
+    assert "version=18: at least 2000/s: refuted" in markdown(found).decode()
+    (claim,) = json.loads(document(found))["claims"]
+    assert (claim["outcome"], claim["closes"]) == ("refuted", True)
+
+
+def test_a_confirmed_expectation_passes_and_an_undecided_one_as_the_policy_says() -> None:
+    from ironbench.report.gate import junit
+
+    assert not _expecting("version=18: at least 900/s", 900.0, None).closed
+    assert _expecting("version=18: at least 1000/s", 1000.0, None).closed
+    passed = _expecting("version=18: at least 1000/s", 1000.0, None, "pass")
+    assert not passed.closed and ElementTree.fromstring(junit(passed)).get("skipped") == "1"
+
+
+def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed() -> None:
+    from ironbench.report.gate import document, junit, markdown
+
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 800.0}, 0.01))
+    text = "select * from t where n = $1"
+    used = [
+        replace(
+            Use(name, Over(1.0, 1.0), Over(1.0, 1.0), (), 1.0, (), (), (), (), (), 0, 1, (), ()),
+            statements=(Statement(text, 100.0, 100.0 * mean_s), Statement("commit", 100.0, 0.1)),
+            plans=(Plan("s", 1, text, steps=(step,)),),
+        )
+        for name, mean_s, step in ((CELLS[0], 0.001, "Index Scan on t"), (CELLS[1], 0.003, "Seq Scan on t"))
+    ]
+    found = judged(replace(study, inside=tuple(used)), study.effects, 0.05, "fail")
+    causes = json.loads(document(found))["checks"][0]["causes"]
+    assert [one["cause"] for one in causes] == ["other plan", "slower statement"]
+    assert (causes[0]["more"], causes[0]["less"]) == (["Seq Scan on t"], ["Index Scan on t"])
+    assert causes[1]["after_s"] == pytest.approx(3 * causes[1]["before_s"]) and causes[1]["text"] == text
+    for page in (markdown(found).decode(), junit(found).decode()):
+        assert "Seq Scan on t instead of Index Scan on t" in page and "select" in page
 
 
 def test_what_cannot_tell_and_passes_is_skipped_in_junit(made: Made, tmp_path: Path) -> None:

@@ -99,10 +99,31 @@ def test_a_cell_may_be_named_at_a_share_of_the_peak() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "metric", "low", "high"),
+    [
+        ("log=ssd (response_time_p99_s): at most 10ms", "response_time_p99_s", None, 0.01),
+        ("ssd: at least 2,000/s", "throughput", 2000.0, None),
+        ("ssd: 2000/s to 3000/s", "throughput", 2000.0, 3000.0),
+        ("ssd (response_time_p99_s): 5 ms to 10 ms", "response_time_p99_s", 0.005, 0.01),
+    ],
+)
+def test_a_limit_names_one_cell_and_values_with_units(
+    text: str, metric: str, low: float | None, high: float | None
+) -> None:
+    found = claim(text)
+    assert (found.kind, found.cells, found.metric) == ("value", ("clients=1 log=ssd",), metric)
+    assert (found.low, found.high) == (low, high)
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("ssd over disk", "no colon"),
-        ("ssd and disk: 1 to 2", "which cell over which"),
+        ("ssd and disk: 1 to 2", "there is no cell or level ssd and disk"),
+        ("ssd (response_time_p99_s): at most 10", "has no unit"),
+        ("ssd: fast", "neither a limit nor a range"),
+        ("ssd: 3000/s to 2000/s", "an empty range"),
+        ("ssd: at most soon", "is not a value of throughput"),
         ("ssd over disk: 1.1", "no range"),
         ("ssd over disk: 1.1 to 1.0", "no range"),
         ("ssd over ssd: 1 to 2", "compared with itself"),

@@ -29,15 +29,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from ironbench.analyse.claims import ClaimVerdict
 from ironbench.analyse.findings import declared, method_of
 from ironbench.analyse.looks import at, earlier
 from ironbench.model.finding import Finding
-from ironbench.model.lab import Lab
+from ironbench.model.lab import VALUE, Lab
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.ratio import paired
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
+    from ironbench.analyse.claims import Judged
     from ironbench.analyse.study import Effect, Study
 
 POLICIES = ("fail", "pass")
@@ -106,14 +108,26 @@ class Gate:
 
     @property
     def verdict(self) -> GateVerdict:
-        """The worst of the comparisons."""
+        """The worst of the comparisons; *not slower* where only claims are judged."""
         ends = {one.verdict for one in self.comparisons}
-        return next(one for one in (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER) if one in ends)
+        worst_first = (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER)
+        return next((one for one in worst_first if one in ends), GateVerdict.NOT_SLOWER)
 
     @property
     def closed(self) -> bool:
         """Whether the change is stopped."""
-        return any(self.stops(one) for one in self.comparisons)
+        return any(self.stops(one) for one in self.comparisons) or any(self.refuses(one) for one in self.claims)
+
+    @property
+    def claims(self) -> tuple[Judged, ...]:
+        """What the author of the lab expects of single configurations; pairs of other claims are comparisons."""
+        return tuple(one for one in self.study.claims if one.claim.kind == VALUE)
+
+    def refuses(self, one: Judged) -> bool:
+        """Whether this claim alone closes the gate."""
+        if one.verdict is ClaimVerdict.UNDECIDED:
+            return self.undecided == "fail"
+        return one.verdict is ClaimVerdict.REFUTED
 
     def stops(self, one: GatedComparison) -> bool:
         """Whether this comparison alone closes the gate."""

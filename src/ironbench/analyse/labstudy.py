@@ -68,7 +68,9 @@ def lab_study(
     at_rates = {setup.cell.name for setup in lab.rated}
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
     judged_ids = {record.id for record in of_its_round}
-    judgements = tuple(_with_rates(one, of_its_round) for one in judged(lab.claims, results))
+    judgements = tuple(
+        _with_rates(one, of_its_round) for one in judged(lab.claims, results, of_its_round, place.level_alone)
+    )
     measured = lab.possible
     cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
     known = completed(
@@ -164,7 +166,8 @@ def _earlier(
     rounds = []
     for number, last in enumerate(earlier(lab.method, stage), 1):
         results, own = findings(records, lab, last, noise, others=()), _of_its_round(lab, last, settled)
-        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results))
+        level = at(lab.method, last).level_alone
+        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results, own, level))
         rounds.append(Round(number, tuple(_effects(lab, results, own)), judgements))
     return tuple(rounds)
 

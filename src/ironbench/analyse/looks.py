@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
-from ironbench.stats.multiplicity import levels
+from ironbench.stats.multiplicity import LEVEL, levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,11 @@ class Look:
     def level(self, share: float, sides: int) -> float:
         """Nominal level of a test at this look when all looks together may spend `share`; 0 decides nothing."""
         return levels(share, self.planned, sides)[self.number - 1]
+
+    @property
+    def level_alone(self) -> float:
+        """Nominal level at this look of a claim about one configuration, which is no part of Holm's family."""
+        return self.level(LEVEL, 2)
 
 
 def at(method: Method, look: int) -> Look:

@@ -35,6 +35,7 @@ from ironbench.analyse.subjects import (
 )
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
+from ironbench.model.lab import VALUE
 from ironbench.model.record import Record, machine_of
 from ironbench.words import counted
 
@@ -290,6 +291,11 @@ class Study:
     def complete(self) -> bool:
         """Whether every planned trial has left a record."""
         return not self.missing
+
+    @property
+    def undecided_requirements(self) -> tuple[str, ...]:
+        """Claims about one configuration that these trials do not decide."""
+        return tuple(one.claim.text for one in self.claims if one.claim.kind == VALUE and one.verdict == "undecided")
 
     @property
     def refuted(self) -> tuple[str, ...]:

@@ -45,11 +45,19 @@ class Measured:
     """A percentile of all trials' transactions together; the geometric mean of the trials for a mean or a maximum."""
     bound_s: float | None
     """Upper end of the 95 % interval of the trials, never below `centre_s`; None: too few trials."""
+    least_s: float | None
+    """Lower end of the same interval, never above `centre_s`."""
     kept: bool
     """Whether every trial kept the rate."""
+    never_kept: bool
+    """Whether no trial did."""
 
     def meets(self, target: Target) -> bool:
         return self.kept and self.bound_s is not None and self.bound_s <= target.limit_s
+
+    def misses(self, target: Target) -> bool:
+        """Whether the trials exclude that the target is met; otherwise more trials may decide."""
+        return self.never_kept or (self.least_s is not None and self.least_s > target.limit_s)
 
     @property
     def throughput(self) -> float:
@@ -67,6 +75,8 @@ class Attained:
     meets: bool
     why: str
     """In words: by how much, or why not."""
+    misses: bool = False
+    """Whether all measurements at the target's rate exclude that it is met. Neither this nor `meets`: inconclusive."""
 
 
 def parse(text: str) -> Target:
@@ -102,7 +112,7 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
         lost = f", {failed_percent(share)} failed" if (share := failed_share(best.trials)) else ""
         return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {units.rate(best.rate)}{lost}")
     best = min(measured, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
-    return Attained(system, best, False, _missed(best, target))
+    return Attained(system, best, False, _missed(best, target), all(one.misses(target) for one in measured))
 
 
 def may_count(record: Record, target: Target) -> bool:
@@ -119,7 +129,7 @@ def _missed(best: Measured, target: Target) -> str:
         at = f"{count} of {rest} trials at {units.rate(best.rate)}"
         return f"not measured: {at}, without an upper bound ({_ms(best.centre_s)})"
     near = f"{_ms(best.centre_s)}, at most {_ms(best.bound_s)} at {units.rate(best.rate)}"
-    if best.centre_s <= target.limit_s:
+    if not best.misses(target):
         return f"cannot tell: {near}; more trials narrow that"
     return f"misses it {best.centre_s / target.limit_s:.2f} times over: {near}"
 
@@ -131,11 +141,13 @@ def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Ar
     mean = statistics.fmean(logs)
     pooled = metrics_of(trials, [target.metric], archive).get(target.metric) if percentile(target.metric) else None
     centre_s = pooled.centre if pooled else math.exp(mean)
-    bound = None
+    bound = least = None
     if len(logs) >= LEAST_TRIALS:
-        bound = max(centre_s, math.exp(mean + half_width(logs)))
-    kept = all(record.kept_rate for record in trials)
-    return Measured(rate, tuple(trials), centre_s, bound, kept)
+        half = half_width(logs)
+        bound, least = max(centre_s, math.exp(mean + half)), min(centre_s, math.exp(mean - half))
+    kept = [bool(record.kept_rate) for record in trials]
+    never = len(kept) >= LEAST_TRIALS and not any(kept)
+    return Measured(rate, tuple(trials), centre_s, bound, least, all(kept), never)
 
 
 def _alike(records: Sequence[Record]) -> list[list[Record]]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ironbench.cli.options import JSON, PRICES, RESULTS
+from ironbench.cli.verdict import REFUTED, SUSPECT
 from ironbench.printer import Printer
 from ironbench.report import cost as report
 from ironbench.views.cost import compared
@@ -36,4 +37,10 @@ def cost(
     result = compared(selection or (), target, systems, prices or (), currency, results)
     printer = Printer()
     printer.data(report.document(result) if json else report.text(result, printer.width()))
-    return 0
+    attained = [row.target for row in result.rows if row.target is not None]
+    if result.target is None or any(one.meets for one in attained):
+        return 0
+    missed = bool(attained) and all(one.misses for one in attained)
+    code = REFUTED if missed else SUSPECT
+    printer.say(f"exit code {code}: {'missed' if missed else 'inconclusive'}: {result.target.text}")
+    return code

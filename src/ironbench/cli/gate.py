@@ -50,7 +50,7 @@ def gate(
             "-o",
             "--output",
             metavar="FILE",
-            help="Where to write, too; may be repeated: .xml for JUnit, .md with .svg, .json or .txt.",
+            help="Where to write, too; may be repeated: .xml for JUnit, .md, .svg, .json or .txt.",
         ),
     ] = None,
     results: RESULTS = "ironbench-results",
@@ -105,16 +105,14 @@ def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
 
     printer = Printer()
     for path in targets:
-        if path.suffix == ".md":
-            picture = path.with_suffix(".svg")
-            write(picture, documents.svg(gate))
-            write(path, documents.markdown(gate, picture.name))
-        else:
-            write(path, documents.FORMATS[path.suffix[1:]](gate))
+        write(path, documents.FORMATS[path.suffix[1:]](gate))
         printer.say(f"written: {path}")
     printer.data(documents.document(gate).decode() if json else documents.text(gate))
     if gate.closed:
-        printer.say(f"exit code {CLOSED}: the gate is closed: {gate.verdict.value}")
+        refused = [one for one in gate.claims if gate.refuses(one)]
+        stopped = any(gate.stops(one) for one in gate.comparisons)
+        why = gate.verdict.value if stopped else f"{refused[0].verdict.value}: {refused[0].claim.text!r}"
+        printer.say(f"exit code {CLOSED}: the gate is closed: {why}")
     return CLOSED if gate.closed else 0
 
 

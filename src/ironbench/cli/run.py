@@ -15,6 +15,7 @@ from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.experiment.run_options import RunOptions
+    from ironbench.model.lab import Claim
     from ironbench.model.plan import Plan
     from ironbench.model.record import Record
     from ironbench.model.secrets import Secrets
@@ -297,6 +298,14 @@ def run(
             help="Score of its processors in another benchmark: charts of queries show the ratio to expect from it.",
         ),
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        OPTION(
+            metavar="LIMIT",
+            help='What each configuration must meet, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. Exit code 4 '
+            "if the confidence interval refutes it, 3 if that is inconclusive.",
+        ),
+    ] = None,
     results: Annotated[
         str, OPTION(metavar="DIR", help="Where records go.", envvar="IRONBENCH_RESULTS")
     ] = "ironbench-results",
@@ -314,17 +323,22 @@ def run(
     # What was not given stays at its default there; options that may be repeated come as lists.
     given: dict[str, Any] = {name: typed[name] for name in run_options.RunOptions.__dataclass_fields__}
     given = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items() if one is not None}
-    return execute(run_options.RunOptions(**given), json, plan_only, resume)
+    return execute(run_options.RunOptions(**given), json, plan_only, resume, tuple(require or ()))
 
 
-def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bool = False) -> int:
+def execute(
+    options: RunOptions, json: bool, plan_only: bool = False, resume: bool = False, require: Sequence[str] = ()
+) -> int:
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
     from ironbench.experiment import declare, run_options, upkeep
     from ironbench.model.system import Setup
+    from ironbench.plan import requirements
     from ironbench.record import Store
 
+    claims = requirements.read(require)
     store = Store(Path(options.results))
     plan, secrets = run_options.resumed(options, store) if resume else run_options.planned(options)
+    requirements.refuse_undecidable(claims, plan)
     if plan_only:
         from ironbench.experiment import loop
         from ironbench.views.plans import run as plan_page
@@ -336,13 +350,13 @@ def execute(options: RunOptions, json: bool, plan_only: bool = False, resume: bo
     upkeep.require_person(plan.system.commands)
     declare.refuse_in_use([Setup(plan.trials[0].cell, plan.system, plan.choice)])
     store.validate()
-    return _measured(plan, secrets, store, json, resume)
+    return _measured(plan, secrets, store, json, resume, claims)
 
 
-def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bool) -> int:
+def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bool, claims: Sequence[Claim]) -> int:
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
-    from ironbench.cli import verdict
+    from ironbench.cli import requirements, verdict
     from ironbench.experiment import declare, loop, run_options, schedule, search, upkeep
     from ironbench.views.plans.estimate import time_of
 
@@ -374,11 +388,12 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bo
         except KeyboardInterrupt:  # between two trials, or before the first
             printer.say(_goes_on(run_options.measured(store, plan.series)))
             return verdict.INTERRUPTED
+    judgements = requirements.judged(claims, records)
     if json:
         from ironbench.report.as_json import run_document
 
         answer = search.answer(plan.search, records) if plan.search else None
-        printer.data(run_document(records, store, answer))
+        printer.data(run_document(records, store, answer, requirements.fields(judgements)))
     else:
         from ironbench.report.formats.text import run_summary, search_summary
 
@@ -386,9 +401,14 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bo
             printer.data(search_summary(plan.search, records, store))
         else:
             run_summary(records, store, printer)
+        if judgements:
+            printer.data(f"\n{requirements.text(judgements)}")
         printer.say(f"records: {store.directory / 'trials'}  series: {plan.series}")
     verdict.require_kept(store, records)
     code = upkeep.code(verdict.code_of_run(records), plan.series, printer.say)
+    if code in (0, verdict.SUSPECT) and requirements.code(judgements):
+        printer.say(requirements.words(judgements))
+        return requirements.code(judgements)
     if code == verdict.SUSPECT:
         printer.say(verdict.suspect_words(records))
     elif code == verdict.INTERRUPTED:

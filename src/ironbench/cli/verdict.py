@@ -37,7 +37,9 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         summary(study, printer)
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
     code = exit_code(study, records)
-    if code == SUSPECT:
+    if code == SUSPECT and study.undecided_requirements:
+        printer.say(f"exit code {SUSPECT}: undecided: {'; '.join(map(repr, study.undecided_requirements))}")
+    elif code == SUSPECT:
         words = suspect_words(settling(measured))
         printer.say(words.partition(": ")[2] if gated else words)
     elif code == FAILED and (lost := lost_in_cuts(study, records)):
@@ -56,6 +58,8 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
         return FAILED
     if study.refuted:
         return REFUTED
+    if study.undecided_requirements:
+        return SUSPECT
     return SUSPECT if any(record.status is Status.SUSPECT for record in _own(study, records)) else 0
 
 

@@ -236,9 +236,10 @@ def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     found = findings.findings(records, lab, stage, others=())
     later = {trial.cell.name for trial in lab.trials if trial.stage > stage}
     able = [one for one in found if later.issuperset((one.cell, one.baseline))]
+    own = [record for record in records if look.first_stage <= record.stage <= look.last_stage]
     awaited = any(
         one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
-        for one in claims.judged(lab.claims, found)
+        for one in claims.judged(lab.claims, found, own, look.level_alone)
     )
     return looks.decided(able, look.number, look.looks) and not awaited
 

@@ -17,13 +17,19 @@ class Factor:
     levels: tuple[str, ...]
 
 
+VALUE, RATE = "value", "rate"
+"""Kinds of claims about one configuration."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """What the author of a lab expects, as it was written, and what that means."""
 
     text: str
     kind: str
-    """`ratio`: `cells[0]` over `cells[1]` lies in `low` to `high`; `order`: each cell is better than the next."""
+    """`ratio`: `cells[0]` over `cells[1]` lies in `low` to `high`; `order`: each cell is better than the next; `value`:
+    the metric of `cells[0]` lies in `low` to `high`; `rate`: the rate `low` is sustained. A requirement of a run names
+    no cell and is about each configuration."""
     metric: str
     cells: tuple[str, ...]
     """Names of cells."""

@@ -8,12 +8,12 @@ from functools import partial
 
 from ironbench import catalogue
 from ironbench.errors import InputError, collected, nearest
-from ironbench.model.lab import Claim, Lab
-from ironbench.plan import design, rates, same_load
+from ironbench.model.lab import VALUE, Claim, Lab
+from ironbench.plan import design, rates, requirements, same_load
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
 
-_FORMS = "write `A over B: 1.00 to 1.10`, or `order: A > B > C`"
+_FORMS = "write `A over B: 1.00 to 1.10`, `order: A > B > C`, or `A (response_time_p99_s): at most 10ms`"
 _RATED = re.compile(rf"\s+{same_load.FACTOR}=(\S+)$")
 _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
@@ -26,6 +26,8 @@ _RANGES = (
     (re.compile(rf"at least\s+{_NUMBER}"), (1, None)),
     (re.compile(rf"at most\s+{_NUMBER}"), (None, 1)),
 )
+
+_VALUES = re.compile(r"at least\s+(\S.*)|at most\s+(\S.*)|(\S+(?:\s\S+)?)\s+to\s+(\S.*)")
 
 
 def read(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Claim, ...]:
@@ -81,7 +83,26 @@ def _claim(text: str, where: str, declared: Declared, cells: Sequence[DeclaredCe
         raise InputError(where, f"{text!r} has no colon", _FORMS)
     named_metric = _METRIC.search(head)
     metric = require_metric(named_metric[1] if named_metric else declared.measure.metric, where)
-    return _ratio(text, _METRIC.sub("", head), tail, metric, where, declared, cells)
+    head = _METRIC.sub("", head)
+    if re.search(r"\s+over\s+", head):
+        return _ratio(text, head, tail, metric, where, declared, cells)
+    return _value(text, head, tail, metric, where, declared, cells)
+
+
+def _value(
+    text: str, head: str, tail: str, metric: str, where: str, declared: Declared, cells: Sequence[DeclaredCell]
+) -> Claim:
+    """A limit of one cell: `clients=4 (response_time_p99_s): at most 10ms`."""
+    cell = _cell(head, where, declared, cells)
+    match = _VALUES.fullmatch(tail.strip())
+    if match is None:
+        cause = f"{tail.strip()!r} is neither a limit nor a range"
+        raise InputError(where, cause, "write `at most 10ms`, `at least 2000/s` or `5ms to 10ms`")
+    least, most, low, high = match.groups()
+    bounds = [requirements.quantity(metric, one, where) if one else None for one in (least or low, most or high)]
+    if bounds[0] is not None and bounds[1] is not None and not bounds[0] < bounds[1]:
+        raise InputError(where, f"{tail.strip()!r} is an empty range", "write the lower value first")
+    return Claim(text, VALUE, metric, (cell,), bounds[0], bounds[1])
 
 
 def require_metric(metric: str, where: str) -> str:

@@ -16,9 +16,16 @@ if TYPE_CHECKING:
     from ironbench.record import Store
 
 
-def run_document(records: Sequence[Record], store: Store, answer: Answer | None = None) -> str:
-    """Returns what `run --json` prints; `answer`: the result of a search."""
+def run_document(
+    records: Sequence[Record],
+    store: Store,
+    answer: Answer | None = None,
+    requirements: Sequence[dict[str, Any]] = (),
+) -> str:
+    """Returns what `run --json` prints; `answer`: the result of a search; `requirements`: those of `--require`."""
     fields = run_fields(records, store)
+    if requirements:
+        fields["requirements"] = list(requirements)
     if answer is not None:
         fields["search"] = {**plain_value(answer), "of": answer.search.of, "sentence": answer.sentence}
     return encoded(fields).decode()

@@ -7,19 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from ironbench.analyse.claims import ClaimVerdict, Judged
 from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict
+from ironbench.analyse.slower import Cause, OtherPlanSteps, SlowerStatement, causes
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain
 from ironbench.report.as_json import encoded, plain_value
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.findings import interval, metric_words, ratio
+from ironbench.report.numbers import quantity
 from ironbench.report.section import Answer, Point, Section
-from ironbench.words import clean, clean_document, counted, in_percent
+from ironbench.words import clean, clean_document, counted, in_percent, listed
 
 if TYPE_CHECKING:
     from ironbench.report.page import Page
 
+_STEPS = 3
+"""Most steps of a plan that are named."""
 _HEAD = ("comparison", "metric", "ratio", "interval", "blocks", "gate")
 
 
@@ -30,19 +35,24 @@ def text(gate: Gate) -> str:
         plain.folded(sentence(gate)),
         plain.table(_table(gate)),
         plain.bullets("Why", [f"{_name(one)}: {one.why}" for one in gate.comparisons]),
+        plain.bullets("What changed", _changes(gate)),
+        plain.bullets("Expectations", [_claim(one) for one in gate.claims]),
         plain.folded(_noise(gate)),
         plain.bullets("Before you use these numbers", _cautions(gate)),
     ]
     return "\n\n".join(filter(None, blocks))
 
 
-def markdown(gate: Gate, picture: str = "") -> bytes:
-    """For a comment on a pull request; `picture`: the name of the chart's file beside it."""
+def markdown(gate: Gate) -> bytes:
+    """For a comment on a pull request or a step summary, which shows no pictures that lie beside it."""
     head, *rows = (_HEAD, *_table(gate).rows)
     lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.verdict.value}", "", _plain(gate.question)]
     lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
     lines += [f"- {_plain(_name(one))}: {_plain(one.why)}" for one in gate.comparisons]
-    lines += ["", f"![Ratios with their intervals]({picture})"] if picture else []
+    if changes := _changes(gate):
+        lines += ["", "What changed:", "", *(f"- {_plain(one)}" for one in changes)]
+    if gate.claims:
+        lines += ["", "Expectations:", "", *(f"- {_plain(_claim(one))}" for one in gate.claims)]
     lines += ["", noise] if (noise := _noise(gate)) else []
     if cautions := _cautions(gate):
         lines += ["", "Before you use these numbers:", "", *(f"- {_plain(one)}" for one in cautions)]
@@ -53,16 +63,34 @@ def junit(gate: Gate) -> bytes:
     """A test case for each comparison: what stops the change is a failure, what is undecided and passes is skipped."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
     open_yet = [one for one in gate.comparisons if one.verdict is GateVerdict.CANNOT_TELL and not gate.stops(one)]
-    counts = {"tests": str(len(gate.comparisons)), "failures": str(len(stopped)), "skipped": str(len(open_yet))}
+    refused = [one for one in gate.claims if gate.refuses(one)]
+    undecided = [one for one in gate.claims if one.verdict is ClaimVerdict.UNDECIDED and one not in refused]
+    counts = {
+        "tests": str(len(gate.comparisons) + len(gate.claims)),
+        "failures": str(len(stopped) + len(refused)),
+        "skipped": str(len(open_yet) + len(undecided)),
+    }
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
     for one in gate.comparisons:
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(one))})
         if one in stopped:
             attributes = {"type": one.verdict.value, "message": clean(one.why)}
-            ElementTree.SubElement(case, "failure", attributes).text = clean(_figures(one))
+            ElementTree.SubElement(case, "failure", attributes).text = clean(
+                ". ".join([_figures(one), *_why(gate, one)])
+            )
         elif one in open_yet:
             ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.verdict.value}: {one.why}")})
         ElementTree.SubElement(case, "system-out").text = clean(f"{_figures(one)}. {one.why}")
+    for claim in gate.claims:
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": "ironbench.claim", "name": clean(claim.claim.text)}
+        )
+        if claim in refused:
+            attributes = {"type": claim.verdict.value, "message": clean(claim.reason)}
+            ElementTree.SubElement(case, "failure", attributes).text = clean(_claim(claim))
+        elif claim in undecided:
+            ElementTree.SubElement(case, "skipped", {"message": clean(f"{claim.verdict.value}: {claim.reason}")})
+        ElementTree.SubElement(case, "system-out").text = clean(claim.reason)
     ElementTree.indent(suite)
     data: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return data + b"\n"
@@ -97,7 +125,11 @@ def document(gate: Gate) -> bytes:
             "closed": gate.closed,
             "margin": gate.margin,
             "undecided": gate.undecided,
-            "checks": [_fields(one) for one in gate.comparisons],
+            "checks": [{**_fields(one), "causes": _causes(gate, one)} for one in gate.comparisons],
+            "claims": [
+                {"claim": one.claim.text, "outcome": one.verdict.value, "why": one.reason, "closes": gate.refuses(one)}
+                for one in gate.claims
+            ],
             "noise": plain_value(gate.study.noise),
             "warnings": _cautions(gate),
             "derived": gate.study.derived,
@@ -125,6 +157,11 @@ FORMATS: dict[str, Callable[[Gate], bytes]] = {
 
 def sentence(gate: Gate) -> str:
     """The decision."""
+    refused = [one for one in gate.claims if gate.refuses(one)]
+    if refused and not any(gate.stops(one) for one in gate.comparisons):
+        refuted = sum(one.verdict is ClaimVerdict.REFUTED for one in refused)
+        what = f"{counted(refuted, 'expectation')} refuted" if refuted else "an expectation is undecided"
+        return f"The gate is closed: {what}."
     allowed = f"more than {in_percent(gate.margin)}"
     if gate.verdict is GateVerdict.SLOWER:
         return f"The gate is closed: something is slower by {allowed}."
@@ -146,6 +183,36 @@ def _table(gate: Gate) -> Table:
 
 def _name(one: GatedComparison) -> str:
     return f"{one.effect.contrast.name}, {metric_words(one.effect.finding.metric)}"
+
+
+def _claim(one: Judged) -> str:
+    return f"{one.claim.text}: {one.verdict.value}" + (f" ({one.reason})" if one.reason else "")
+
+
+def _changes(gate: Gate) -> list[str]:
+    """What was observed to differ, of each comparison that is not shown to be as fast."""
+    open_ones = [one for one in gate.comparisons if one.verdict is not GateVerdict.NOT_SLOWER]
+    return [f"{_name(one)}: {words}" for one in open_ones for words in _why(gate, one)]
+
+
+def _why(gate: Gate, one: GatedComparison) -> list[str]:
+    return [_cause(cause) for cause in causes(gate.study, one.effect.finding)]
+
+
+def _cause(cause: Cause) -> str:
+    if isinstance(cause, SlowerStatement):
+        before, after = quantity(cause.before_s, "s"), quantity(cause.after_s, "s")
+        grown = in_percent(cause.after_s / cause.before_s - 1)
+        return f"the statement that adds most time takes {after}, {grown} more than {before}: {cause.text}"
+    more, less = (listed(steps[:_STEPS]) for steps in (cause.more, cause.less))
+    steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
+    return f"another plan, {steps}: {cause.statement}"
+
+
+def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
+    found = causes(gate.study, one.effect.finding)
+    kinds = {SlowerStatement: "slower statement", OtherPlanSteps: "other plan"}
+    return [{"cause": kinds[type(cause)], **clean_document(plain_value(cause))} for cause in found]
 
 
 def _figures(one: GatedComparison) -> str:

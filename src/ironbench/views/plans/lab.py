@@ -11,7 +11,7 @@ from ironbench import units
 from ironbench.experiment.size import Planned
 from ironbench.experiment.slices import duet_plan, slice_plan
 from ironbench.load import estimate
-from ironbench.model.lab import SCREEN, Lab
+from ironbench.model.lab import SCREEN, VALUE, Lab
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import commands
 from ironbench.plan.budget import ASSUMED
@@ -108,6 +108,8 @@ def _meaning(claim: Any) -> str:
     if claim.kind == "order":
         among = f" is better ({better(claim.metric)}) than ".join(claim.cells)
         return plain.clean(f"by {claim.metric}, {among}")
+    if claim.kind == VALUE:
+        return plain.clean(f"{claim.metric} of {claim.cells[0]}")
     return plain.clean(f"{claim.metric} of {claim.cells[0]} over that of {claim.cells[1]}")
 
 

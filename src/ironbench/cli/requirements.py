@@ -1,0 +1,70 @@
+"""What `run --require` asks for: judged over the repeats of each configuration, shown, and made an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ironbench.analyse.claims import ClaimVerdict, requirement
+from ironbench.cli.verdict import REFUTED, SUSPECT
+from ironbench.report import plain
+from ironbench.report.charts.base import Table
+from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench.analyse.claims import Judged
+    from ironbench.model.lab import Claim
+    from ironbench.model.record import Record
+
+Judgements = Sequence[tuple[str, "Judged"]]
+"""Name of the configuration, and what its trials show."""
+
+
+def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
+    """Each requirement for each configuration, in the order they were measured."""
+    cells = dict.fromkeys(record.cell.name for record in records)
+    return [
+        (name, requirement(claim, [record for record in records if record.cell.name == name]))
+        for claim in claims
+        for name in cells
+    ]
+
+
+def text(judgements: Judgements) -> str:
+    """A table, after a line that counts."""
+    refuted = sum(one.verdict is ClaimVerdict.REFUTED for _, one in judgements)
+    confirmed = sum(one.verdict is ClaimVerdict.CONFIRMED for _, one in judgements)
+    undecided = len(judgements) - refuted - confirmed
+    head = f"Requirements: {counted(confirmed, 'confirmed', 'confirmed')}, {refuted} refuted, {undecided} undecided"
+    rows = tuple((one.claim.text, name, one.verdict.value, one.reason) for name, one in judgements)
+    return f"{head}\n{plain.facts(Table((), (('requirement', 'configuration', 'outcome', 'because'), *rows)))}"
+
+
+def fields(judgements: Judgements) -> list[dict[str, Any]]:
+    return [
+        {
+            "requirement": one.claim.text,
+            "metric": one.claim.metric,
+            "configuration": name,
+            "outcome": one.verdict.value,
+            "low": one.low,
+            "high": one.high,
+            "why": one.reason,
+        }
+        for name, one in judgements
+    ]
+
+
+def code(judgements: Judgements) -> int:
+    """4: a requirement was refuted; 3: one is undecided; else 0."""
+    ends = {one.verdict for _, one in judgements}
+    if ClaimVerdict.REFUTED in ends:
+        return REFUTED
+    return SUSPECT if ClaimVerdict.UNDECIDED in ends else 0
+
+
+def words(judgements: Judgements) -> str:
+    """The last line on stderr that explains the code."""
+    wanted = ClaimVerdict.REFUTED if code(judgements) == REFUTED else ClaimVerdict.UNDECIDED
+    found = [f"{one.claim.text!r} at {name}" for name, one in judgements if one.verdict is wanted]
+    return f"exit code {code(judgements)}: {wanted.value}: {'; '.join(found)}"

@@ -1,0 +1,95 @@
+"""Limits that a measurement must meet, such as `p99 < 10ms` or `rate = 200/s`: their text becomes a claim."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from ironbench import catalogue, ranges, units
+from ironbench.errors import InputError, collected, nearest, quoted
+from ironbench.model.lab import RATE, VALUE, Claim
+from ironbench.model.plan import Plan
+
+LEAST_TRIALS = 3
+"""Fewer trials give no confidence interval that decides."""
+SHORT = {
+    **{name: f"response_time_{name}_s" for name in ("p50", "p90", "p95", "p99", "p999", "mean", "max")},
+    "rate": "throughput",
+    "failed": "failed_fraction",
+}
+"""Names that people use for metrics."""
+_FORM = re.compile(r"([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\s*(<=|>=|<|>|=|≤|≥)\s*(\S.*)")
+_EXAMPLE = 'write for example "p99 < 10ms", "rate = 200/s", "rate >= 2000/s" or "failed < 0.1%"'
+
+
+def read(texts: Sequence[str]) -> tuple[Claim, ...]:
+    """The claims of `--require`. InputError names every text that is no requirement."""
+    return tuple(collected(partial(_requirement, text, f"--require {quoted(text)}") for text in texts))
+
+
+def _requirement(text: str, where: str) -> Claim:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        raise InputError(where, "is not a requirement", _EXAMPLE)
+    name, relation, written = match.groups()
+    metric = SHORT.get(name, name)
+    if catalogue.base_name(metric) not in catalogue.metrics():
+        raise InputError(where, f"unknown metric {name}", nearest(name, [*SHORT, *catalogue.metrics()]))
+    value = quantity(metric, written, where)
+    if relation == "=" and metric != SHORT["rate"]:
+        raise InputError(where, f"a measured {name} never equals a value exactly", f'write "{name} < {written}"')
+    low = value if relation in (">", ">=", "≥", "=") else None
+    high = value if relation in ("<", "<=", "≤") else None
+    return Claim(text.strip(), RATE if relation == "=" else VALUE, metric, (), low, high)
+
+
+def quantity(metric: str, written: str, where: str) -> float:
+    """A value of the metric in base units: `10ms`, `200/s`, `5%`, `3GB`. InputError."""
+    unit, text = catalogue.metric(metric).unit, written.strip()
+    if unit == "s":
+        if text[-1:].isdigit():
+            raise InputError(where, f"{text} has no unit", f"write {text}ms or {text}s")
+        return units.seconds(where, text)
+    if unit in ("bytes", "bytes/s"):
+        return float(units.size(where, text.removesuffix("/s")))
+    share = text.endswith("%") and unit == "1"
+    try:
+        value = float(text.removesuffix("%" if share else "/s").strip().replace(",", ""))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(where, f"{quoted(text)} is not a value of {metric}", _EXAMPLE)
+    return value / 100 if share else value
+
+
+def refuse_undecidable(claims: Sequence[Claim], plan: Plan) -> None:
+    """InputError for requirements that the planned trials cannot decide."""
+    if not claims:
+        return
+    subject = f"--require {quoted(claims[0].text)}"
+    if plan.search:
+        raise InputError(subject, "a search tries other loads until its limits are met", "use --limit in its place")
+    repeats: dict[str, int] = {}
+    for trial in plan.trials:
+        repeats[trial.cell.name] = repeats.get(trial.cell.name, 0) + 1
+    if (fewest := min(repeats.values(), default=0)) < LEAST_TRIALS:
+        cause = f"{fewest} of {LEAST_TRIALS} trials that a confidence interval needs"
+        raise InputError(subject, cause, f"add --repeats {LEAST_TRIALS} or more")
+    for claim in claims:
+        for trial in plan.trials:
+            _require_rate(claim, trial.cell.load.rate)
+
+
+def _require_rate(claim: Claim, rate: float | None) -> None:
+    """InputError: a rate is required that the load does not ask for."""
+    where = f"--require {quoted(claim.text)}"
+    if claim.metric != SHORT["rate"] or claim.low is None:
+        return
+    if claim.kind == RATE and rate is None:
+        cause = "a closed loop has no rate, it drives as fast as it can"
+        raise InputError(where, cause, f'add --rate {claim.low:g}, or write "rate >= {claim.low:g}/s"')
+    if rate is not None and (rate < claim.low or (claim.kind == RATE and rate != claim.low)):
+        cause = f"the load starts {ranges.in_words(rate)} transactions per second"
+        raise InputError(where, cause, f"use --rate {claim.low:g}")
