@@ -33,6 +33,10 @@ TAMPERED = {
         "select 13, (select max(order_no) from igen_order where customer_id = 13) + product_id, 0, 0, "
         "'2026-01-01 00:00:00', 'placed' from igen_product where product_id <= 20"
     ),
+    "igen_product is unchanged": "update igen_product set price_cents = price_cents + 1 where product_id = 1",
+    "igen_customer is unchanged": "update igen_customer set city = 'elsewhere by far' where customer_id = 1",
+    "igen_stock is unchanged": "update igen_stock set region_id = 7 where product_id = 1 and region_id = 6",
+    "igen_region is unchanged": "update igen_region set name = 'Antarctica' where region_id = 1",
 }
 
 
@@ -117,14 +121,6 @@ def test_commits_that_clients_do_not_know_are_noticed(served: Served) -> None:
     fewer = trial.summary["commits"] * 9 // 10
     assert not trial.failed(observer_statements=0)
     assert trial.failed(observer_statements=0, commits=fewer) == {"our commits = the server's"}
-    for table, change in (
-        ("igen_product", "set price_cents = price_cents + 1 where product_id = 1"),
-        ("igen_customer", "set city = 'elsewhere by far' where customer_id = 1"),
-        ("igen_stock", "set region_id = 7 where product_id = 1 and region_id = 6"),
-    ):
-        without_references(served)
-        served.query(f"update {table} {change}")
-        assert f"{table} is unchanged" in trial.failed(observer_statements=0)
 
 
 @rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
