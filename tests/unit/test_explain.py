@@ -12,14 +12,18 @@ from factories import DISK, MEMORY, record
 from labfactory import lab, studied, trials
 
 from ironbench.analyse.archive import EMPTY
+from ironbench.analyse.differences import Difference, telling
 from ironbench.analyse.explain import Explanation, explain
 from ironbench.cli.compare import compare
 from ironbench.cli.explain import explain as verb
 from ironbench.errors import InputError
 from ironbench.model.record import Record
+from ironbench.model.system import System
 from ironbench.record import Evidence, Store
 from ironbench.record.labs import Frozen, LabDirectory
 from ironbench.report import formats
+from ironbench.report.explain import answer
+from ironbench.report.facts import values
 from ironbench.report.sections import sections
 from ironbench.report.walk import section, walk
 from ironbench.views.compare import held_against
@@ -185,3 +189,69 @@ def test_the_waterfall_of_labels_rests_on_the_trials_of_all_their_runs_and_pairs
     assert found == whole and "Welch's t intervals of 8 and 8 trials" in found.method
     assert "8 blocks" in paired.method
     assert all(step.high_s != same.high_s for step, same in zip(paired.steps, whole.steps, strict=True))
+
+
+def other_system(records: list[Record], **metrics: float) -> list[Record]:
+    return [replace(one, metrics={**one.metrics, **metrics}) for one in records]
+
+
+ROLE = "{role=data}"
+
+
+@pytest.mark.parametrize(
+    ("counted", "shown"),
+    [
+        ({"wal_bytes_per_transaction": 3.0}, False),
+        ({"wal_bytes_per_transaction": 300.0}, True),
+        ({"writing_transactions_per_s": 1.0}, False),
+        ({"writing_transactions_per_s": 800.0}, True),
+        ({}, True),
+    ],
+)
+def test_writes_of_a_shared_device_are_held_against_work_that_can_have_caused_them(
+    counted: dict[str, float], shown: bool
+) -> None:
+    """A backup writes to the disk while a read-only script runs: no property of either system."""
+    a = [record(DISK, 8, 1000.0 + n, block=n, metrics={f"device_write_bytes_per_s{ROLE}": 1e3}) for n in range(3)]
+    b = [record(MEMORY, 8, 100.0 + n, block=n, metrics={f"device_write_bytes_per_s{ROLE}": 1e6}) for n in range(3)]
+    found = explain(("a", other_system(a, **counted)), ("b", other_system(b, **counted)), EMPTY, in_blocks=False)
+    assert any(one.metric.startswith("device_write_bytes") for one in found.io) is shown
+
+
+def test_reads_of_a_shared_device_need_an_engine_that_read() -> None:
+    def trials_of(system: System, asked: float) -> list[Record]:
+        metrics = {f"device_reads_per_s{ROLE}": 500.0, "engine_reads_per_s{object=relation}": asked}
+        return [record(system, 8, 100.0 + n, block=n, metrics=metrics) for n in range(3)]
+
+    for asked, shown in ((1.0, False), (600.0, True)):
+        found = explain(("a", trials_of(DISK, asked)), ("b", trials_of(MEMORY, asked)), EMPTY, in_blocks=False)
+        assert any(one.metric.startswith("device_reads") for one in found.io) is shown
+
+
+def of_facts(**facts: tuple[str, str]) -> list[Difference]:
+    return [Difference(*name.replace("__", ".").split(".", 1), values) for name, values in facts.items()]
+
+
+def test_settings_come_first_and_addresses_last_and_short() -> None:
+    long = "postgresql://bench@database-{}.eu-central-1.example.com:5432/shop?sslmode=verify-full&options=-c%20x%3D1"
+    rows = of_facts(
+        system__dsn=(long.format(1), long.format(2)),
+        machine__kernel=("6.1", "6.8"),
+        engine__changed__work_mem=("configuration file", "not set"),
+        engine__settings__work_mem=("64MB", "64kB"),
+        engine__version=("18.1", "18.4"),
+    )
+    rows += [Difference("engine", f"counter.{number}", ("1", "2")) for number in range(30)]
+    main, rest = telling(rows)
+    assert [row.name for row in main] == ["settings.work_mem", "version", "kernel", "dsn"]
+    assert len(main) + len(rest) == len(rows)
+    assert all(len(text) <= 40 for text in values(main[-1]))
+    records = measured()
+    told = answer(replace(explained(records), differences=tuple(rows)), (), "").points[-1].text
+    assert told.startswith("work_mem 64kB, before 64MB; version 18.4, before 18.1")
+    assert "example.com" not in told
+
+
+def test_addresses_that_differ_in_parameters_alone_show_those() -> None:
+    row = Difference("system", "dsn", ("postgresql://h:1/d", "postgresql://h:1/d?options=-c%20jit%3Doff"))
+    assert values(row) == ["no parameters", "options=-c%20jit%3Doff"]

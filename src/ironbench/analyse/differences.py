@@ -161,16 +161,45 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
 
 
 def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """What a reader must see, and the rest.
+    """What a reader must see, what may explain a difference first (`_rank`), and the rest.
 
     Two engines differ in hundreds of facts by their nature: of those only what the user chose (settings, layout,
-    memory, load), the versions and the machine's size say something.
+    memory, load), the versions and the machine's size say something. Servers of one engine also differ in settings that
+    their administrators chose.
     """
+    ranked = sorted(rows, key=_rank)
     engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
     if not engines_differ and len(rows) <= _MOST_SHOWN:
-        return tuple(rows), ()
-    main = [row for row in rows if row.room in ("system", "load", "tag") or f"{row.room}.{row.name}" in _TELLING]
-    return tuple(main), tuple(row for row in rows if row not in main)
+        return tuple(ranked), ()
+    settings = [row for row in ranked if row.room == "engine" and is_setting(row)]
+    if engines_differ or len(settings) > _MOST_SHOWN:
+        settings = []
+    main = [
+        row
+        for row in ranked
+        if row.room in ("system", "load", "tag") or f"{row.room}.{row.name}" in _TELLING or row in settings
+    ]
+    return tuple(main), tuple(row for row in ranked if row not in main)
+
+
+def is_setting(row: Difference) -> bool:
+    return row.room in ("system", "engine") and row.name.startswith("settings.")
+
+
+def is_address(row: Difference) -> bool:
+    """Whether it says where a server is: two servers always differ in that, and no speed comes from it."""
+    return row.room == "system" and row.name in ("dsn", "server")
+
+
+def _rank(row: Difference) -> int:
+    """Settings first, then the rest of the system and its versions, load, machine; addresses last."""
+    if is_address(row):
+        return 9
+    if is_setting(row):
+        return 0
+    if row.name.startswith("changed."):  # where a setting comes from
+        return 5
+    return {"system": 1, "load": 3, "machine": 4}.get(row.room, 2 if f"{row.room}.{row.name}" in _TELLING else 5)
 
 
 def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:

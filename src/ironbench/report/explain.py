@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ironbench.analyse.differences import telling
+from ironbench.analyse.differences import is_address, telling
 from ironbench.analyse.explain import Explanation
 from ironbench.analyse.study import Study
 from ironbench.report.as_json import plain_value
 from ironbench.report.charts.base import Table
-from ironbench.report.facts import difference_rows, fact, fact_name
+from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.findings import metric_words, ratio
 from ironbench.report.numbers import signed
 from ironbench.report.page import Page
@@ -102,12 +102,12 @@ def _points(one: Explanation) -> Iterator[Point]:
 
 def _configuration(one: Explanation) -> str:
     main, rest = telling(one.differences)
-    chosen = [row for row in main if row.room == "system"] or list(main)
-    if not chosen:
+    if not main:
         return "nothing that was recorded differs."
-    words = [
-        f"{fact_name(row.name)} {fact(row.name, row.values[1])}, before {fact(row.name, row.values[0])}"
-        for row in chosen[:FEW]
-    ]
-    more = len(main) + len(rest) - len(words)
+    named = [row for row in main if not is_address(row)] or list(main)
+    names = [fact_name(row.name.removeprefix("settings.")) for row in named]
+    shown = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}  # of two rooms the first
+    first = list(dict.fromkeys(names))[:FEW]
+    words = [f"{name} {shown[name][1]}, before {shown[name][0]}" for name in first]
+    more = len(main) + len(rest) - sum(name in first for name in names)
     return "; ".join(words) + (f"; and {counted(more, 'other fact')}" if more else "") + "."

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironbench.analyse.differences import Difference
+from ironbench.analyse.differences import Difference, is_address
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import number, quantity
+from ironbench.words import cut
 
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
@@ -27,9 +28,29 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
 
 def difference_rows(rows: Sequence[Difference]) -> tuple[tuple[str, ...], ...]:
     """A row per fact, its value in every system."""
-    return tuple(
-        (f"{row.room}: {fact_name(row.name)}", *(fact(row.name, value) for value in row.values)) for row in rows
-    )
+    return tuple((f"{row.room}: {fact_name(row.name)}", *values(row)) for row in rows)
+
+
+_ADDRESS = 40
+"""Characters of an address."""
+
+
+def values(row: Difference) -> list[str]:
+    """The values in words; addresses without what they have in common and never long."""
+    if not is_address(row):
+        return [fact(row.name, value) for value in row.values]
+    places = [_place(value) for value in row.values]
+    if len(set(places)) == 1:  # they differ in parameters of the connection
+        places = [value.partition("?")[2] or NO_PARAMETERS for value in row.values]
+    return [cut(place, _ADDRESS) for place in places]
+
+
+NO_PARAMETERS = "no parameters"
+
+
+def _place(address: str) -> str:
+    """`postgresql://bench@db.example:5432/shop?sslmode=require` → `db.example:5432/shop`"""
+    return address.partition("://")[2].partition("?")[0].rpartition("@")[2] or address
 
 
 def fact_name(name: str) -> str:

@@ -11,7 +11,7 @@ from ironbench.analyse.shares import Step
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
-from ironbench.report.facts import fact, fact_name
+from ironbench.report.facts import fact_name, values
 from ironbench.report.findings import bounds, metric_words, ratio
 from ironbench.report.numbers import quantity, signed, unit_of
 from ironbench.report.section import Section, with_rows
@@ -75,7 +75,7 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
         yield ("plan", cut(plan.plan.statement, WIDTH), "", "", plan.words, "")
     main, rest = telling(one.differences)
     for row in main[:_FACTS]:
-        before, after = (fact(row.name, value) for value in row.values)
+        before, after = values(row)
         yield ("configuration", f"{row.room}: {fact_name(row.name)}", before, after, "", "")
     if (more := len(main) + len(rest) - len(main[:_FACTS])) > 0:
         yield ("configuration", f"and {counted(more, 'other fact')}", "", "", "", "")
