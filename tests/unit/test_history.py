@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MEMORY, OLTP, record, suspect
+from factories import DISK, MEMORY, OLTP, Shelf, record, suspect
 
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.history import Line, histories
@@ -200,3 +200,30 @@ def test_points_that_carry_no_verdict_are_not_counted_as_searched() -> None:
     records = [*nights([1000.0] * 8), *run(8, 1000.0, blocks=1), *run(9, 1000.0, blocks=2)]
     (sentence,) = page(histories(records, EMPTY)).answer.points
     assert "no change point in 8 points (2 more with too few trials)" in sentence.text
+
+
+def test_a_cache_that_ideal_fits_to_the_data_begins_no_new_line() -> None:
+    free = replace(DISK, settings={}, memory_bytes=None, ideal=("data",))
+    before, after = run(0, 1000.0, system=free, engine="e1"), run(1, 1000.0, system=free, engine="e2")
+    settings = [{"shared_buffers": str(pages), "work_mem": "4096"} for pages in (74_560, 74_561)]
+    shelf = Shelf(engines={f"e{n}": {"version": "18.1", "settings": each} for n, each in enumerate(settings, 1)})
+    (found,) = histories([*before, *after], shelf).all
+    assert len(found.lines) == 1
+    declared = [replace(one, system=DISK) for one in (*before, *after)]
+    (found,) = histories(declared, shelf).all
+    assert len(found.lines) == 2, "a cache that was declared is a part of the configuration"
+
+
+def test_a_point_whose_trials_are_all_flagged_is_marked_everywhere() -> None:
+    records = nights(SLOWER)
+    last = [one for one in records if one.series.endswith("-11")]
+    records = [suspect(one) if one in last or one is records[0] else one for one in records]
+    found = histories(records, EMPTY)
+    shown = page(found)
+    (chart,) = shown.sections[0].charts
+    assert [row["point"] for row in chart.specification["datasets"]["flagged"]] == [last[0].started_at[:10]]
+    remarks = [row[-1] for row in chart.table.rows]
+    assert "every trial flagged" in remarks[-1] and remarks[0] == "1 flagged"
+    assert shown.cautions == ("7 trials flagged, all of them at 1 point (marked ?): `ironbench show` says why.",)
+    points = shown.fields["histories"][0]["lines"][0]["points"]
+    assert [point["flagged"] for point in points] == [False] * 11 + [True]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import evidence, record
+from factories import Shelf, evidence, record
 
 from ironbench import workloads
-from ironbench.analyse.comparability import other_work
-from ironbench.analyse.subjects import by_work, work_name
+from ironbench.analyse.comparability import other_work, unlike
+from ironbench.analyse.history import histories
+from ironbench.analyse.subjects import by_work, same_work
 from ironbench.errors import InputError
 from ironbench.experiment import run_options
 from ironbench.experiment.run_options import RunOptions
+from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets
@@ -31,7 +34,7 @@ def of(workload: str, **given: str) -> Record:
 def same(a: Record, b: Record) -> bool:
     """By every way of telling; they must agree."""
     ways = {
-        work_name(a.choice) == work_name(b.choice),
+        same_work(a.choice, b.choice),
         len(by_work([a, b])) == 1,
         other_work([a], [b]) == (),
         short(a).alike == short(b).alike,
@@ -59,6 +62,36 @@ def test_a_file_of_another_name_or_with_other_contents_is_other_work() -> None:
 def test_a_backup_to_another_directory_is_other_work() -> None:
     """It may lie on another device."""
     assert not same(of("backup", to="/fast/backups"), of("backup", to="/slow/backups"))
+
+
+@pytest.mark.parametrize(
+    ("scripts", "digests"),
+    [
+        (("/two/x.sql", "/two/y.sql@3"), ("a", "b")),
+        (("/one/y.sql@3", "/one/x.sql@1"), ("b", "a")),
+        (("renamed.sql", "too.sql@3"), ("a", "b")),
+    ],
+)
+def test_scripts_of_the_same_contents_are_the_same_work_in_any_directory_and_order(
+    scripts: tuple[str, ...], digests: tuple[str, ...]
+) -> None:
+    one = record(choice=Choice("script", scripts=("/one/x.sql", "/one/y.sql@3"), digests=("a", "b")))
+    other = record(choice=Choice("script", scripts=scripts, digests=digests))
+    assert same(one, other) and unlike([one], [other]) == ()
+    (history,) = histories([one, replace(other, id="2", series="2")], Shelf()).all
+    assert len(history.lines) == 1
+    weighted = record(choice=Choice("script", scripts=("/one/x.sql@2", "/one/y.sql@3"), digests=("a", "b")))
+    assert not same(one, weighted)
+
+
+def test_own_data_count_by_their_contents_and_not_by_the_place_of_the_dump() -> None:
+    here, there, changed = (
+        record(choice=Choice("script", scripts=("x.sql",), digests=("a",), data=OwnData(dump=dump, digests=(digest,))))
+        for dump, digest in (("/one/shop.dump", "d"), ("/two/shop.dump", "d"), ("/one/shop.dump", "e"))
+    )
+    assert same(here, there)
+    assert not same(here, changed)
+    assert other_work([here], [changed])[0].startswith("they started from other data: shop.dump (own-")
 
 
 def test_what_leaves_the_work_as_it_is_makes_nothing_else_of_it() -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import clients_asked, loop_words
-from ironbench.analyse.subjects import method, work_name, works_apart
+from ironbench.analyse.subjects import method, same_work, work, work_name, works_apart
+from ironbench.model.own_data import OwnData
 from ironbench.model.record import SUSPICIOUS, Record, Status, Warning, machines_of
 from ironbench.words import THIN, counted
 
@@ -30,9 +31,7 @@ def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -
     if not a or not b:
         return ()
     rows = []
-    if work_name(a[0].choice) != work_name(b[0].choice):
-        rows.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
-    rows += [f"The work differs: {script} has other contents." for script in _rewritten(a, b)]
+    rows += [f"The work differs: {text}." for _, text in work_apart(a, b)]
     rows += _machines_apart(a[0], b[0])
     facts = [facts_of(a[0]), facts_of(b[0])]
     loads = a[0].cell.load, b[0].cell.load
@@ -99,25 +98,37 @@ def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
     """Why A and B cannot be compared: other work, other data or another ironbench."""
     if not a or not b:
         return ()
-    rows = []
-    works = [sorted({work_name(record.choice) for record in side}) for side in (a, b)]
-    if works[0] != works[1]:
-        alone = all(len(side) == 1 for side in works)
-        apart = works_apart(a[0].choice, b[0].choice) if alone else " against ".join(map(", ".join, works))
-        rows.append(f"they did different work: {apart}")
-    rows += [f"{script} has other contents" for script in _rewritten(a, b)]
-    data = [sorted({_own_data(record) for record in side}) for side in (a, b)]
-    if data[0] != data[1]:
-        rows.append(f"they started from other data: {' against '.join(', '.join(side) for side in data)}")
+    begins = {"names": "they did different work: ", "data": "they started from other data: "}
+    rows = [f"{begins.get(part, '')}{text}" for part, text in work_apart(a, b)]
     versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
     if all(versions) and versions[0] != versions[1]:
         rows.append(f"ironbench {', '.join(versions[0])} measured one, {', '.join(versions[1])} the other")
     return tuple(rows)
 
 
-def _own_data(record: Record) -> str:
+def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[tuple[str, str]]:
+    """In what the work of two sides differs, by contents: its `names`, `contents` of scripts of one name, or `data`,
+    each with a description. Empty for equal work."""
+    sides = [list({work(record): record.choice for record in side}.values()) for side in (a, b)]
+    pairs = ((one, others) for mine, others in (sides, sides[::-1]) for one in mine)
+    if all(any(same_work(one, other) for other in others) for one, others in pairs):
+        return []
+    rows = []
+    names = [sorted(set(map(work_name, side))) for side in sides]
+    if names[0] != names[1]:
+        alone = all(len(side) == 1 for side in names)
+        text = works_apart(sides[0][0], sides[1][0]) if alone else " against ".join(map(", ".join, names))
+        rows.append(("names", text))
+    rows += [("contents", f"{script} has other contents") for script in _rewritten(a, b)]
+    data = [{one.data.key if one.data else "" for one in side} for side in sides]
+    if data[0] != data[1]:
+        words = [sorted({_own_data(one.data) for one in side}) for side in sides]
+        rows.append(("data", " against ".join(map(", ".join, words))))
+    return rows
+
+
+def _own_data(data: OwnData | None) -> str:
     """The user's own data with what tells them from others of the same name."""
-    data = record.choice.data
     return f"{data.words} ({data.key})" if data is not None and data.imported else "the workload's"
 
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ironbench.analyse.comparability import causes, too_few_workers, workers_apart
+from ironbench.analyse.comparability import causes, too_few_workers, work_apart, workers_apart
 from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
-from ironbench.analyse.subjects import by, counted_in, method, work_name, works_apart
+from ironbench.analyse.subjects import by, counted_in, method, work_name
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
@@ -313,8 +313,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
     if not a or not b:
         return ()
     sentences = []
-    if work_name(a[0].choice) != work_name(b[0].choice):
-        sentences.append(f"The work differs: {works_apart(a[0].choice, b[0].choice)}.")
+    sentences += [f"The work differs: {text}." for _, text in work_apart(a, b)]
     if len({record.machine for record in (*a, *b)}) > 1 and a[0].system.commands == b[0].system.commands:
         sentences.append("The machine, or how it was set up, changed between trials.")
     sentences += too_few_workers((*a, *b))

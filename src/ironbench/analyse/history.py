@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from ironbench import engines
 from ironbench.analyse import differences as facts_of_systems
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.differences import Difference, chosen_settings
@@ -27,7 +28,7 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.purpose import PRELIMINARY
 from ironbench.model.record import Record, Status, machines_of
 from ironbench.model.sample import listed
-from ironbench.model.system import Load
+from ironbench.model.system import Load, System
 from ironbench.stats.intervals import t_quantile
 from ironbench.words import counted, in_percent
 
@@ -69,6 +70,11 @@ class Point:
     @property
     def suspect(self) -> int:
         return sum(trial.status is Status.SUSPECT for trial in self.trials)
+
+    @property
+    def flagged(self) -> bool:
+        """Whether every trial is flagged, so that nothing of it was measured without a warning."""
+        return self.suspect == len(self.trials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +196,8 @@ def _like(record: Record) -> str:
     """Key of what may be compared over time: work, data, load."""
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
-    data = record.choice.data.key if record.choice.data else ""
     workers = record.metrics.get("workers", load.workers)  # fewer than asked for, where machines were lost
-    key = (work(record), record.choice.digests, data, shape, load.clients, load.threads, workers)
+    key = (work(record), shape, load.clients, load.threads, workers)
     return msgspec.json.encode(key, order="sorted").decode()
 
 
@@ -229,7 +234,17 @@ class _Facts:
             return False  # of a device: it is another after each start of some machines
         if name == "system.layout.data" and is_usual(value, record.system.engine):
             return False
+        if name.rpartition(".")[2] in _computed(record.system):
+            return False
         return not (self._tag and (name.startswith(_UNDER_TEST) or name.rpartition(".")[2] == "bin"))
+
+
+def _computed(system: System) -> frozenset[str]:
+    """Settings whose values follow from the data's size at the start of a server, not from the configuration: the
+    cache that `ideal` fits to the data differs by a page from run to run."""
+    engine = engines.find(system.engine) if system.ideal else None
+    names = engine.traits.ideal_settings if engine else {}
+    return frozenset(name for part in system.ideal for name in names.get(part, ()))
 
 
 def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[Line, ...]:

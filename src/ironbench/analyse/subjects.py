@@ -49,8 +49,25 @@ def entering(records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 def work(record: Record) -> str:
-    """Key of the work: workload, options, defines and scripts. Trials with one key may share a chart."""
-    return _text(replace(record.choice, options=_of_work(record.choice)))
+    """Key of the work by its contents: workload, options, defines, scripts and data. Trials with one key may share a
+    chart."""
+    return _work(record.choice)
+
+
+def same_work(a: Choice, b: Choice) -> bool:
+    """Whether both are the same work on the same data, by contents; by names where scripts have no digests, as in
+    records before schema 2."""
+    if _named_only(a) or _named_only(b):
+        return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
+    return _work(a) == _work(b)
+
+
+def _named_only(choice: Choice) -> bool:
+    return len(choice.digests) < len(choice.scripts)
+
+
+def _work(choice: Choice) -> str:
+    return _text(replace(workloads.compared(choice), options=_of_work(choice)))
 
 
 TRIALS, SLICES, DUET = "trials", "slices", "duet"

@@ -96,7 +96,8 @@ def _sentence(line: Line, change: Change, metric: str) -> str:
     words = {True: "is worse", False: "is better", None: "is another"}[change.worse]
     day = "" if at.name.startswith(at.started_at[:10]) else f" ({at.started_at[:10]})"
     size = f"{times(change.ratio)} the mean before (95{THIN}% interval {bounds(change.low, change.high)})"
-    return f"{metric_words(metric).capitalize()} {words} from {at.name}{day} on: {size}; {line.name}."
+    flagged = f" Every trial of {at.name} is flagged." if at.flagged else ""
+    return f"{metric_words(metric).capitalize()} {words} from {at.name}{day} on: {size}; {line.name}.{flagged}"
 
 
 def _title(found: Histories, one: History) -> str:
@@ -156,8 +157,10 @@ def _differs(line: Line) -> Table:
 
 
 def _suspect(found: Histories) -> list[str]:
-    suspect = sum(point.suspect for one in found.all for point in one.order)
-    return [f"{counted(suspect, 'trial')} suspect: `ironbench show` says why."] if suspect else []
+    points = [point for one in found.all for point in one.order]
+    suspect, whole = sum(point.suspect for point in points), sum(point.flagged for point in points)
+    marked = f", all of them at {counted(whole, 'point')} (marked ?)" if whole else ""
+    return [f"{counted(suspect, 'trial')} flagged{marked}: `ironbench show` says why."] if suspect else []
 
 
 def _fields(one: History) -> dict[str, Any]:
@@ -169,6 +172,7 @@ def _line(line: Line) -> dict[str, Any]:
         {
             **{"name": point.name, "started_at": point.started_at, "value": point.value, "interval": point.interval},
             **{"deviation": point.deviation, "judged": point.judged, "spike": place in line.spikes},
+            "flagged": point.flagged,
             "trials": [trial.id for trial in point.trials],
         }
         for place, point in enumerate(line.points)

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from ironbench.errors import InputError, nearest
+from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 
@@ -49,8 +50,12 @@ def get(name: str) -> Workload:
 
 
 def compared(choice: Choice) -> Choice:
-    """The choice as it is held against others: options that leave the work as it is are left out, and files go by their
-    names, since the same lab lies elsewhere in another checkout. As it is where this version does not know the work."""
+    """Returns the choice in the form that is equal for equal work, wherever its files are.
+
+    Scripts and the user's own data count by their contents, scripts in any order. Other files count by their names, and
+    options that leave the work as it is do not count. A choice whose workload is unknown keeps its options.
+    """
+    choice = replace(_by_contents(choice), data=_data(choice.data))
     workload = find(choice.workload)
     if workload is None:
         return choice
@@ -59,3 +64,19 @@ def compared(choice: Choice) -> Choice:
     kept = {name: text for name, text in choice.options.items() if name not in incidental}
     options = {name: (Path(text).name or text) if name in files else text for name, text in kept.items()}
     return replace(choice, options=options)
+
+
+def _by_contents(choice: Choice) -> Choice:
+    """With its scripts as `DIGEST@WEIGHT` in alphabetical order; unchanged where their digests are not recorded."""
+    if not choice.scripts or len(choice.digests) != len(choice.scripts):
+        return choice
+    from ironbench import _core
+
+    weights = [_core.split_weight(text)[1] for text in choice.scripts]
+    scripts = [f"{digest}@{weight}" for digest, weight in zip(choice.digests, weights, strict=True)]
+    return replace(choice, scripts=tuple(sorted(scripts)), digests=())
+
+
+def _data(data: OwnData | None) -> OwnData | None:
+    """The user's own data by the key of their contents."""
+    return OwnData(template=data.key) if data is not None and data.imported else None

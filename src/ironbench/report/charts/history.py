@@ -19,12 +19,21 @@ def history(one: History, id: str) -> Chart:
     ends = [end for point in order for end in (point.interval or (point.value,))]
     suffix, factor = scale(unit, ends)
     places = {point.started_at + point.name: place for place, point in enumerate(order)}
-    data: dict[str, list[dict[str, Any]]] = {"judged": [], "single": [], "spikes": [], "segments": [], "changes": []}
+    data: dict[str, list[dict[str, Any]]] = {
+        "judged": [],
+        "single": [],
+        "spikes": [],
+        "segments": [],
+        "changes": [],
+        "flagged": [],
+    }
     for line in one.lines:
         at = [places[point.started_at + point.name] for point in line.points]
         for place, point in enumerate(line.points):
             kind = "spikes" if place in line.spikes else "judged" if point.judged else "single"
-            data[kind].append(_row(line, point, at[place], unit, factor))
+            row = _row(line, point, at[place], unit, factor)
+            data[kind].append(row)
+            data["flagged"] += [row] if point.flagged else []
         for first, last in line.segments if not line.open_question else ():
             mean = line.mean(first, last)
             data["segments"].append(
@@ -38,6 +47,7 @@ def history(one: History, id: str) -> Chart:
     keys = [*base.keys(names)]
     keys += [Key("hollow: too few trials for a verdict", "muted", "hollow")] if data["single"] else []
     keys += [Key("cross: apart from the points around it", "muted", "cross")] if data["spikes"] else []
+    marked = " ?: every trial of the point is flagged." if data["flagged"] else ""
     keys += [Key("change point, with the ratio of the means", "warn", "dash")] if data["changes"] else []
     words = metric_words(one.metric)
     return Chart(
@@ -48,7 +58,7 @@ def history(one: History, id: str) -> Chart:
         points_table(one),
         suffix.replace("/s", "per second") or words,
         tuple(keys),
-        "Whiskers: 95 % intervals by the spread of a point's own trials. The axis need not begin at 0.",
+        "Whiskers: 95 % intervals by the spread of a point's own trials. The axis need not begin at 0." + marked,
         wide=True,
     )
 
@@ -74,7 +84,7 @@ def _remark(line: Line, place: int) -> str:
         f"new segment, {times(change.ratio)}" if change else "",
         "spike" if place in line.spikes else "",
         "stands apart; the next point will tell" if last else "",
-        f"{point.suspect} suspect" if point.suspect else "",
+        "every trial flagged" if point.flagged else f"{point.suspect} flagged" if point.suspect else "",
         "" if point.judged else "too few trials",
     ]
     return ", ".join(filter(None, parts))
@@ -144,6 +154,10 @@ def _layers(
             layers.append(
                 {"data": {"name": kind}, "mark": drawn, "encoding": {"x": x, "y": y, **looks, "tooltip": tooltip}}
             )
+    if "flagged" in data:
+        sign = {"type": "text", "text": "?", "dy": -14, "color": "@warn", "fontWeight": 700, "fontSize": 13}
+        encoding = {"x": x, "y": y, "tooltip": tooltip}
+        layers.append({"data": {"name": "flagged"}, "mark": sign, "encoding": encoding})
     return layers
 
 
