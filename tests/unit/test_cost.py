@@ -12,7 +12,7 @@ from factories import DISK, MACHINE, MEMORY, record
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.bill import bill, licences
-from ironbench.analyse.cost import Measured, costs
+from ironbench.analyse.cost import Costs, Measured, Row, costs
 from ironbench.catalogue import prices
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
@@ -400,12 +400,45 @@ def test_a_system_without_an_upper_bound_did_not_come_closest() -> None:
     )
 
 
+def test_a_running_price_names_its_period_and_how_often_it_is_paid() -> None:
+    monthly = sheet(LINE.replace('per = "core"', 'per = "server"\nevery = "month"'))
+    found = bill(offer(), monthly, Decimal(1))
+    assert (found.lines[0].every, found.lines[0].times, found.years) == ("month", 12, 1)
+    assert bill(offer(), sheet(), Decimal(3)).years is None, "what is paid once has no period"
+    row = Row("a", found, 16, None, False, "")
+    text = report.text(Costs("", None, "", (row,), "", None, None), None)
+    assert "100 USD per month" in text and "12 months" in text and "total over 1 year" in text
+
+
+def test_systems_of_one_price_that_meet_a_target_are_tied_and_a_cheaper_unclear_one_is_named() -> None:
+    even = offers.read(OFFERS.replace("cores = 4", "cores = 8"), "o")
+    good, fast = [[driven(0.005, block, system=side) for block in range(3)] for side in (DISK, MEMORY)]
+    found = costs(even, sheet(), Measured({"log on disk": good, "log in memory": fast}), TARGET)
+    assert [row.name for row in found.tied] == ["log in memory"]
+    assert report.advice(found) == ["Cheapest that meets it: log on disk and log in memory, 800 USD each."]
+    unclear = [driven(p99, block, system=MEMORY) for block, p99 in enumerate((0.006, 0.009, 0.012))]
+    records = {"log on disk": good, "log in memory": unclear}
+    found = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), TARGET)
+    assert [row.name for row in found.undecided] == ["log in memory"]
+    assert report.advice(found)[1].startswith("log in memory costs less; whether it meets the target is inconclusive")
+
+
+def test_systems_that_miss_a_target_alike_are_not_ranked() -> None:
+    a, b = (
+        [driven(p99 * (1 + share * (block - 1)), block, system=side) for block in range(3)]
+        for side, p99, share in ((DISK, 0.020, 0.1), (MEMORY, 0.021, 0.1))
+    )
+    found = costs(None, sheet(), Measured({"a": a, "b": b}), TARGET)
+    assert found.nearest is not None and len(found.tied) == 1
+    assert "cannot be told apart" in report.advice(found)[0]
+
+
 def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
     text = OFFERS.replace("sockets = 1", "servers = 2\nsockets = 1", 1)
     found = costs(
         offers.read(text, "o"), sheet(), Measured({"log on disk": [driven(0.005, block) for block in range(3)]}), TARGET
     )
-    assert (found.rows[0].cores, found.rows[0].score) == (16, Range(5000, 5000))
+    assert (found.rows[0].cores, found.rows[0].score) == (16, Range(5000, 5000, 5000))
     assert "log on disk: records count as those of all its 2 servers together." in report.text(found, None)
 
 
@@ -417,5 +450,8 @@ def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
     assert [row.bill and row.bill.estimate for row in found.rows] == [True, True]
     assert found.rows[0].bill is not None
     assert found.rows[0].bill.total == 21000 + 4 * 150 * Decimal("1.10") + 247392 + power.quantize(Decimal("0.01"))
+    assert found.rows[0].bill.years == 3
+    text = report.text(found, None)
+    assert "bill over 3 years" in text and "total over 3 years" in text
     made_up = prices.read((folder / "own-prices.toml").read_text(), "own").prices.values()
     assert all(price.estimate and "made up" in price.source for price in made_up)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ironbench.errors import InputError
 from ironbench.model.cost import Range
 from ironbench.model.curve import Curve
 from ironbench.model.record import Record
-from ironbench.model.system import Choice, Load
+from ironbench.model.system import Choice, Load, System
 from ironbench.record import Evidence, Store
 from ironbench.report import cost as report
 from ironbench.views.cost import compared as asked
@@ -58,8 +59,8 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
     trials += [record(MEMORY, 4, 1500.0, block=block) for block in range(3)]
     found = billed(tmp_path, [*trials, record(MEMORY, 2, 900.0)])
     assert [(row.score, row.per_core) for row in found.rows] == [
-        (Range(1000, 1000), Range(500, 500)),
-        (Range(1500, 1500), Range(750, 750)),
+        (Range(1000, 1000, 1000), Range(500, 500, 500)),
+        (Range(1500, 1500, 1500), Range(750, 750, 750)),
     ]
     text = report.text(found, None)
     assert "one: throughput with 8 clients (3 trials)." in text
@@ -72,14 +73,43 @@ def test_the_score_of_confirmed_records_is_that_of_fresh_trials(tmp_path: Path) 
     records = sweep(DISK, 3600, 6)
     fresh = sorted(one.metrics["throughput"] for one in records if one.purpose == "confirmation")
     found = billed(tmp_path, records)
-    assert found.rows[0].score == Range(fresh[len(fresh) // 2], fresh[len(fresh) // 2])
+    score = found.rows[0].score
+    assert score is not None and score.centre == fresh[len(fresh) // 2]
+    assert score.low < fresh[0] < fresh[-1] < score.high, "the t interval of three trials is wider than they are"
+
+
+def spread(side: System, centre: float, share: float, count: int = 3, **fields: object) -> list[Record]:
+    at = [centre * (1 + share * (block - (count - 1) / 2)) for block in range(count)]
+    return [record(side, 8, value, block=block, **fields) for block, value in enumerate(at)]
+
+
+def test_work_that_cannot_be_told_apart_is_not_stated_as_a_share(tmp_path: Path) -> None:
+    unclear = billed(tmp_path / "unclear", [*spread(DISK, 1000, 0.5), *spread(MEMORY, 600, 0.5)])
+    (said,) = report.advice(unclear)
+    assert said.endswith("of its work: inconclusive.") and " 60 %" not in said
+    clear = billed(tmp_path / "clear", [*spread(DISK, 1000, 0.01), *spread(MEMORY, 600, 0.01)])
+    (said,) = report.advice(clear)
+    assert said.endswith("does 57 to 63 % of its work.")
+    assert "another run may differ by more" in report.text(clear, None)
+    single = billed(tmp_path / "single", [record(DISK, 8, 1000.0), *spread(MEMORY, 600, 0.01)])
+    (said,) = report.advice(single)
+    assert "inconclusive: one was measured by one trial" in said
+    assert json.loads(report.document(single))["systems"][0]["score"] is None
+
+
+def test_scores_and_prices_per_score_carry_the_interval_of_runs(tmp_path: Path) -> None:
+    one = [trial for n, level in enumerate((1000, 1100, 900)) for trial in spread(DISK, level, 0.001, series=f"r{n}")]
+    row = billed(tmp_path, one).rows[0]
+    assert row.runs == 3 and row.score is not None and row.per_thousand is not None
+    assert row.score.high / row.score.low > 1.4, "runs differ by 10%, their trials by 0.1%"
+    assert row.per_thousand.high / row.per_thousand.low == pytest.approx(row.score.high / row.score.low)
 
 
 def test_the_mean_over_a_curve_of_clients_is_no_score_and_that_is_said(tmp_path: Path) -> None:
     ramp = Curve("clients", "ramp:1-8/30s", ((0.0, 1.0), (30.0, 8.0)))
     curved = record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp")
     found = billed(tmp_path, [curved, record(MEMORY, 8, 500.0, id="steady")])
-    assert [row.score for row in found.rows] == [None, Range(500.0, 500.0)]
+    assert [row.score for row in found.rows] == [None, Range(0.0, math.inf, 500.0)]
     assert found.notes[0].startswith("No score of log on disk: driven along a curve of clients")
 
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 
 import pytest
 from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 
 from ironbench.analyse.lead import lead, leads
+from ironbench.analyse.repeats import Repeats, repeats
 from ironbench.errors import InputError
-from ironbench.model.record import RATE_NOT_KEPT
+from ironbench.model.own_data import OwnData
+from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.record import Warning as Caution
-from ironbench.model.system import Choice, Load
+from ironbench.model.system import Choice, Load, System
 from ironbench.report import lead as report
 from ironbench.report.charts import lead as charts
 from ironbench.report.numbers import number, quantity
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
 NEW = {"cpu": {"model": "New @ 3.04GHz", "cores": 8, "max_hz": 4_100_000_000}}
+
+
+def runs(*values: float) -> Repeats:
+    return Repeats(values, values, len(values))
 
 
 def found(margin: float = 0.05):
@@ -28,19 +35,19 @@ def found(margin: float = 0.05):
 
 
 def test_a_lead_carries_its_interval_and_a_word() -> None:
-    ahead = lead([100, 101, 99], [128, 127, 129], 0.05)
+    ahead = lead(runs(100, 101, 99), runs(128, 127, 129), 0.05)
     assert ahead is not None and ahead.low is not None and ahead.high is not None
     assert ahead.low < 1.28 < ahead.high
     assert ahead.words == "leads by 28\u202f%"
-    assert lead([100, 101, 99], [101, 100, 100], 0.05).words == "equal within 5\u202f%"
-    assert lead([100, 150, 70], [110, 80, 160], 0.05).words == "cannot tell"
-    assert lead([100], [130], 0.05).words == "no interval: one trial"
-    slower = lead([10, 10.1, 9.9], [5, 5.1, 4.9], 0.05, higher_is_better=False)
+    assert lead(runs(100, 101, 99), runs(101, 100, 100), 0.05).words == "equal within 5\u202f%"
+    assert lead(runs(100, 150, 70), runs(110, 80, 160), 0.05).words == "cannot tell"
+    assert lead(runs(100), runs(130), 0.05).words == "no interval: one trial"
+    slower = lead(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9), 0.05, higher_is_better=False)
     assert slower.words == "takes 50\u202f% less time"
 
 
 def test_values_are_those_that_the_ratio_is_made_of() -> None:
-    one = lead([100.0, 200.0, 400.0], [300.0, 300.0, 900.0], 0.05)
+    one = lead(runs(100.0, 200.0, 400.0), runs(300.0, 300.0, 900.0), 0.05)
     assert one is not None and one.centres == pytest.approx((200.0, 300 * 3 ** (1 / 3)))
     assert one.ratio == pytest.approx(one.centres[1] / one.centres[0])
     shown = found()
@@ -82,7 +89,7 @@ def test_welch_interval_is_that_of_a_textbook() -> None:
 
     a = [math.exp(x) for x in (-0.1, 0.0, 0.1)]
     b = [math.exp(1 + x) for x in (-0.5, 0.5, -0.5, 0.5)]
-    one = lead(a, b, 0.05)
+    one = lead(runs(*a), runs(*b), 0.05)
     spread = math.sqrt(0.01 / 3 + (1 / 3) / 4)
     freedom = spread**4 / ((0.01 / 3) ** 2 / 2 + (1 / 12) ** 2 / 3)
     assert freedom == pytest.approx(3.22, abs=0.05)
@@ -114,6 +121,54 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     assert shown.cautions[0].endswith("1 of 3 trials of old suspect: The client's thread was 97 % busy")
     for text in (report.text(shown), report.page(shown).decode(), report.document(shown)):
         assert "97 % busy" in text and "not comparable" in text
+
+
+@pytest.mark.parametrize(("of_runs", "least", "most"), [(1, 0.0, 0.0), (3, 0.0, 0.07), (6, 0.0, 0.07)])
+def test_a_system_seldom_leads_over_itself_although_runs_vary_by_3_percent(
+    of_runs: int, least: float, most: float
+) -> None:
+    """200 comparisons of a system with itself; trials vary by 1%, runs by 3%."""
+    dice, ahead = random.Random(1), 0
+    for _ in range(200):
+        sides = []
+        for side in "ab":
+            levels = [1000 * dice.lognormvariate(0, 0.03) for _ in range(of_runs)]
+            trials = [
+                record(DISK, 8, level * dice.lognormvariate(0, 0.01), block=block, series=f"{side}{run}")
+                for run, level in enumerate(levels)
+                for block in range(5)
+            ]
+            sides.append(repeats(trials, "throughput"))
+        one = lead(*sides, 0.05)
+        assert one is not None and one.low is not None
+        ahead += one.words.startswith(("leads", "trails"))
+        assert (one.words == "no verdict: one run") == (of_runs == 1)
+    assert least <= ahead / 200 <= most
+
+
+def test_blocks_of_one_lab_are_repeats_and_trials_of_one_run_are_not() -> None:
+    old, new = ([record(side, purpose="lab", block=block, series="x") for block in range(3)] for side in (DISK, MEMORY))
+    peaks = leads("old", old, "new", new, Shelf([*old, *new]), 0.05).works[0].peaks
+    assert peaks is not None and not peaks.leads["throughput"].single_run
+    peaks = found().works[0].peaks
+    assert peaks is not None and peaks.leads["throughput"].single_run
+    assert "no verdict: one run" in report.text(found()) and "leads by" not in report.text(found())
+
+
+def scripted(side: System, digest: str, name: str = "my.sql", data: str = "") -> Record:
+    own = OwnData(dump="/srv/shop.dump", digests=(data,)) if data else None
+    return record(side, machine="m1", choice=Choice("script", scripts=(name,), digests=(digest,), data=own))
+
+
+def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_ones_are_not() -> None:
+    for other in (scripted(MEMORY, "b"), scripted(MEMORY, "a", data="e")):
+        one = scripted(DISK, "a", data="d" if other.choice.data else "")
+        with pytest.raises(InputError, match=r"no work in common: .*(other contents|shop\.dump)"):
+            leads("a", [one], "b", [other], Shelf(), 0.05)
+    moved = scripted(MEMORY, "a", "/elsewhere/my.sql")
+    assert leads("a", [scripted(DISK, "a")], "b", [moved], Shelf(), 0.05).works[0].work == "script my.sql"
+    both = leads("a", [scripted(DISK, "a")], "b", [moved, scripted(MEMORY, "b")], Shelf(), 0.05)
+    assert both.apart == ("only b did script my.sql #2",)
 
 
 def test_a_page_and_a_picture_are_drawn() -> None:

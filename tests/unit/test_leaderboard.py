@@ -87,6 +87,24 @@ def test_own_results_stand_in_a_table_of_their_own_after_a_sentence(tmp_path: Pa
     assert [table["published"] for table in tables] == [True, False]
 
 
+def test_places_whose_intervals_overlap_are_tied(tmp_path: Path) -> None:
+    fast, near, slow = (
+        [record(replace(DISK, label=name), 8, value * (1 + 0.02 * (block - 1)), block=block) for block in range(3)]
+        for name, value in (("fast", 1020.0), ("near", 1000.0), ("slow", 500.0))
+    )
+    once = [record(replace(DISK, label="once"), 8, 700.0)]
+    (ranking,) = leaderboard.own([*fast, *near, *slow], Shelf(), "score", SHEET, "")
+    assert [(one.system, one.rank, one.worst_rank) for one in ranking.places] == [
+        ("fast", 1, 2),
+        ("near", 1, 2),
+        ("slow", 3, 3),
+    ]
+    assert "1 to 2" in report.text([ranking], None) and "their 95% intervals overlap" in report.text([ranking], None)
+    (ranking,) = leaderboard.own([*fast, *once], Shelf(), "score", SHEET, "")
+    assert [(one.rank, one.worst_rank) for one in ranking.places] == [(1, 2), (1, 2)]
+    assert "700.00 (one trial)" in report.text([ranking], None)
+
+
 def test_a_workload_has_a_leaderboard_of_own_results_alone(tmp_path: Path) -> None:
     own(tmp_path)
     found = asked("igen-oltp", "", "", "", (), str(tmp_path))
@@ -169,7 +187,7 @@ def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
     place = leaderboard.own(records, Shelf(records), "score", SHEET, "")[0].places[0]
     assert place.other["rests on"] == "3 confirmation trials; 1 trial suspect"
     assert place.other["clients"] == "20"
-    assert "to" in place.other["lowest to highest"]
+    assert place.bounds is not None and place.bounds.low < place.score < place.bounds.high
 
 
 def test_a_workload_is_ranked_by_its_own_score() -> None:

@@ -14,6 +14,8 @@ from ironbench.model.cost import Bill, Line, Offer
 HOURS_PER_YEAR = Decimal("8766")
 """Of 365.25 days."""
 _CENT = Decimal("0.01")
+_RUNNING = ("kWh", "hour")
+"""Units that are used up over time."""
 
 
 def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") -> Bill:
@@ -24,7 +26,9 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
     prices = [sheet.price(name) for name in offer.buy]
     into = currency or _common(offer, prices)
     lines = tuple(_line(offer, price, sheet, years, into) for price in prices)
-    return Bill(offer, into, lines, tuple(text for price in prices for text in _limits(offer, price)))
+    runs = any(price.every != "once" or price.per in _RUNNING for price in prices)
+    limits = tuple(text for price in prices for text in _limits(offer, price))
+    return Bill(offer, into, lines, limits, years if runs else None)
 
 
 def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, str]:
@@ -83,6 +87,7 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
         amount=cents,
         note=notes,
         estimate=price.estimate,
+        every=price.every,
     )
 
 

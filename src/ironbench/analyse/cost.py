@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from ironbench import catalogue
@@ -11,6 +12,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.curve import at_its_peak, highest, score_of
 from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.repeats import repeats
 from ironbench.analyse.subjects import cores_held, held_to, machine_cores, work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
@@ -43,6 +45,8 @@ class Row:
     target: Attained | None = None
     basis: str = ""
     """Of a score from records without a target: which trials."""
+    runs: int = 0
+    """Runs that a score from records rests on."""
     cautions: tuple[str, ...] = ()
     """Contradictions between the systems file and the recorded machine."""
 
@@ -72,6 +76,10 @@ class Costs:
     """Of those that meet the target; without a target none is."""
     nearest: Row | None
     """Where none meets the target: the one that came closest."""
+    tied: tuple[Row, ...] = ()
+    """Others that are as cheap as `cheapest`, or cannot be told apart from `nearest`."""
+    undecided: tuple[Row, ...] = ()
+    """Priced below `cheapest`; whether they meet the target is inconclusive."""
     notes: tuple[str, ...] = ()
     """Why records that were named give no score."""
     derived: tuple[str, ...] = ()
@@ -124,12 +132,16 @@ def costs(
     _one_currency(rows)
     met = [row for row in rows if row.target and row.target.meets]
     priced = [row for row in met if row.bill is not None]
-    cheapest = min(priced, key=lambda row: row.bill.total if row.bill else 0, default=None)
+    cheapest = min(priced, key=_price, default=None)
     closest = None if met or target is None else _closest(rows)
+    tied = tuple(row for row in priced if cheapest and row is not cheapest and _price(row) == _price(cheapest))
+    tied += tuple(row for row in rows if closest and row is not closest and _as_near(row, closest))
+    undecided = [row for row in rows if row.bill and row.target and row.target.undecided]
+    undecided = [row for row in undecided if cheapest and _price(row) < _price(cheapest)]
     # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
     unit = "tps" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
-    return Costs(question, target, unit, tuple(rows), work, cheapest, closest, notes)
+    return Costs(question, target, unit, tuple(rows), work, cheapest, closest, tied, tuple(undecided), notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +149,20 @@ class _Did:
     """What records show of one system."""
 
     score: Range | None
-    target: Attained | None
-    basis: str
+    runs: int = 0
+    target: Attained | None = None
+    basis: str = ""
 
 
 def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
     if target is not None:
         result = attained(name, records, target, archive)
-        return _Did(_shown(result), result, "")
+        return _Did(*_shown(result), result)
     best = highest(records)
     if best is None or metric not in best.metrics:
-        return _Did(None, None, "")
-    value = best.metrics[metric].centre
-    return _Did(Range(value, value), None, at_its_peak(best))
+        return _Did(None)
+    known = repeats(best.trials, metric)
+    return _Did(known.range(best.metrics[metric].centre), known.runs, basis=at_its_peak(best))
 
 
 def _score(records: Mapping[str, Sequence[Record]]) -> str:
@@ -161,7 +174,7 @@ def _score(records: Mapping[str, Sequence[Record]]) -> str:
 def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> Row:
     own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
     if did.target is not None or did.score is not None:
-        return Row(offer.name, own, offer.all_cores, did.score, False, "records", did.target, did.basis)
+        return Row(offer.name, own, offer.all_cores, did.score, False, "records", did.target, did.basis, did.runs)
     if offer.score is not None:
         whole = offer.score * offer.servers
         return Row(offer.name, own, offer.all_cores, Range(whole, whole), offer.servers > 1, offer.source)
@@ -174,7 +187,7 @@ def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, curre
 
 def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> Row:
     own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
-    return Row(name, None, own, did.score, False, "records", did.target, did.basis)
+    return Row(name, None, own, did.score, False, "records", did.target, did.basis, did.runs)
 
 
 def _scoring(
@@ -239,11 +252,18 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
     return named
 
 
-def _shown(result: Attained) -> Range | None:
-    """Throughput while it met the target; None for a system that did not."""
+def _shown(result: Attained) -> tuple[Range | None, int]:
+    """Throughput while it met the target, and of how many runs; None for a system that did not."""
     if not result.meets or result.best is None:
-        return None
-    return Range(result.best.throughput, result.best.throughput)
+        return None, 0
+    trials = result.best.trials
+    scheduled = all("scheduled_throughput" in record.metrics for record in trials)
+    known = repeats(trials, "scheduled_throughput" if scheduled else "throughput")
+    return known.range(result.best.throughput), known.runs
+
+
+def _price(row: Row) -> Decimal:
+    return row.bill.total if row.bill else Decimal(0)
 
 
 def _closest(rows: Sequence[Row]) -> Row | None:
@@ -254,6 +274,14 @@ def _closest(rows: Sequence[Row]) -> Row | None:
         if row.target and (best := row.target.best) is not None and best.bound_s is not None
     ]
     return min(candidates, key=lambda pair: pair[0])[1] if candidates else None
+
+
+def _as_near(row: Row, nearest: Row) -> bool:
+    """Whether the range from its value to its upper bound overlaps that of the system that came closest."""
+    a, b = (one.target.best if one.target else None for one in (row, nearest))
+    if a is None or b is None or a.bound_s is None or b.bound_s is None or a.kept != b.kept:
+        return False
+    return a.centre_s <= b.bound_s and b.centre_s <= a.bound_s
 
 
 def _one_currency(rows: Sequence[Row]) -> None:

@@ -13,15 +13,15 @@ import msgspec
 
 from ironbench import catalogue, workloads
 from ironbench.analyse.archive import Archive
-from ironbench.analyse.comparability import causes
+from ironbench.analyse.comparability import causes, work_apart
 from ironbench.analyse.curve import Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.analyse.rate import Rate, Ratios
-from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, marked, work_name
+from ironbench.analyse.repeats import Repeats, repeats
+from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, marked, same_work, work, work_name
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Record, Status, machine_of, machines_of
-from ironbench.model.sample import sampled
 from ironbench.model.system import Choice, Load
 from ironbench.stats.ratio import unpaired
 from ironbench.words import counted, in_percent
@@ -45,12 +45,16 @@ class Lead:
     centres: tuple[float, float]
     """Geometric means of A and B, of which the ratio is made."""
     higher_is_better: bool = True
+    single_run: bool = False
+    """Whether a side has one run, so that the interval is that of its trials and leaves out how much runs vary."""
 
     @property
     def words(self) -> str:
         """`leads by 28 %`, `takes 50 % less time`, `equal within 5 %`, or why there is no lead."""
         if self.low is None or self.high is None:
             return "no interval: one trial"
+        if self.single_run:
+            return "no verdict: one run"
         if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
             return f"equal within {in_percent(self.margin)}"
         if self.low > 1 or self.high < 1:
@@ -127,18 +131,23 @@ def leads(
 ) -> Leads:
     """InputError: they have no work in common, or a side is more than one system."""
     versions = {record.software.get("ironbench", "") for record in (*records_a, *records_b)}
-    sides = tuple(_by_work(side, len(versions) > 1) for side in (records_a, records_b))
+    names = _names((*records_a, *records_b))
+    sides = tuple(_by_work(side, names, len(versions) > 1) for side in (records_a, records_b))
     both = [work for work in sides[0] if work in sides[1]]
     if not both:
-        raise _nothing_in_common(f"{a} and {b}", records_a, records_b)
+        raise _nothing_in_common(f"{a} and {b}", records_a, records_b, names)
     for name, side in ((a, sides[0]), (b, sides[1])):
         require_one_system(name, {work: side[work] for work in both}, archive)
     pairs = [(sides[0][work][0], sides[1][work][0]) for work in both]
     rows = [row for pair in pairs for row in differences([facts(one, archive) for one in pair])]
     machines = [archive.machine(machine_of(one)) for one in pairs[0]]
     ratio, kind = _hertz(*machines) if machine_of(pairs[0][0]) != machine_of(pairs[0][1]) else (1.0, "")
-    works = tuple(_work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin) for work in both)
-    names = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
+    every = (*records_a, *records_b)
+    in_turns = {one.purpose for one in every} - {*PRELIMINARY} == {Purpose.LAB} and len({r.series for r in every}) == 1
+    works = tuple(
+        _work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin, in_turns) for work in both
+    )
+    done = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
     return Leads(
         a=marked(a, records_a),
         b=marked(b, records_b),
@@ -148,44 +157,48 @@ def leads(
         hertz_kind=kind,
         differences=tuple(dict.fromkeys(rows)),
         cautions=tuple(caution for work in works for caution in _suspicions(work)),
-        derived=tuple(workload.derived for name in names if (workload := workloads.find(name)) and workload.derived),
+        derived=tuple(workload.derived for name in done if (workload := workloads.find(name)) and workload.derived),
         apart=tuple(_apart(a, b, sides, both)),
-        in_turns={record.purpose for record in (*records_a, *records_b)} - {*PRELIMINARY} == {Purpose.LAB}
-        and len({record.series for record in (*records_a, *records_b)}) == 1,
+        in_turns=in_turns,
     )
 
 
-def lead(a: Sequence[float], b: Sequence[float], margin: float, higher_is_better: bool = True) -> Lead | None:
-    """With Welch's interval: the machines were not measured in turns, so nothing pairs. None: a side has no value
-    above 0."""
-    values = [[value for value in side if value > 0] for side in (a, b)]
-    if not values[0] or not values[1]:
+def lead(a: Repeats, b: Repeats, margin: float, higher_is_better: bool = True) -> Lead | None:
+    """With Welch's interval, since nothing pairs the two. None: a side has no value.
+
+    Trials of one run resemble each other more than runs do: with a 1% spread of trials and 3% of runs, an interval of
+    trials alone calls two runs of the same system different in about 40% of cases. So it is of the means of runs.
+    """
+    if not a.values or not b.values:
         return None
-    ratio, low, high = unpaired(values[0], values[1], _LEVEL)
+    single = 1 in (a.runs, b.runs)
+    values = (a.of_trials, b.of_trials) if single else (a.values, b.values)
+    ratio, low, high = unpaired(*values, _LEVEL)
     known = low > 0
     return Lead(
         ratio,
         low if known else None,
         high if known else None,
         margin,
-        (len(values[0]), len(values[1])),
+        (len(a.of_trials), len(b.of_trials)),
         (geometric_mean(values[0]), geometric_mean(values[1])),
         higher_is_better,
+        single,
     )
 
 
-def _work(work: str, a: Subject, b: Subject, margin: float) -> WorkLead:
+def _work(work: str, a: Subject, b: Subject, margin: float, in_turns: bool) -> WorkLead:
     curves = _curve(a), _curve(b)
     metrics = leading(a.records[0].choice)
     counts = set.intersection(*({point.clients for point in side.points} for side in curves))
     by_clients = []
     opened = curves[0].rate or curves[1].rate
     for clients in sorted(counts) if metrics[0] == "throughput" and not opened else ():
-        of_a, of_b = (_values(trials_of(side, clients), "throughput") for side in curves)
+        of_a, of_b = (repeats(trials_of(side, clients), "throughput", in_turns) for side in curves)
         one = lead(of_a, of_b, margin)
         if one is not None:
             by_clients.append((clients, one))
-    return WorkLead(work, curves, _peaks(curves, metrics, margin), tuple(by_clients))
+    return WorkLead(work, curves, _peaks(curves, metrics, margin, in_turns), tuple(by_clients))
 
 
 def trials_of(side: Curve, clients: int) -> list[Record]:
@@ -203,7 +216,7 @@ def _curve(subject: Subject) -> Curve:
     return replace(result, main=held_out_peak(subject) or result.peak)
 
 
-def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -> Peaks | None:
+def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float, in_turns: bool) -> Peaks | None:
     a, b = curves[0].main, curves[1].main
     if a is None or b is None:
         return None
@@ -211,7 +224,8 @@ def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float) -
     for metric in metrics:
         if metric in a.metrics and metric in b.metrics and not ratios.lacking(metric):
             higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
-            one = lead(_values(a.trials, metric), _values(b.trials, metric), margin, higher)
+            of_a, of_b = (repeats(side.trials, metric, in_turns) for side in (a, b))
+            one = lead(of_a, of_b, margin, higher)
             if one is not None:
                 leads[metric] = one
     clients = a.clients, b.clients
@@ -236,19 +250,33 @@ def _suspicions(work: WorkLead) -> list[str]:
     return sentences
 
 
-def _values(trials: Sequence[Record], metric: str) -> list[float]:
-    """The values behind the summary that is shown with the ratio (`curve.metrics_of`)."""
-    return [record.metrics[metric] for record in trials if metric in record.metrics and sampled(record, metric)]
+def _names(records: Sequence[Record]) -> dict[str, str]:
+    """Key of each work → its name: one name for equal contents, and another name for other contents."""
+    known: list[tuple[Choice, str]] = []
+    names: dict[str, str] = {}
+    for record in records:
+        if (key := work(record)) in names:
+            continue
+        same = next((name for choice, name in known if same_work(choice, record.choice)), None)
+        if same is None:
+            own = shortly(record.choice)
+            others = sum(name == own or name.startswith(f"{own} #") for _, name in known)
+            same = f"{own} #{others + 1}" if others else own
+            known.append((record.choice, same))
+        names[key] = same
+    return names
 
 
-def _by_work(records: Sequence[Record], versions_differ: bool) -> dict[str, tuple[Record, ...]]:
+def _by_work(
+    records: Sequence[Record], names: Mapping[str, str], versions_differ: bool
+) -> dict[str, tuple[Record, ...]]:
     """Trials by work, load and version of ironbench, since another version may do other work."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.purpose not in PRELIMINARY:
             version = record.software.get("ironbench", "")
             drove = f" (ironbench {version})" if versions_differ and version else ""
-            asked = " ".join((shortly(record.choice), *_asked(record.cell.load)))
+            asked = " ".join((names[work(record)], *_asked(record.cell.load)))
             groups.setdefault(f"{asked}{drove}", []).append(record)
     return {work: tuple(group) for work, group in groups.items()}
 
@@ -267,11 +295,13 @@ def _asked(load: Load) -> list[str]:
     return words
 
 
-def _nothing_in_common(names: str, a: Sequence[Record], b: Sequence[Record]) -> InputError:
-    if _by_work(a, False).keys() & _by_work(b, False).keys():
+def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], names: Mapping[str, str]) -> InputError:
+    if _by_work(a, names, False).keys() & _by_work(b, names, False).keys():
         cause = "did the same work with different versions of ironbench, which may drive it differently"
-        return InputError(names, cause, "measure both with one version")
-    return InputError(names, "have no work in common", "the same workload with the same options and load on both")
+        return InputError(sides, cause, "measure both with one version")
+    apart = "; ".join(text for _, text in work_apart(a, b))
+    cause = f"have no work in common{f': {apart}' if apart else ''}"
+    return InputError(sides, cause, "measure both with the same workload, options, scripts, data and load")
 
 
 def shortly(choice: Choice) -> str:
@@ -319,7 +349,7 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
     machines = {machines_of(record): record for record in trials}
     if len(machines) > 1:
         _refuse(name, "of two machines", list(machines.values())[:2], archive, ("machine.", "client."))
-    for work, group in works.items():
+    for name_of_work, group in works.items():
         changed = [
             record
             for before, record in zip([None, *group[:-1]], group, strict=True)
@@ -329,14 +359,14 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
         if len(systems) > 1:
             _refuse(
                 name,
-                f"of two systems that did {work}",
+                f"of two systems that did {name_of_work}",
                 list(systems.values())[:2],
                 archive,
                 ("system.", "engine.version"),
             )
         loads = {load.shape: record for load, record in {record.cell.load: record for record in group}.items()}
         if len(loads) > 1:
-            _refuse(name, f"of {work} under two kinds of load", list(loads.values())[:2], archive, ("load.",))
+            _refuse(name, f"of {name_of_work} under two kinds of load", list(loads.values())[:2], archive, ("load.",))
 
 
 def _refuse(name: str, what: str, two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from ironbench import units, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.curve import Peak, basis, curve, score_of
+from ironbench.analyse.repeats import repeats
 from ironbench.analyse.subjects import (
     Subject,
     by_work,
@@ -19,16 +20,14 @@ from ironbench.analyse.subjects import (
     subjects,
     work_name,
 )
-from ironbench.analyse.summarise import Summary
-from ironbench.catalogue import metric
+from ironbench.catalogue import metric as described
 from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
-from ironbench.model.cost import Bill, Offer
+from ironbench.model.cost import Bill, Offer, Range
 from ironbench.model.purpose import PRELIMINARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.record.index import Listed
-from ironbench.words import grouped
 
 PER = ("core", "socket", "currency")
 SORTS = ("score", *PER, "system", "cores")
@@ -45,6 +44,7 @@ class Place:
     """One result in its ranking."""
 
     rank: int
+    """The best that its interval allows: one more than the places that are certainly better."""
     system: str
     processor: str
     sockets: int | None
@@ -60,6 +60,24 @@ class Place:
     """Whether the price of its licences is one."""
     cautions: tuple[str, ...] = ()
     """Why what the licences allow may not give its score."""
+    worst_rank: int = 0
+    """The worst that its interval allows; `rank` where it is certain."""
+    bounds: Range | None = None
+    """95 % interval of the score (`repeats`); None for a published score, which is taken as it is."""
+    runs: int = 0
+    """Runs of our own behind it."""
+
+    def range(self, value: float | None) -> Range | None:
+        """The interval of a figure that is the score times something."""
+        if value is None or self.bounds is None:
+            return None
+        return self.bounds.times(value / self.score)
+
+    def reach(self, sort: str) -> tuple[float, float]:
+        """The interval of the figure that it is ranked by; (-inf, -inf) without one."""
+        value = -self.by(sort)[0]
+        known = self.range(value) if sort in ("score", *PER) and value else None
+        return (known.low, known.high) if known else (value, value)
 
     def by(self, sort: str) -> tuple[float, str]:
         """The key that puts the best first; names are in alphabetical order, as equals are."""
@@ -164,14 +182,12 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
         workload = workloads.find(group[0].choice.workload)
         score = score_of(group[0].choice.workload, [peak for _, peak in measured])
         places = [
-            _own(subject, peak, peak.metrics[score], archive, sheet, licence)
-            for subject, peak in measured
-            if score in peak.metrics
+            _own(subject, peak, score, archive, sheet, licence) for subject, peak in measured if score in peak.metrics
         ]
         if places:
             title = f"own results: {work_name(group[0].choice)}"
             derived = workload.derived if workload else ""
-            words = metric(score).words
+            words = described(score).words
             rankings.append(Ranking(title, words, sort, "records", _ranked(places, sort), currency, derived))
     return rankings
 
@@ -201,8 +217,8 @@ def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
     )
 
 
-def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: Sheet, licence: str) -> Place:
-    record = peak.trials[0]
+def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str) -> Place:
+    record, score = peak.trials[0], peak.metrics[metric]
     machine = archive.machine(machine_of(record))
     cpu, held = machine.get("cpu", {}), held_to(record)
     cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
@@ -210,8 +226,6 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
     if failed:
         other["failed transactions"] = f"{100 * max(failed):.3g} %" if max(failed) else "0"
-    if score.n > 1:
-        other["lowest to highest"] = f"{_written(score.low)} to {_written(score.high)}"
     if held:
         # Which sockets they are on is not recorded; of one there is no doubt.
         sockets = 1 if sockets == 1 else None
@@ -224,7 +238,7 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
     counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
-    value = score.centre
+    value, known = score.centre, repeats(peak.trials, metric)
     return Place(
         rank=0,
         system=subject.name,
@@ -238,11 +252,9 @@ def _own(subject: Subject, peak: Peak, score: Summary, archive: Archive, sheet: 
         other=other,
         estimate=bool(paid and paid.estimate),
         cautions=paid.cautions if paid else (_SOCKETS.format(licence),) if any(bills) else (),
+        bounds=known.range(value),
+        runs=known.runs,
     )
-
-
-def _written(score: float) -> str:
-    return grouped(score) if score >= 1000 else f"{score:.4g}"
 
 
 def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> Bill | None:
@@ -256,5 +268,17 @@ def _per_thousand(score: float, paid: Bill | None) -> float | None:
 
 
 def _ranked(places: Sequence[Place], sort: str) -> tuple[Place, ...]:
+    """Best first. Places whose intervals overlap are tied: each shows all ranks that it may have (Goldstein and
+    Spiegelhalter, Journal of the Royal Statistical Society A 159, 1996, on the uncertainty of league tables)."""
     ordered = sorted(places, key=lambda place: place.by(sort))
-    return tuple(replace(place, rank=number) for number, place in enumerate(ordered, start=1))
+    if sort == "system":
+        return tuple(replace(place, rank=rank, worst_rank=rank) for rank, place in enumerate(ordered, start=1))
+    reaches = [place.reach(sort) for place in ordered]
+    return tuple(
+        replace(
+            place,
+            rank=1 + sum(other_low > high for other_low, _ in reaches),
+            worst_rank=len(ordered) - sum(other_high < low for _, other_high in reaches),
+        )
+        for place, (low, high) in zip(ordered, reaches, strict=True)
+    )

@@ -78,6 +78,11 @@ class Attained:
     misses: bool = False
     """Whether all measurements at the target's rate exclude that it is met. Neither this nor `meets`: inconclusive."""
 
+    @property
+    def undecided(self) -> bool:
+        """Whether it was measured, and more trials may show that it meets the target."""
+        return self.best is not None and not self.meets and not self.misses
+
 
 def parse(text: str) -> Target:
     """InputError: another form."""

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number, or the bounds of an estimate."""
+    """A number, the bounds of an estimate, or a measured value with its confidence interval."""
 
     low: float
     high: float
+    """Infinite where a value was measured once, so that nothing bounds it."""
+    centre: float | None = None
+    """The measured value."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its bounds are known."""
+        return self.high < math.inf
 
     def times(self, factor: float) -> Range:
-        return Range(self.low * factor, self.high * factor)
+        return Range(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
+
+    def over(self, other: Range) -> Range:
+        """Bounds of the ratio to another: those of their extremes."""
+        low = self.low / other.high
+        return Range(low, self.high / other.low if other.low and self.bounded else math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +84,8 @@ class Line:
     note: str = ""
     """How the units were counted, and the rate of exchange."""
     estimate: bool = False
+    every: str = "once"
+    """How often it is paid: `once`, or each `month` or `year`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,8 @@ class Bill:
     lines: tuple[Line, ...]
     cautions: tuple[str, ...] = ()
     """Why the edition bought may not give what was measured."""
+    years: Decimal | None = None
+    """Period that running costs are counted over; None: everything is paid once."""
 
     @property
     def total(self) -> Decimal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -9,14 +10,18 @@ import msgspec
 
 from ironbench import units
 from ironbench.analyse.cost import Costs, Row
-from ironbench.model.cost import Bill, Range
+from ironbench.model.cost import Bill, Line, Range
 from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
-from ironbench.words import THIN, grouped, in_percent
+from ironbench.words import THIN, grouped, in_percent, listed
 
 _NONE = "–"
 ESTIMATE = "≈"
 """Precedes every number that is an estimate or rests on one."""
+ONE_RUN = (
+    "Intervals are 95%. A score of one run has that of its trials: another run may differ by more, which several runs "
+    "would show."
+)
 ESTIMATE_NOTE = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
 
 
@@ -47,6 +52,8 @@ def document(costs: Costs) -> str:
         "systems": [_row(row) for row in costs.rows],
         "cheapest": costs.cheapest.name if costs.cheapest else None,
         "nearest": costs.nearest.name if costs.nearest else None,
+        "tied": [row.name for row in costs.tied],
+        "undecided": [row.name for row in costs.undecided],
         "notes": list(costs.notes),
         "advice": advice(costs),
     }
@@ -65,11 +72,19 @@ def advice(costs: Costs) -> list[str]:
 
 def _target_advice(costs: Costs) -> list[str]:
     if costs.cheapest is not None and costs.cheapest.bill is not None:
-        return [f"Cheapest that meets it: {costs.cheapest.name}, {money(costs.cheapest.bill)}."]
+        names = listed([row.name for row in (costs.cheapest, *costs.tied)])
+        each = " each" if costs.tied else ""
+        lines = [f"Cheapest that meets it: {names}, {money(costs.cheapest.bill)}{each}{_over(costs.cheapest.bill)}."]
+        for row in costs.undecided:
+            lines.append(f"{row.name} costs less; whether it meets the target is inconclusive: more trials would tell.")
+        return lines
     met = [row.name for row in costs.rows if row.target and row.target.meets]
     if met:
         return [f"It is met by {', '.join(met)}; what they cost is not known: name a systems file with --systems."]
     if costs.nearest is not None and costs.nearest.target is not None:
+        if costs.tied:
+            near = listed([row.name for row in (costs.nearest, *costs.tied)])
+            return [f"No system was shown to meet it. {near} came closest, and cannot be told apart."]
         return [f"No system was shown to meet it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
     assert costs.target is not None
     return [
@@ -86,9 +101,13 @@ def _against_first(row: Row, first: Row) -> str:
     sentence = f"{row.name} costs {difference} than {first.name}" if less else f"{row.name} costs {difference}"
     if row.score is None or first.score is None:
         return f"{sentence}; what it does was not measured."
-    share = Range(row.score.low / first.score.high, row.score.high / first.score.low)
+    share = row.score.over(first.score)
+    if not share.bounded:
+        single = row.name if not row.score.bounded else first.name
+        return f"{sentence}; which does more work is inconclusive: {single} was measured by one trial."
     estimated = " by estimate" if row.estimate or first.estimate else ""
-    return f"{sentence} and does {_span(share.times(100), 0)} % of its work{estimated}."
+    open_question = ": inconclusive" if share.low < 1 < share.high else ""
+    return f"{sentence} and does {_span(share.times(100), 0)} % of its work{estimated}{open_question}."
 
 
 def money(bill: Bill) -> str:
@@ -99,10 +118,11 @@ def money(bill: Bill) -> str:
 def _systems(costs: Costs, width: int | None) -> str:
     rows, unit = costs.rows, costs.unit or "score"
     currency = next((row.bill.currency for row in rows if row.bill and row.bill.currency), "")
+    over = next((text for row in rows if row.bill and (text := _over(row.bill))), "")
     columns = [
         Column("system", tuple(row.name for row in rows)),
         Column("cores", tuple(str(row.cores or _NONE) for row in rows), right=True),
-        Column("bill", tuple(money(row.bill) if row.bill else _NONE for row in rows), right=True),
+        Column(f"bill{over}", tuple(money(row.bill) if row.bill else _NONE for row in rows), right=True),
         Column(unit, tuple(_range(row.score, row.estimate) for row in rows), right=True),
         Column(f"{unit} per core", tuple(_range(row.per_core, row.estimate) for row in rows), right=True, rank=2),
     ]
@@ -123,18 +143,35 @@ def _attained(row: Row) -> str:
 def _bill(bill: Bill, width: int | None) -> str:
     lines = bill.lines
     columns = [
-        Column(f"bill: {bill.offer.name}", (*(line.name for line in lines), "total")),
+        Column(f"bill: {bill.offer.name}", (*(line.name for line in lines), f"total{_over(bill)}")),
         Column("units", (*(f"{_amount(line.units)} {line.unit}" for line in lines), ""), right=True),
-        Column("price", (*(f"{_amount(line.price)} {line.currency}" for line in lines), ""), right=True),
+        Column("price", (*(_price(line) for line in lines), ""), right=True),
         Column(
             "amount",
             (*(f"{ESTIMATE if line.estimate else ''}{_amount(line.amount)}" for line in lines), money(bill)),
             right=True,
         ),
-        Column("how counted", (*(line.note for line in lines), ""), prose=True),
+        Column("how counted", (*(_counted(line) for line in lines), ""), prose=True),
     ]
     table = fitted(columns, width)[0]
     return "\n".join([table, *(f"! {text}" for text in bill.cautions)])
+
+
+def _over(bill: Bill) -> str:
+    """` over 3 years`; empty where everything is paid once."""
+    return f" over {_amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
+
+
+def _price(line: Line) -> str:
+    """`300 USD per month`."""
+    every = "" if line.every == "once" else f" per {line.every}"
+    return f"{_amount(line.price)} {line.currency}{every}"
+
+
+def _counted(line: Line) -> str:
+    """`12 months`, and how the units were counted."""
+    times = f"{_amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
+    return "; ".join(filter(None, (times, line.note)))
 
 
 def _sources(costs: Costs) -> list[str]:
@@ -145,6 +182,8 @@ def _sources(costs: Costs) -> list[str]:
         for row in costs.rows
         if row.source == "records" and row.score is not None and row.bill and row.bill.offer.servers > 1
     ]
+    if any(row.runs == 1 and row.score and row.score.low < row.score.high < math.inf for row in costs.rows):
+        notes.append(ONE_RUN)
     if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
         notes.append(ESTIMATE_NOTE)
     return notes
@@ -162,8 +201,10 @@ def _row(row: Row) -> dict[str, Any]:
         "system": row.name,
         "cores": row.cores,
         "score": _bounds(row.score),
+        "score_value": _value(row.score),
         "score_per_core": _bounds(row.per_core),
         "score_per_1000": _bounds(row.per_thousand),
+        "runs": row.runs,
         "estimate": row.estimate,
         "source": row.source,
         "basis": row.basis,
@@ -177,6 +218,7 @@ def _bill_document(bill: Bill) -> dict[str, Any]:
     return {
         "currency": bill.currency,
         "total": str(bill.total),
+        "years": str(bill.years) if bill.years else None,
         "estimate": bill.estimate,
         "lines": [msgspec.to_builtins(line) for line in bill.lines],
         "cautions": list(bill.cautions),
@@ -184,13 +226,25 @@ def _bill_document(bill: Bill) -> dict[str, Any]:
 
 
 def _bounds(range: Range | None) -> list[float] | None:
-    return [range.low, range.high] if range else None
+    """None, too, where one trial leaves it without bounds."""
+    return [range.low, range.high] if range and range.bounded else None
+
+
+def _value(range: Range | None) -> float | None:
+    return range.centre if range else None
 
 
 def _range(range: Range | None, estimate: bool) -> str:
     if range is None:
         return _NONE
-    return f"{ESTIMATE if estimate else ''}{_span(range, 4)}"
+    return f"{ESTIMATE if estimate else ''}{with_interval(range)}"
+
+
+def with_interval(range: Range) -> str:
+    """`1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
+    if range.centre is None or range.low == range.high:
+        return _span(range, 4)
+    return f"{number(range.centre, 4)} ({_span(range, 4) if range.bounded else 'one trial'})"
 
 
 def _span(range: Range, digits: int) -> str:

@@ -30,11 +30,15 @@ _NOT_IN_TURNS = (
     "included."
 )
 _VALUES = (
-    "Values are geometric means of the trials. A ratio is that of the two, with Welch's interval. "
-    "`ironbench compare` takes medians, so its ratio may differ."
+    "Values are geometric means: of the trials, or of the runs' means where both sides have several runs. A ratio is "
+    "that of the two, with Welch's interval. `ironbench compare` takes medians, so its ratio may differ."
 )
 _OF_ROWS = "A row is of all trials with that many clients; the peak is of trials that did not choose it."
 _SINGLE = "A side with a single trial has no spread, and a ratio with it no interval: it may be chance."
+_ONE_RUN = (
+    "A side has one run, so there is no verdict: the interval is that of its trials and leaves out how much runs vary. "
+    "Repeat the run on both sides, three times or more."
+)
 
 
 def text(leads: Leads) -> str:
@@ -124,7 +128,9 @@ def png(leads: Leads) -> bytes:
 def _values(leads: Leads) -> str:
     every = [one for work in leads.works if work.peaks for one in work.peaks.leads.values()]
     notes = [_VALUES] if any(one.low is not None for one in every) else []
-    return " ".join([*notes, *([_SINGLE] if any(one.low is None for one in every) else [])])
+    notes += [_SINGLE] if any(one.low is None for one in every) else []
+    notes += [_ONE_RUN] if any(one.single_run and one.low is not None for one in every) else []
+    return " ".join(notes)
 
 
 def _of_rows(work: WorkLead) -> str:

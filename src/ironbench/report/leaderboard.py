@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import msgspec
 
 from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
-from ironbench.report.cost import ESTIMATE, ESTIMATE_NOTE
+from ironbench.model.cost import Range
+from ironbench.report.cost import ESTIMATE, ESTIMATE_NOTE, ONE_RUN
 from ironbench.report.plain import Column, fitted
 from ironbench.words import THIN
 
 _NONE = "–"
+_TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."
 
 
 def text(rankings: Sequence[Ranking], width: int | None) -> str:
@@ -36,13 +38,13 @@ def columns(ranking: Ranking) -> list[Column]:
     """Of its table, in order."""
     places = ranking.places
     found = [
-        Column("", tuple(f"{place.rank}" for place in places), right=True),
-        Column(ranking.score, _numbers([place.score for place in places]), right=True),
-        Column("per core", _numbers([place.per_core for place in places]), right=True),
-        Column("per socket", _numbers([place.per_socket for place in places]), right=True, rank=1),
+        Column("", tuple(map(_rank, places)), right=True),
+        Column(ranking.score, _figures(places, [place.score for place in places]), right=True),
+        Column("per core", _figures(places, [place.per_core for place in places]), right=True),
+        Column("per socket", _figures(places, [place.per_socket for place in places]), right=True, rank=1),
     ]
     if ranking.currency:
-        plain = _numbers([place.per_currency for place in places])
+        plain = _figures(places, [place.per_currency for place in places])
         priced = tuple(f"{ESTIMATE if one.estimate else ''}{cell}" for one, cell in zip(places, plain, strict=True))
         found.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
     found += [
@@ -61,6 +63,8 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
     lines += [f"Source: {ranking.source}."] if _published(ranking) else []
     lines += [ranking.derived] if ranking.derived else []
     lines += [f"Left out: {one}." for one in ranking.left_out]
+    lines += [_TIED] if any(place.rank != place.worst_rank for place in places) else []
+    lines += [ONE_RUN] if any(place.runs == 1 for place in places) else []
     lines += [ESTIMATE_NOTE] if any(place.estimate for place in places) else []
     lines += [f"{place.system}: {caution}" for place in places for caution in place.cautions]
     return "\n".join(lines)
@@ -82,5 +86,22 @@ def _others(places: Sequence[Place]) -> list[Column]:
     ]
 
 
-def _numbers(values: Sequence[float | None]) -> tuple[str, ...]:
-    return tuple(_NONE if value is None else f"{value:,.2f}".replace(",", THIN) for value in values)
+def _rank(place: Place) -> str:
+    return str(place.rank) if place.rank == place.worst_rank else f"{place.rank} to {place.worst_rank}"
+
+
+def _figures(places: Sequence[Place], values: Sequence[float | None]) -> tuple[str, ...]:
+    """Each with its interval, where it was measured here."""
+    return tuple(_figure(value, place.range(value)) for place, value in zip(places, values, strict=True))
+
+
+def _figure(value: float | None, range: Range | None) -> str:
+    if value is None:
+        return _NONE
+    if range is None or range.low == range.high:
+        return _number(value)
+    return f"{_number(value)} ({f'{_number(range.low)} to {_number(range.high)}' if range.bounded else 'one trial'})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.2f}".replace(",", THIN)
