@@ -8,12 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import Shelf, record
 from hypothesis import given
 from hypothesis import strategies as some
 
 from ironbench import workloads
+from ironbench.analyse import leaderboard
+from ironbench.analyse.compare import compare
+from ironbench.analyse.curve import little
+from ironbench.analyse.rate import PACED, Ratios
+from ironbench.analyse.study import studies
+from ironbench.analyse.subjects import Subject
+from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
-from ironbench.model.system import Choice, Load, System
+from ironbench.experiment import metric_checks
+from ironbench.model.record import Record
+from ironbench.model.system import Cell, Choice, Load, Setup, System
+from ironbench.report.headline import headline
 from ironbench.workloads.access_log import reading
 from ironbench.workloads.access_log.reading import Log, Logged
 
@@ -220,3 +231,30 @@ def test_a_night_at_the_end_of_february_is_as_long_as_it_was(tmp_path: Path) -> 
         instant = datetime(year, 3, 2, tzinfo=UTC).timestamp()
         os.utime(path, (instant, instant))
         assert round(reading.read(str(path)).length_s / 3600) == hours
+
+
+def replayed(pace: float, **fields: object) -> Record:
+    choice = Choice("access-log", {"log": "access.log", "digest": "a", "speed": f"{pace:g}"})
+    return record(System("slapd", "directory"), 8, 54.9 * pace, choice=choice, **fields)
+
+
+def test_throughput_of_a_replay_follows_from_the_log_and_is_no_result() -> None:
+    slow, fast = [replayed(1, block=b, id=f"s{b}") for b in range(3)], [replayed(219, id=f"f{b}") for b in range(3)]
+    assert little(slow[0]) is None
+    assert Ratios(slow, fast).lacking("throughput") == PACED
+    comparison = compare(Subject("slow", tuple(slow)), Subject("fast", tuple(fast)))
+    assert comparison.leading[0] == "response_time_p99_s"
+    assert comparison.peaks is not None
+    row = comparison.peaks.row("throughput")
+    assert row is not None and row.ratio is None and row.improves is None
+    (study,) = studies(slow, Shelf(slow))
+    ((_, said),) = headline(study)
+    assert said.startswith("follows the recorded times:") and "reaches" not in said
+    assert leaderboard.own(slow, Shelf(slow), "score", Sheet({}), "") == []
+
+
+def test_a_lab_of_a_replay_is_not_judged_by_its_throughput() -> None:
+    setup = Setup(Cell("log=disk", Load()), System("slapd", "directory"), replayed(1).choice)
+    with pytest.raises(InputError, match="throughput: the recorded times set it"):
+        metric_checks.refuse_impossible((), "throughput", [setup], "lab.toml")
+    metric_checks.refuse_impossible((), "response_time_p99_s", [setup], "lab.toml")

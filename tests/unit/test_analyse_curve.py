@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from factories import DISK, record, suspect, sweep
+from factories import DISK, Shelf, record, suspect, sweep
 
-from ironbench.analyse.curve import curve, held_out_peak, peak
+from ironbench.analyse.curve import alike, curve, held_out_peak, peak
+from ironbench.analyse.leaderboard import peaks
+from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject, subjects
-from ironbench.model.record import Status
+from ironbench.model.record import Record, Status
+from ironbench.record.index import short
+from ironbench.report.headline import headline
 
 
 def test_points_are_in_order_of_clients_with_every_repeat() -> None:
@@ -43,12 +47,43 @@ def test_in_a_lab_each_half_of_the_blocks_reports_the_peak_that_the_other_chose(
     agreed = held_out_peak(lab({4: (900, 800, 900), 8: (1200, 1000, 1240)}))
     assert agreed is not None
     assert (agreed.clients, agreed.throughput.centre, agreed.throughput.n, agreed.confirmed) == (8, 1200, 3, True)
+    apart = held_out_peak(lab({4: (900, 1300, 910), 8: (1200, 1000, 1240)}))
+    assert apart is not None, "the even blocks chose 8 clients, the odd one 4, which the even ones report"
+    assert (apart.clients, apart.chosen.centre, apart.throughput.centre, apart.throughput.n) == (4, 1300, 905, 2)
     flat = held_out_peak(lab({4: (1190, 1300, 1195), 8: (1200, 1000, 1240)}))
-    assert flat is not None, "the even blocks chose 8 clients, the odd one 4, which the even ones report"
-    assert (flat.clients, flat.chosen.centre, flat.throughput.centre, flat.throughput.n) == (4, 1300, 1192.5, 2)
+    assert flat is not None, "both halves chose 4 clients: 8 cannot be told apart"
+    assert (flat.clients, flat.throughput.centre, flat.throughput.n) == (4, 1195, 3)
     assert held_out_peak(lab({4: (900,), 8: (1200,)})) is None
     assert held_out_peak(lab({8: (1200, 1000)})) is None
     assert held_out_peak(subjects([record(clients=4), record(clients=8, block=1)])[0]) is None
+
+
+PLATEAU = {1: (300, 310, 305), 4: (1000, 1020, 990), 8: (1010, 1030, 1000), 16: (1020, 1000, 1040)}
+
+
+def plateau(**fields: object) -> list[Record]:
+    return [
+        record(clients=clients, throughput=value, block=block, **fields)
+        for clients, values in PLATEAU.items()
+        for block, value in enumerate(values)
+    ]
+
+
+def test_on_a_plateau_the_peak_is_the_fewest_clients_that_cannot_be_told_apart_from_the_best() -> None:
+    (one,) = subjects(plateau())
+    found = curve(one).peak
+    assert found is not None and (found.clients, found.alike) == (4, (4, 16))
+    (study,) = studies(plateau(), Shelf(plateau()))
+    (_, said), *_ = headline(study)
+    assert "with 4 clients" in said and "4 to 16 clients cannot be told apart" in said and "peaks at" not in said
+    rows = [short(one) for one in plateau()]
+    assert sorted(one.clients for one in rows if one.id in peaks(rows)) == [1, 4, 4, 4]
+
+
+def test_a_difference_that_repeats_show_is_a_peak() -> None:
+    assert alike({4: (1000, 1001, 1002), 8: (1100, 1101, 1102), 16: (1050, 1051, 1052)}) == [8]
+    assert alike({4: (1000,), 8: (1015,), 16: (900,)}) == [4, 8], "2% is not worth more clients"
+    assert alike({4: (1000,), 8: (1100,)}) == [8]
 
 
 def test_confirmation_trials_do_not_enter_the_curve() -> None:

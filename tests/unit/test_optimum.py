@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -73,7 +74,19 @@ def test_a_limit_that_nothing_keeps_is_said() -> None:
     answer, trials = sought(search, SYSTEMS["knee"], 0.05, 1, lambda n: 0.004 * n)
     assert answer.point is None
     assert trials <= 10
-    assert answer.sentence == "no clients in 1 to 64 keeps the limit on response_time_p99_s"
+    assert answer.surely and answer.tried == (1,)
+    assert answer.sentence == "no clients of those tried keeps the limit on response_time_p99_s (tried: 1)"
+
+
+def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclusive() -> None:
+    search = Search("rate", 20, 1000, (Limit("response_time_p99_s", 0.010),))
+    few = replace(Answer(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt="too few")
+    words = "inconclusive: no rate was shown to keep the limit on response_time_p99_s (tried: 20, 40; too few)"
+    assert few.sentence == words
+    dice = random.Random(3)
+    answer, _ = sought(search, float, 0.3, 3, lambda n: 0.0101 * math.exp(dice.gauss(0, 0.3)))
+    if answer.point is None:
+        assert answer.surely or "inconclusive" in answer.sentence
 
 
 def test_on_a_plateau_the_lowest_load_is_best() -> None:

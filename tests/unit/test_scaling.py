@@ -55,6 +55,13 @@ def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
     assert any("beyond the measured range" in text for text in found.cautions)
 
 
+def test_on_a_plateau_more_clients_are_not_said_to_do_less() -> None:
+    """A flat end bends the fitted curve as a cost of coherency would."""
+    found = of(Usl(0.05, 0.001, 500.0), (1, 2, 4, 8, 16, 24, 32, 40))
+    assert found.fit.beta.low > 0
+    assert found.sentences[2].startswith("No fall of throughput was measured from 24 clients to 40")
+
+
 def test_a_curve_that_rises_to_the_end_names_an_asymptote_and_no_peak() -> None:
     found = of(Usl(0.1, 0.0, 100.0), (1, 2, 4, 6, 8, 12))
     assert not found.fit.peak_is_certain

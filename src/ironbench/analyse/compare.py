@@ -10,7 +10,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
 from ironbench.analyse.differences import Difference, differences, facts_of
-from ironbench.analyse.rate import Rate, Ratios, clients_asked, without_ratio
+from ironbench.analyse.rate import Rate, Ratios, clients_asked, paced, without_ratio
 from ironbench.analyse.subjects import Subject, emulated, leading, streams
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
@@ -247,8 +247,8 @@ def _rows(
 
 
 def standing(own: Curve, first: Curve) -> Standing | None:
-    """Peak against peak; None where one of them has none, as open loops have."""
-    if own.peak is None or first.peak is None:
+    """Peak against peak; None where one of them has none, as open loops and paced work."""
+    if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
         return None
     a, b = first.peak.throughput, own.peak.throughput
     return Standing(

@@ -141,7 +141,18 @@ def costs(
     # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
     unit = "tps" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
-    return Costs(question, target, unit, tuple(rows), work, cheapest, closest, tied, tuple(undecided), notes)
+    return Costs(
+        question=question,
+        target=target,
+        unit=unit,
+        rows=tuple(rows),
+        work=work,
+        cheapest=cheapest,
+        nearest=closest,
+        tied=tied,
+        undecided=tuple(undecided),
+        notes=notes,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +163,19 @@ class _Did:
     runs: int = 0
     target: Attained | None = None
     basis: str = ""
+
+    def row(self, name: str, bill: Bill | None, cores: int | None) -> Row:
+        return Row(
+            name,
+            bill,
+            cores,
+            score=self.score,
+            estimate=False,
+            source="records",
+            target=self.target,
+            basis=self.basis,
+            runs=self.runs,
+        )
 
 
 def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
@@ -174,7 +198,7 @@ def _score(records: Mapping[str, Sequence[Record]]) -> str:
 def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> Row:
     own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
     if did.target is not None or did.score is not None:
-        return Row(offer.name, own, offer.all_cores, did.score, False, "records", did.target, did.basis, did.runs)
+        return did.row(offer.name, own, offer.all_cores)
     if offer.score is not None:
         whole = offer.score * offer.servers
         return Row(offer.name, own, offer.all_cores, Range(whole, whole), offer.servers > 1, offer.source)
@@ -187,7 +211,7 @@ def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, curre
 
 def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> Row:
     own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
-    return Row(name, None, own, did.score, False, "records", did.target, did.basis, did.runs)
+    return did.row(name, None, own)
 
 
 def _scoring(
@@ -277,11 +301,13 @@ def _closest(rows: Sequence[Row]) -> Row | None:
 
 
 def _as_near(row: Row, nearest: Row) -> bool:
-    """Whether the range from its value to its upper bound overlaps that of the system that came closest."""
+    """Whether its interval overlaps that of the system that came closest."""
     a, b = (one.target.best if one.target else None for one in (row, nearest))
-    if a is None or b is None or a.bound_s is None or b.bound_s is None or a.kept != b.kept:
+    if a is None or b is None or a.kept != b.kept:
         return False
-    return a.centre_s <= b.bound_s and b.centre_s <= a.bound_s
+    if a.bound_s is None or b.bound_s is None or a.least_s is None or b.least_s is None:
+        return False
+    return a.least_s <= b.bound_s and b.least_s <= a.bound_s
 
 
 def _one_currency(rows: Sequence[Row]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench import workloads
@@ -15,6 +16,7 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import is_percentile, sampled
 from ironbench.model.system import Cell
+from ironbench.stats.intervals import t_quantile
 from ironbench.words import counted, grouped, in_percent
 
 _MOST_LOST = 0.1
@@ -65,6 +67,8 @@ class Peak:
     confirmed: bool
     alone: bool = False
     """Whether no other number of clients was measured: then nothing was chosen, and nothing is to be confirmed."""
+    alike: tuple[int, int] = (0, 0)
+    """Fewest and most clients of the sweep whose throughput cannot be told apart from the highest."""
 
     @property
     def throughput(self) -> Summary:
@@ -165,7 +169,8 @@ def _peak(
     with_throughput = [point for point in points if "throughput" in point.metrics]
     if not with_throughput:
         return None
-    best = max(with_throughput, key=lambda point: point.metrics["throughput"].centre)
+    same = alike({point.clients: [one.metrics["throughput"] for one in point.trials] for point in with_throughput})
+    best = next(point for point in with_throughput if point.clients == same[0])
     if confirmations:
         # The run that confirmed chose on its own sweep; pooled with other runs the best cell may be another.
         chosen = confirmations[-1].cell.load.clients
@@ -174,7 +179,38 @@ def _peak(
     trials = fresh or best.trials
     alone = len(with_throughput) == 1
     summaries = best.metrics if whole and not fresh else metrics_of(trials, None, archive)
-    return Peak(best.clients, best.metrics["throughput"], summaries, trials, bool(fresh), alone)
+    return Peak(best.clients, best.metrics["throughput"], summaries, trials, bool(fresh), alone, (same[0], same[-1]))
+
+
+_INDIFFERENT = 0.02
+"""Difference in throughput for which nobody adds clients, as in a search (`model.search.Search.indifference`)."""
+
+
+def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
+    """Numbers of clients whose throughput cannot be told apart from the highest, fewest first; the first is the peak,
+    since more clients bring nothing but waiting.
+
+    Two levels differ if their mean logarithms are further apart than a one-sided 95% t interval, with one spread for
+    all numbers of clients (pooled variance: Snedecor and Cochran, "Statistical Methods", section 6.8), and by more
+    than 2%. Without repeats nothing is known of the spread, and only the 2% count.
+    """
+    logs = {
+        clients: [math.log(value) for value in values]
+        for clients, values in throughputs.items()
+        if values and min(values) > 0
+    }
+    if not logs:
+        return sorted(throughputs)[:1]
+    means = {clients: statistics.fmean(own) for clients, own in logs.items()}
+    best = max(sorted(means), key=means.__getitem__)
+    freedom = sum(len(own) - 1 for own in logs.values())
+    squares = sum((value - means[clients]) ** 2 for clients, own in logs.items() for value in own)
+    factor = t_quantile(0.95, freedom) * math.sqrt(squares / freedom) if freedom else 0.0
+
+    def told_apart(clients: int) -> float:
+        return max(_INDIFFERENT, factor * math.sqrt(1 / len(logs[clients]) + 1 / len(logs[best])))
+
+    return [clients for clients in sorted(means) if means[best] - means[clients] <= told_apart(clients)]
 
 
 def _rates(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
@@ -319,7 +355,7 @@ class Little:
 def little(record: Record) -> Little | None:
     """None where the law does not apply:
 
-    - An open loop or a curve: not all clients are busy.
+    - An open loop, paced work or a curve: not all clients are busy.
     - Work that ends by itself: its window holds more than transactions (refresh functions, starting processes).
     - More connections than clients: some wait for work.
     - A number is missing.
@@ -333,7 +369,7 @@ def little(record: Record) -> Little | None:
     if not steady or not endless or load.clients < 1 or not throughput or not response or failed:
         return None
     workload = workloads.find(record.choice.workload)
-    if workload is not None and workload.connections(load.clients) != load.clients:
+    if workload is not None and (workload.paced or workload.connections(load.clients) != load.clients):
         return None
     edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
     apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)

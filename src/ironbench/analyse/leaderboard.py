@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import units, workloads
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.curve import Peak, basis, curve, score_of
+from ironbench.analyse.curve import Peak, alike, basis, curve, score_of
 from ironbench.analyse.repeats import repeats
 from ironbench.analyse.subjects import (
     Subject,
@@ -158,7 +157,7 @@ def _measured(row: Listed) -> bool:
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
-    """As `curve` chooses: the clients that the last confirmation held, else the highest median."""
+    """As `curve` chooses: the clients that the last confirmation held, else the fewest of those that do most."""
     candidates = [row for row in rows if row.purpose == Purpose.CONFIRMATION]
     if candidates:
         best = candidates[-1].clients
@@ -166,7 +165,7 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
         candidates, by_clients = list(rows), dict[int, list[float]]()
         for row in rows:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
-        best = max(sorted(by_clients), key=lambda clients: statistics.median(by_clients[clients]))
+        best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
     # One trial of another number of clients tells that this one was chosen among several, and is not confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]

@@ -65,6 +65,10 @@ class Answer:
     ended_at: int
     """The lowest point above that breaks the limit, or the lowest of all, where that cannot be measured; 0: none."""
     trials: int
+    tried: tuple[int, ...] = ()
+    """Every point that was tried, the lowest first."""
+    surely: bool = True
+    """Where there is no answer: whether the lowest point breaks a limit by more than its trials vary."""
     doubt: str = ""
     """Why the limits' values at `point` or `ended_at` may not bound what they are of; they were taken as they were."""
 
@@ -75,7 +79,11 @@ class Answer:
         if self.point is None and not self.ended_by:
             return f"no {of} in {self.search.low} to {self.search.high}: every trial at {self.ended_at} failed"
         if self.point is None:
-            return f"no {of} in {self.search.low} to {self.search.high} keeps the limit on {self.ended_by}{doubt}"
+            tried = f"tried: {', '.join(map(str, self.tried))}"
+            if self.surely and not self.doubt:
+                return f"no {of} of those tried keeps the limit on {self.ended_by} ({tried})"
+            why = self.doubt or "trials vary too much to tell at the lowest"
+            return f"inconclusive: no {of} was shown to keep the limit on {self.ended_by} ({tried}; {why})"
         low, high = self.alike
         same = "" if low == high else f"; {low} to {high} cannot be told apart"
         why = {
@@ -284,7 +292,19 @@ def _contend(seen: _Seen) -> NextLoad | None:
 def _answer(seen: _Seen) -> Answer:
     best = seen.best
     if best is None:
-        return Answer(seen.search, None, 0.0, (0, 0), seen.broken(seen.points[0]), seen.points[0], seen.total)
+        lowest = seen.points[0]
+        surely = seen.kept(lowest) is False
+        return Answer(
+            seen.search,
+            None,
+            throughput=0.0,
+            alike=(0, 0),
+            ended_by=seen.broken(lowest),
+            ended_at=lowest,
+            trials=seen.total,
+            tried=tuple(seen.points),
+            surely=surely,
+        )
     chosen = seen.chosen(best)
     alike = [
         point
@@ -299,5 +319,12 @@ def _answer(seen: _Seen) -> Answer:
     elif above is not None and all(point >= above for point in seen.points if point > max(alike)):
         ended_by, ended_at = seen.broken(above), above
     return Answer(
-        seen.search, chosen, math.exp(seen.level(chosen)), (min(alike), max(alike)), ended_by, ended_at, seen.total
+        seen.search,
+        chosen,
+        throughput=math.exp(seen.level(chosen)),
+        alike=(min(alike), max(alike)),
+        ended_by=ended_by,
+        ended_at=ended_at,
+        trials=seen.total,
+        tried=tuple(seen.points),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import units
+from ironbench import units, workloads
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import PER_UNIT, base_name, metrics
 from ironbench.model.purpose import Purpose
@@ -22,6 +22,7 @@ _PER_UNIT = (PER_UNIT, "load_")
 """In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
 
 ASKED = "the rate was asked for, not reached"
+PACED = "the recorded times set the pace: throughput follows from them"
 UNLIKE = "the loads are unlike, or a rate was not kept: only figures per transaction can be compared"
 TOTAL = "totals of unlike work: only figures per transaction can be compared"
 """Why there is no ratio."""
@@ -80,6 +81,12 @@ NEXT_TO_NOTHING = 0.01
 """Of a share: a ratio with a smaller one is one of rounding and chance."""
 
 
+def paced(record: Record) -> bool:
+    """Whether its workload begins operations at recorded times (`Workload.paced`)."""
+    known = workloads.find(record.choice.workload)
+    return known is not None and known.paced
+
+
 def is_share(metric: str) -> bool:
     return base_name(metric).endswith(("_share", "_fraction"))
 
@@ -95,6 +102,7 @@ class Ratios:
     def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
         trials = (*a, *b)
         self._opened = any(record.cell.load.rate is not None for record in trials)
+        self._paced = any(map(paced, trials))
         self._alike = _alike(trials)
         self._equal_work = _equal_work(trials)
 
@@ -103,6 +111,8 @@ class Ratios:
         name = base_name(metric)
         if name in _ASKED and self._opened:
             return ASKED
+        if name in _ASKED and self._paced:
+            return PACED
         if not self._alike and not any(part in name for part in _PER_UNIT):
             return UNLIKE
         known = metrics().get(name)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ironbench.analyse.curve import alike
 from ironbench.model.record import Record
-from ironbench.words import grouped, in_percent
+from ironbench.words import counted, grouped, in_percent
 
 if TYPE_CHECKING:
     from ironbench.stats.scalability import Band, Estimate, Fit
@@ -46,7 +47,11 @@ def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
     fit = fitted(points)
     if fit is None:
         return None
-    return Scaling(name, fit, tuple(fit.band(_grid(fit))), tuple(_sentences(fit)), tuple(_cautions(fit)))
+    by_clients: dict[int, list[float]] = {}
+    for clients, throughput in points:
+        by_clients.setdefault(round(clients), []).append(throughput)
+    sentences = _sentences(fit, alike(by_clients))
+    return Scaling(name, fit, tuple(fit.band(_grid(fit))), tuple(sentences), tuple(_cautions(fit)))
 
 
 def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, ...]:
@@ -64,8 +69,9 @@ def _grid(fit: Fit) -> list[float]:
     return sorted({*even, *(row.clients for row in fit.residuals)})
 
 
-def _sentences(fit: Fit) -> list[str]:
-    return [_peak(fit), _knee(fit), _coherency(fit)]
+def _sentences(fit: Fit, highest: Sequence[int]) -> list[str]:
+    """`highest`: numbers of clients whose measured throughput cannot be told apart from the highest."""
+    return [_peak(fit), _knee(fit), _coherency(fit, highest)]
 
 
 def _peak(fit: Fit) -> str:
@@ -106,7 +112,10 @@ def _knee(fit: Fit) -> str:
     )
 
 
-def _coherency(fit: Fit) -> str:
+def _coherency(fit: Fit, highest: Sequence[int]) -> str:
+    if fit.beta.low > 0 and highest[-1] >= fit.last:
+        flat = f"from {counted(highest[0], 'client')} to {_count(fit.last)}, the most that were measured"
+        return f"No fall of throughput was measured {flat}: only the fitted curve falls beyond its peak."
     if fit.beta.low > 0:
         return "Clients also cost each other something by keeping in step: past the peak more of them do less."
     return (

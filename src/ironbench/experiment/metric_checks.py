@@ -64,6 +64,8 @@ def _missing(metric: str, setup: Setup) -> tuple[str, str]:
             "an open loop is asked for it",
             "name a response time, for example response_time_p99_s, or leave load.rate out",
         )
+    if base == "throughput" and workload.paced:
+        return "the recorded times set it", "name a response time, for example response_time_p99_s"
     if base in _OPEN_LOOP and not rates.open_loop(setup.cell.load):
         return "only an open loop has it", "give load.rate, or name another metric"
     if workload.drives and base.startswith(_OF_THE_LOOP):

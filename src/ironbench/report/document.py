@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironbench.analyse.curve import Peak
 from ironbench.analyse.differences import UNKNOWN_MACHINE
 from ironbench.analyse.looks import at
-from ironbench.analyse.rate import Rate
+from ironbench.analyse.rate import Rate, paced
 from ironbench.analyse.study import Effect, Study, SubjectResults
 from ironbench.analyse.subjects import counted_in
 from ironbench.drive import checkpoints
@@ -165,7 +165,8 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[str, st
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", measured(peak.throughput, "1/s")))
         return measured(peak.metrics[first], "1/s").removesuffix("/s"), metric_words(first), rows
-    return measured(peak.throughput, "1/s").removesuffix("/s"), f"{units}/s", rows
+    pace = " at the recorded pace" if paced(records[0]) else ""
+    return measured(peak.throughput, "1/s").removesuffix("/s"), f"{units}/s{pace}", rows
 
 
 def _of_rate(one: Rate, units: str) -> tuple[str, str, list[tuple[str, str]]]:

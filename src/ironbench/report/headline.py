@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.curve import Peak, lost_share
 from ironbench.analyse.footnotes import LIMITS, SEARCH
-from ironbench.analyse.rate import Rate
+from ironbench.analyse.rate import Rate, paced
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
@@ -133,7 +133,7 @@ def _peak_sentence(part: SubjectResults) -> str:
         return ""
     clients = counted(peak.clients, "client")
     many = len(part.curve.points) > 1
-    verb = "peaks at" if many else "reaches"
+    verb = "peaks at" if many and peak.alike[0] == peak.alike[1] else "reaches"
     spread = f"range {span(peak.throughput, '1/s')}, " if peak.throughput.n > 1 else "n=1: no spread, "
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
@@ -143,11 +143,20 @@ def _peak_sentence(part: SubjectResults) -> str:
     if load.curve is not None:
         rate, clients = f"{rate} on average over the curve", f"at most {clients}"
     verb, limits = _within_limits(peak, verb)
+    if paced(peak.trials[0]):
+        verb = "follows the recorded times:"
     lost = f"; {failed_percent(share)} of the {units} failed" if (share := failed_share(peak.trials)) else ""
     score = _score(part, peak)
+    level = _level(peak)
     less = lost_share(peak)
     fell = f"; that is {in_percent(less)} less than the sweep that chose it" if less is not None else ""
-    return f"{verb} {score}{rate} with {clients} ({spread}{peak.basis}){limits}{fell}{tail}{lost}."
+    return f"{verb} {score}{rate} with {clients} ({spread}{peak.basis}){level}{limits}{fell}{tail}{lost}."
+
+
+def _level(peak: Peak) -> str:
+    """That the curve is a plateau, where it is."""
+    fewest, most = peak.alike
+    return "" if fewest == most else f"; {fewest} to {most} clients cannot be told apart"
 
 
 def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:

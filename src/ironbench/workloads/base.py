@@ -148,6 +148,9 @@ class Workload(ABC):
     """Whether it has no scripts and drives itself: `ironbench.model.work` says how."""
     honours: frozenset[str] = frozenset({"duration_s"})
     """Of a workload that drives itself: the fields of `Load`, besides the seed, that mean something to it."""
+    paced: bool = False
+    """Whether each operation begins at a given time, as in a recorded log. Its throughput then follows from those
+    times: it is no peak, has no ratio between systems and obeys no law of closed loops."""
     own_length: bool = False
     """Whether a trial has a length of its own, which a budget leaves as it is."""
     caution: str = "script-caution"

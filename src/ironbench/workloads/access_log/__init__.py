@@ -47,6 +47,8 @@ class AccessLog(Workload):
     needs = ("directory",)
     caution = "log-left-out"
     own_length = True
+    paced = True
+    scores = ()
     usual_warmup_s = 0.0
     options = (
         Option("log", "", "the file: of OpenLDAP at log level stats, or of 389 Directory Server", path="file"),
@@ -98,6 +100,9 @@ class AccessLog(Workload):
     def binds_back(self, options: Mapping[str, str]) -> bool:
         """Nobody but the user of the DSN may change a directory of ours."""
         return options["binds"] == "password" and options["changes"] != "skip"
+
+    def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        return "response_time_p99_s", "response_time_mean_s"
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
         """All of the log, and a little more for the last operation."""
