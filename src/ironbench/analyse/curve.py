@@ -14,7 +14,7 @@ from ironbench.analyse.subjects import Subject, counted_in, failed_percent, fail
 from ironbench.analyse.summarise import Summary, summarise, with_pooled
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import is_percentile, sampled
+from ironbench.model.sample import is_conditional, sampled
 from ironbench.model.system import Cell
 from ironbench.stats.intervals import t_quantile
 from ironbench.words import counted, grouped, in_percent
@@ -145,7 +145,7 @@ def metrics_of(
     known = [record.metrics for record in records]
     summaries = {}
     for name in wanted:
-        if is_percentile(name):
+        if is_conditional(name):
             values = [one.metrics[name] for one in records if name in one.metrics and sampled(one, name)]
         else:
             values = [metrics[name] for metrics in known if name in metrics]
@@ -362,7 +362,8 @@ def little(record: Record) -> Little | None:
     """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
-    response = record.metrics.get("response_time_mean_s")
+    # Of the transactions that throughput counts, which response times are not.
+    response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None
     steady = load.rate is None and load.curve is None

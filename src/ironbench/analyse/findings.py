@@ -17,7 +17,7 @@ from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
 from ironbench.model.record import SIDE_BY_SIDE, Record, Status, machine_of
-from ironbench.model.sample import lacking, sampled
+from ironbench.model.sample import lacking, sampled, unresolved
 from ironbench.model.system import Setup
 from ironbench.record.progress import Place, by_place, missing
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
@@ -28,7 +28,7 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 """(cell, block) → its records of the stages seen, by attempt."""
 
 
-OF_AN_OPEN_LOOP = ("service_time", "not_started", "unfinished", "lateness")
+OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
 """In a closed loop these are response times once more, or given by the number of clients."""
 
 
@@ -244,6 +244,8 @@ def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str
     if not comparable:
         last = attempts[-1]
         return None, f"{last.status.value}{f' ({last.cause})' if last.cause else ''}"
+    if unresolved(comparable[0], metric):
+        return None, f"has {counted_in(comparable)[1]} that were still waiting at its end, which could change {metric}"
     if not sampled(comparable[0], metric):
         return None, f"has too few {counted_in(comparable)[1]} ({lacking(comparable[:1], [metric])})"
     value = comparable[0].metrics.get(metric)

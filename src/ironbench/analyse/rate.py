@@ -140,11 +140,14 @@ def of_one_system(a: Record, b: Record) -> bool:
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """The number of clients of each side as a fact; none where a loop is closed: there they are the axis."""
+    """The numbers of clients and threads of each side as facts; none in closed loops: there they are the axis."""
     if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
         return [{} for _ in sides]
-    counts = [sorted({record.cell.load.clients for record in records}) for records in sides]
-    return [{"load.clients": ", ".join(map(str, clients))} for clients in counts]
+
+    def numbers(name: str, records: Sequence[Record]) -> str:
+        return ", ".join(map(str, sorted({getattr(record.cell.load, name) for record in records})))
+
+    return [{f"load.{name}": numbers(name, records) for name in ("clients", "threads")} for records in sides]
 
 
 def loop_words(load: Load) -> str:

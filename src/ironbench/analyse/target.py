@@ -14,7 +14,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.errors import InputError
 from ironbench.model.record import Record
-from ironbench.model.sample import lacking, percentile, sampled
+from ironbench.model.sample import lacking, percentile, sampled, unresolved
 from ironbench.model.system import Load
 from ironbench.stats.intervals import half_width
 
@@ -108,6 +108,9 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     if not enough:
         few = lacking(driven, [target.metric])
         why = f"too few {counted_in(driven)[1]} in a trial, {few}" if few else _why_not(records, usable, open_loop)
+        if any(unresolved(record, target.metric) for record in driven):
+            waiting = f"{counted_in(driven)[1]} were still waiting at the end of every trial"
+            why = f"{waiting}, which could change {target.metric}"
         return Attained(system, None, False, f"not measured: {why}")
     measured = [_measured(group[0].cell.load.rate or 0.0, group, target, archive) for group in _alike(enough)]
     met = [one for one in measured if one.meets(target)]
@@ -157,9 +160,10 @@ def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Ar
 
 def _alike(records: Sequence[Record]) -> list[list[Record]]:
     """Repeats of one load; the lowest rate first."""
-    groups: dict[tuple[Load, int], list[Record]] = {}
+    groups: dict[tuple[Load, int, int], list[Record]] = {}
     for record in records:
-        groups.setdefault((record.cell.load.shape, record.cell.load.clients), []).append(record)
+        load = record.cell.load
+        groups.setdefault((load.shape, load.clients, load.threads), []).append(record)
     return sorted(groups.values(), key=lambda group: group[0].cell.load.rate or 0.0)
 
 

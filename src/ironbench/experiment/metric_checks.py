@@ -10,8 +10,11 @@ from ironbench.model.lab import Claim
 from ironbench.model.system import Setup
 from ironbench.plan import rates
 
-_OPEN_LOOP = ("not_started",)
-_OF_THE_LOOP = ("service_time_", "retries", "unfinished", "carried_")
+_OPEN_LOOP = ("due", "not_started")
+_OF_THE_LOOP = (
+    *("service_time_", "retries", "unfinished", "carried_", "longest_wait_", "censored", "cut_off", "loop_delay_"),
+    *("replies_per_wait_", "receive_rearms"),
+)
 _BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
 _ROLES = ("data", "temp", "log")
 

@@ -22,6 +22,10 @@ CAN_LOSE_DATA = "can-lose-data"
 """Code of the warning of a trial whose server had a setting at which confirmed data can be lost."""
 EMULATED = "emulated"
 """Code of the warning of a trial on an emulated device."""
+CLIENTS_CUT_OFF = "clients-cut-off"
+"""Code of the warning of a trial at whose end clients had waited for long."""
+LOOP_DELAYED = "loop-delayed"
+"""Code of the warning of a trial whose response times the drive loop itself made longer."""
 SIDE_BY_SIDE = "side by side since"
 """Condition of a record made of slices: equal for the systems of a block that stood side by side."""
 AT_ONCE = "at once"
@@ -33,7 +37,7 @@ SYSTEMS = "slice_systems"
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
-        *("short-of-two-checkpoints", RATE_NOT_KEPT, "not-undone"),
+        *("short-of-two-checkpoints", RATE_NOT_KEPT, CLIENTS_CUT_OFF, LOOP_DELAYED, "not-undone"),
         *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up", "no-score"),
     }
 )

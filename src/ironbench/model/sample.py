@@ -25,6 +25,7 @@ _IOS_PER_S = {
     "device_write_latency": "device_writes_per_s",
     "device_flush_latency": "device_flushes_per_s",
 }
+_STATISTIC = re.compile(rf"({'|'.join(_POOLED)})_(p\d+|mean|stdev|max)_s(\{{.*\}})?")
 _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(\d+)_s(\{{.*\}})?")
 """Of other percentiles only who makes them knows how many they are of, and keeps none of too few (`quantiles`)."""
 
@@ -39,23 +40,60 @@ def enough(share: float, count: float) -> bool:
     return count >= needed(share)
 
 
-def is_percentile(metric: str) -> bool:
+def is_conditional(metric: str) -> bool:
     """Whether `sampled` depends on the trial."""
-    return _percentile(metric) is not None
+    return _percentile(metric) is not None or _tail(metric) is not None
 
 
 def sampled(record: Record, metric: str) -> bool:
-    """Whether the trial's value of that metric may be shown; always of what is no percentile, or counts are not known
-    of."""
+    """Whether the trial's value of that metric may be shown: it rests on transactions enough, and those that never
+    ended cannot change it much."""
+    return not few(record, metric) and not unresolved(record, metric)
+
+
+def few(record: Record, metric: str) -> bool:
+    """Whether it is a percentile of too few; never where counts are not known."""
     needs = _needs(metric)
     if needs is None:
-        return True
+        return False
     least, rate_name = needs
     metrics = record.metrics
     count = metrics.get("transactions")
     if rate_name is not None and (rate := metrics.get(rate_name)) is not None:
         count = rate * record.elapsed_s
-    return count is None or count >= least
+    return count is not None and count < least
+
+
+_MARGIN = 2
+"""The tail beyond a percentile must be as many times the share of transactions that never ended. Those are among the
+slowest, so a percentile below them is exact; the margin covers the ones that would not have been."""
+
+
+def unresolved(record: Record, metric: str) -> bool:
+    """Whether transactions that were due and never ended, not even while the trial drained, leave the value unknown:
+    they are right-censored. A mean and a maximum are then only lower bounds."""
+    tail = _tail(metric)
+    waiting = _never_ended(record) if tail is not None else 0.0
+    if tail is None or not waiting:
+        return False
+    return tail < _MARGIN * waiting / (waiting + record.metrics.get("transactions", 0.0))
+
+
+def _never_ended(record: Record) -> float:
+    """Records of before drained nothing: all that waited at the end of an open loop never entered a percentile."""
+    metrics = record.metrics
+    if "longest_wait_s" in metrics or not metrics.get("not_started"):
+        return metrics.get("censored", 0.0)
+    return metrics["not_started"] + metrics.get("unfinished", 0.0)
+
+
+@cache  # names are few, trials many
+def _tail(metric: str) -> float | None:
+    """The share of transactions beyond a statistic of response or service times; None for other metrics."""
+    match = _STATISTIC.fullmatch(metric)
+    if match is None:
+        return None
+    return 1.0 - _share(match[2][1:]) if match[2].startswith("p") else 0.0
 
 
 @cache  # names are few, trials many
@@ -114,14 +152,15 @@ def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None =
     names = {name for name in every if shown is None or name.partition("{")[0] in shown}
     ios = {name for name in names if name.startswith(tuple(_IOS_PER_S))}
     notes = [(what, lacking(records, list(own))) for what, own in ((units, names - ios), ("I/Os", ios))]
-    return " ".join(
-        f"Percentiles of too few {what} in a trial are not shown: {needs}." for what, needs in notes if needs
-    )
+    sentences = [f"Percentiles of too few {what} in a trial are not shown: {needs}." for what, needs in notes if needs]
+    if any(unresolved(record, name) for record in records for name in names):
+        sentences.append(f"Response times that {units} still waiting at the end of a trial could change are not shown.")
+    return " ".join(sentences)
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
     """What those of the metrics need that some trial has too few transactions for: `99 % needs 299`."""
-    names = {name for record in records for name in metrics if name in record.metrics and not sampled(record, name)}
+    names = {name for record in records for name in metrics if name in record.metrics and few(record, name)}
     digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
     return ", ".join(f"{_share(digits) * 100:g} % needs {grouped(needed(_share(digits)))}" for digits in digits_of)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from ironbench.engines.administration import DENIED
 from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
 from ironbench.machine import quiet
-from ironbench.model.driven import Driven, driving_cpu_s, scheduled
+from ironbench.model.driven import Driven, driving_cpu_s
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
     CAN_LOSE_DATA,
@@ -20,7 +19,6 @@ from ironbench.model.record import (
     FAILED_LIMITS,
     FAILED_SUSPECT,
     FAILED_VOIDED,
-    RATE_NOT_KEPT,
     SUSPICIOUS,
     Budget,
     Check,
@@ -30,6 +28,7 @@ from ironbench.model.record import (
 from ironbench.model.system import Load, System
 from ironbench.observe import late
 from ironbench.process.line import CANCELLED
+from ironbench.record import judge_loop
 from ironbench.words import counted, grouped, in_percent, listed
 from ironbench.workloads import steady
 
@@ -39,7 +38,6 @@ UNCOUNTED = 0.20
 """As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
 OUR_SHARE = 0.15
 """Client, observers and emulation together, of the CPU time used."""
-RATE_KEPT = 0.98
 FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
 FAITHFUL_LATENESS = 0.05
@@ -54,7 +52,13 @@ def warnings(
     summary = driven.summary
     if not summary:
         return ()
-    results = [*_failures(driven), *_client(load, driven), *_rate(load, driven), *_steadiness(load, driven)]
+    results = [
+        *_failures(driven),
+        *_client(load, driven),
+        *judge_loop.rate(load, driven),
+        *judge_loop.cut_off(load, driven),
+        *_steadiness(load, driven),
+    ]
     results += _too_few_workers(load, driven)
     if budget is not None:
         results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
@@ -210,19 +214,22 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     if driven.inside or driven.drives_itself:
         # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
         return []
+    delayed = judge_loop.own_delay(driven)
     if driven.workers:
-        return _workers(driven)
+        return [*_workers(driven), *delayed]
     cores = driving_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0
     by_driver = driven.summary.get("io") == "driver"
     busy = cores if by_driver else cores / load.threads
     if busy <= CLIENT_SATURATED:
-        return []
+        return delayed
     if by_driver:
         text = f"the client's process used {cores:.2f} cores, and its connections take turns: it may be the limit"
-        return [Warning("client-saturated", f"{text}; use fewer clients, or a protocol that ironbench speaks itself")]
+        text = f"{text}; use fewer clients, or a protocol that ironbench speaks itself"
+        return [Warning("client-saturated", text), *delayed]
     share = in_percent(busy, limits=(CLIENT_SATURATED,))
     more = "add --threads" if load.threads < load.clients else "add --clients and --threads: each client has its own"
-    return [Warning("client-saturated", f"{_threads(load.threads)} {share} busy: it may be the limit; {more}")]
+    text = f"{_threads(load.threads)} {share} busy: it may be the limit; {more}"
+    return [Warning("client-saturated", text), *delayed]
 
 
 def _workers(driven: Driven) -> list[Warning]:
@@ -241,27 +248,6 @@ def _workers(driven: Driven) -> list[Warning]:
 
 def _threads(count: int) -> str:
     return "the client's only thread was" if count == 1 else f"the client's {count} threads were"
-
-
-def _rate(load: Load, driven: Driven) -> list[Warning]:
-    summary = driven.summary
-    if load.rate is None or not summary["elapsed_s"]:
-        return []
-    due = summary["elapsed_s"] * load.rate
-    kept = scheduled(summary) / due
-    # As many as come by chance: a Poisson count of n has a standard deviation of √n, and three of them are rare.
-    chance = 3 / math.sqrt(due) if load.arrivals == "poisson" else 0.0
-    if kept >= RATE_KEPT - chance:
-        return []
-    waiting = summary["not_started"] + summary["unfinished"]
-    # Those due in the warm-up wait, too.
-    since = " due since the warm-up began" if load.warmup_s else ""
-    done = (
-        f"{in_percent(kept, limits=(RATE_KEPT,))} of it was finished, {grouped(waiting)}{since} were waiting at the end"
-    )
-    asked = f"the curve {load.curve.text}" if load.curve else f"the rate of {units.rate(load.rate)}"
-    text = f"{asked} was not kept: {done}"
-    return [Warning(RATE_NOT_KEPT, text)]
 
 
 def _unseen(system: System, observation: Observation) -> list[Warning]:

@@ -26,10 +26,15 @@ _PLAIN = (
     "not_started",
     "unfinished",
     "unfinished_s",
+    "longest_wait_s",
     "carried_s",
     "client_cpu_per_transaction_s",
     "observer_cpu_s",
 )
+_IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms")
+"""Counts that only a record has where they are not zero."""
+_OWN_DELAY = ("loop_delay", "replies_per_wait")
+"""Histograms of the drive loop itself: `_own_delay` makes their metrics."""
 _LAG = "_lag"
 """Ends the names of histograms of which the workload itself says what is kept."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
@@ -53,6 +58,10 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
     if (moved := scheduled(summary)) != summary["transactions"]:
         values["scheduled_throughput"] = moved / elapsed_s
     values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
+    values |= {name: float(summary[name]) for name in _IF_ANY if summary.get(name)}
+    if summary.get("due") is not None:
+        values["due"] = float(summary["due"])
+    values |= _own_delay(driven)
     if summary.get("lateness_max_s"):  # 0 where the loop has no schedule: a closed one without think time
         values |= {name: float(summary[name]) for name in _LATENESS}
     if summary.get("reconnects"):
@@ -63,13 +72,39 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
-        if "{" not in name and not name.endswith(_LAG):
+        if "{" not in name and not name.endswith(_LAG) and name not in _OWN_DELAY:
             values |= _latency(name, histogram)
     if len(summary.get("scripts", [])) > 1:
         for script in _busiest(summary["scripts"]):
             found = _script(script, elapsed_s, driven.histograms)
             values |= {name: value for name, value in found.items() if base_name(name) in of_scripts}
     return values | dict(driven.metrics)
+
+
+def _own_delay(driven: Driven) -> dict[str, float]:
+    """How long the drive loop worked between two waits for the engine, and on how many replies; empty where threads
+    block."""
+    delay, replies = (driven.histograms.get(name) for name in _OWN_DELAY)
+    if delay is None or replies is None or not delay.count:
+        return {}
+    values = {
+        "loop_delay_p99_s": delay.quantiles([0.99])[0],
+        "loop_delay_max_s": delay.max_s,
+        "replies_per_wait_mean": replies.mean_s * 1e9,
+        "replies_per_wait_max": replies.max_s * 1e9,
+    }
+    if (share := own_delay_share(driven)) is not None:
+        values["loop_delay_share"] = share
+    return values
+
+
+def own_delay_share(driven: Driven) -> float | None:
+    """Share of the service time in which a reply had arrived and waited for the loop, which worked on others. On
+    average a reply waits for half of the time that its batch takes."""
+    served = driven.histograms.get("service_time")
+    if served is None or not served.count or "loop_wait_s" not in driven.summary:
+        return None
+    return float(driven.summary["loop_wait_s"]) / (served.count * served.mean_s)
 
 
 MOST_STATEMENTS = 12

@@ -1,47 +1,21 @@
 //! One client of an engine that is called: a call returns when its work is done, so the client has a thread of its own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use super::control::{Control, Phase};
-use super::crew::{DRAIN_PATIENCE_NS, Ended, STOP_PATIENCE_NS, Start, Worker};
+use super::crew::{DRAIN_PATIENCE_NS, STOP_PATIENCE_NS, Start, Worker};
+use super::haul::{Ended, Scheduled};
 use super::jobs::{LAGGING_LINE, Next};
-use super::pace::Pace;
+use super::pace::{Pace, SharedSchedule};
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
-use crate::measure::clock::{self, MILLISECOND};
+use crate::measure::clock::{self, MILLISECOND, NEVER};
 use crate::measure::{Recorder, Tally};
 use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 
 /// Longest sleep without looking whether to stop.
 const LOOK_NS: u64 = 50 * MILLISECOND;
-
-/// The schedule of all clients together: whoever is free takes what is due next. Made by the first that needs it.
-#[derive(Debug, Default)]
-pub struct SharedPace(Mutex<Option<Pace>>);
-
-impl SharedPace {
-    fn take(&self, start: &Start) -> u64 {
-        let mut pace = self.0.lock().expect("no thread panics while it holds the schedule");
-        match pace.get_or_insert_with(|| start.whole_pace()) {
-            Pace::Open(schedule) => {
-                let due = schedule.due();
-                schedule.advance();
-                due
-            }
-            Pace::Closed { .. } | Pace::Varied { .. } => unreachable!("a closed loop has no schedule to share"),
-        }
-    }
-
-    /// Counts what is due before `instant` once, for the client that asks first.
-    fn skip_until(&self, instant: u64, start: &Start) -> u64 {
-        let mut pace = self.0.lock().expect("no thread panics while it holds the schedule");
-        match pace.get_or_insert_with(|| start.whole_pace()) {
-            Pace::Open(schedule) => schedule.skip_until(instant),
-            Pace::Closed { .. } | Pace::Varied { .. } => 0,
-        }
-    }
-}
 
 /// How long the trial waits for calls that have not returned when it is over.
 #[derive(Debug, Default)]
@@ -75,13 +49,12 @@ impl Patience {
 pub struct BlockingLoop<'a, C> {
     engine: C,
     script: ScriptClient<'a>,
-    shared: &'a SharedPace,
     give_up: &'a AtomicBool,
 }
 
 impl<'a, C> BlockingLoop<'a, C> {
-    pub fn new(engine: C, script: ScriptClient<'a>, shared: &'a SharedPace, give_up: &'a AtomicBool) -> Self {
-        Self { engine, script, shared, give_up }
+    pub fn new(engine: C, script: ScriptClient<'a>, give_up: &'a AtomicBool) -> Self {
+        Self { engine, script, give_up }
     }
 }
 
@@ -91,11 +64,11 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
     }
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let Self { engine, script, shared, give_up } = self;
+        let Self { engine, script, give_up } = self;
         let waits = script.line().is_some();
         engine.within(|engine| {
-            let (left, unfinished_since, ended) = (u64::MAX, None, Ended::default());
-            Running { engine, script, shared, give_up, start, recorder, waits, left, unfinished_since, ended }.run()
+            let (left, cut, scheduled) = (u64::MAX, None, Scheduled::default());
+            Running { engine, script, give_up, start, recorder, waits, left, cut, scheduled }.run()
         })
     }
 }
@@ -103,16 +76,21 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
 struct Running<'a, 'r, 's, C> {
     engine: &'s mut C,
     script: &'s mut ScriptClient<'a>,
-    shared: &'a SharedPace,
     give_up: &'a AtomicBool,
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
     /// For work; no schedule moves it.
     waits: bool,
     left: u64,
-    /// When the transaction began that the end of the window cut.
-    unfinished_since: Option<u64>,
-    ended: Ended,
+    /// The transaction under way when the window closed.
+    cut: Option<Cut>,
+    scheduled: Scheduled,
+}
+
+/// A transaction of which nothing was known at the end of the window.
+struct Cut {
+    intended: u64,
+    begun: u64,
 }
 
 /// How an attempt at a transaction ended.
@@ -129,31 +107,48 @@ impl<C: Library> Running<'_, '_, '_, C> {
         self.engine.sleep_until(self.start.origin);
         let mut now = clock::now();
         self.look(now);
+        // Taken from the schedule, and the window closed before it could begin.
+        let mut taken = None;
         while self.left > 0 && !self.recorder.is_closed() {
             let Some(intended) = self.next_start(now) else { break };
             now = clock::now();
             self.look(now);
             if self.recorder.is_closed() {
-                // Taken from the schedule, and the window closed before it could begin.
-                let scheduled = self.start.pace.is_open() && !self.waits;
-                self.ended.not_started += u64::from(scheduled && intended < self.recorder.window_end());
+                taken = Some(intended);
                 break;
             }
             self.left -= 1;
+            self.scheduled.in_time += 1;
             now = self.transaction(intended, now);
         }
         self.recorder.close(now);
+        let mut ended = Ended::default();
+        if let Some(Cut { intended, begun }) = self.cut {
+            ended.unfinished = 1;
+            ended.unfinished_ns = self.recorder.inside_window(begun);
+            self.recorder.in_flight(intended, begun);
+        }
         if !self.waits {
+            if let Pace::Open(schedule) = self.start.pace {
+                self.scheduled.begun = self.scheduled.in_time + self.drain(schedule, taken);
+                ended.scheduled = Some(self.scheduled);
+            }
             self.start.gone();
         }
-        if let Some(begun) = self.unfinished_since {
-            self.ended.unfinished = 1;
-            self.ended.unfinished_ns = self.recorder.inside_window(begun);
+        ended
+    }
+
+    /// Begins what was due inside the window, which has closed, until the trial gives up; how many.
+    fn drain(&mut self, schedule: &SharedSchedule, mut taken: Option<u64>) -> u64 {
+        let end = self.recorder.window_end();
+        let mut begun = 0;
+        while self.left > 0 && !self.give_up.load(Relaxed) {
+            let next = taken.take().or_else(|| schedule.take(end));
+            let Some(due) = next.filter(|due| *due < end) else { break };
+            begun += 1;
+            self.transaction(due, clock::now());
         }
-        if self.start.pace.is_open() {
-            self.ended.not_started += self.shared.skip_until(self.recorder.window_end(), self.start);
-        }
-        self.ended
+        begun
     }
 
     /// Waits for the start of the next transaction and says when it should have been; None: the trial is over.
@@ -171,8 +166,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
                 }
                 (begin, true)
             }
-            Pace::Open(_) => {
-                let due = self.shared.take(self.start);
+            Pace::Open(schedule) => {
+                let due = schedule.take(NEVER).unwrap_or(NEVER);
                 (due, due > now)
             }
         };
@@ -246,15 +241,20 @@ impl<C: Library> Running<'_, '_, '_, C> {
                 Attempt::GivenUp => break false,
                 Attempt::Repeat => {}
                 Attempt::Unfinished => {
-                    self.unfinished_since = Some(begun);
-                    return clock::now();
+                    let (now, drains) = (clock::now(), self.recorder.is_closed());
+                    self.look(now);
+                    self.recorder.censored(intended, now);
+                    if !drains {
+                        self.cut = Some(Cut { intended, begun });
+                    }
+                    return now;
                 }
             }
         };
         let now = clock::now();
         if now >= self.recorder.boundary() {
             self.cross(now, true);
-            self.unfinished_since = self.recorder.is_closed().then_some(begun);
+            self.cut = self.recorder.is_closed().then_some(Cut { intended, begun });
         }
         self.script.count_end(well, &mut self.recorder.tally);
         if well {

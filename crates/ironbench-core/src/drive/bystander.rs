@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use serde::{Deserialize, Serialize};
 
 use super::control::Control;
-use super::crew::{self, Ended, Haul, Orders, Start, Worker};
+use super::crew::{self, Orders, Start, Worker};
 use super::engines::Poll;
+use super::haul::{Ended, Haul};
 use super::kind::Kind;
 use super::outcome::Outcome;
-use super::pace::Pace;
-use super::plan::{Plan, Server};
+use super::plan::{self, Plan, Server};
 use crate::measure::clock::{self, MILLISECOND};
 use crate::measure::{Recorder, schedule::Schedule};
 use crate::wire::{Session, Wish, mysql, postgres};
@@ -102,7 +102,9 @@ impl<S: Session> Worker for Watcher<'_, S> {
     }
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let Pace::Open(mut due) = start.pace.clone() else { unreachable!("the plan has a rate") };
+        let plan::Schedule::Open { rate, .. } = start.plan.schedule else { unreachable!("the plan has a rate") };
+        // Its own: what one kind does not do, the other cannot do for it. They interleave.
+        let mut due = Schedule::fixed(start.origin, rate / THREADS as f64, (self.kind as f64 + 0.5) / THREADS as f64);
         let mut ended = Ended::default();
         clock::sleep_until(start.origin);
         while wait(&due, start, recorder) {

@@ -7,20 +7,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::control::{Abort, Control, Phase};
+use super::haul::{Due, Ended, Haul};
 use super::jobs::Jobs;
-use super::pace::Pace;
-use super::plan::{OnError, Plan, Schedule, Stop};
+use super::pace::{self, Pace, SharedSchedule};
+use super::plan::{OnError, Plan, Stop};
 use crate::Result;
 use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::crew::{FOREVER, Gate, Post, Timing, led};
-use crate::measure::recorder::{Recorder, Recording, Window};
+use crate::measure::recorder::{Recorder, Window};
+use crate::measure::seconds::Seconds;
 use crate::measure::seconds::Slice;
-use crate::measure::seconds::{MergeableSecond, Second, Seconds};
-use crate::sample::{Prepared, Samples};
+use crate::sample::Prepared;
 
 /// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
-pub const DRAIN_PATIENCE_NS: u64 = 5 * SECOND;
+pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
 /// From "all are connected" to the start, so that no thread begins late.
 const LEAD_NS: u64 = 5 * MILLISECOND;
@@ -54,8 +55,7 @@ pub trait Worker {
 pub struct Start<'a> {
     pub plan: &'a Plan,
     pub origin: u64,
-    /// This thread's share of the schedule.
-    pub pace: Pace,
+    pub pace: Pace<'a>,
     /// `u64::MAX`: as many as time allows.
     pub transactions_per_client: u64,
     pub control: &'a Control,
@@ -96,46 +96,9 @@ impl Start<'_> {
         }
     }
 
-    /// The schedule of all threads together.
-    pub fn whole_pace(&self) -> Pace {
-        let (number, of) = self.plan.part.map_or((0, 1), |part| (part.number, part.of));
-        Pace::new(&self.plan.schedule, self.origin, self.plan.seed, number, of, 1.0)
-    }
-
     pub fn drain_patience_ns(&self) -> u64 {
         if self.must_end() { STOP_PATIENCE_NS } else { DRAIN_PATIENCE_NS }
     }
-}
-
-/// What was not done when a thread's window closed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Due but not begun.
-    pub not_started: u64,
-    /// Begun but not done,
-    pub unfinished: u64,
-    /// and the time they had taken inside the window, all clients together.
-    pub unfinished_ns: u64,
-    /// Not done even after the time they had to drain: whether the engine committed them is unknown.
-    pub abandoned: u64,
-}
-
-/// What all threads together brought home.
-pub struct Haul {
-    pub recordings: Vec<Recording>,
-    pub ended: Ended,
-    pub seconds: Vec<Second>,
-    /// The same of a part, to be merged with those of others.
-    pub mergeable: Vec<MergeableSecond>,
-    pub samples: Samples,
-    pub io: String,
-    pub started_unix_ns: u64,
-    /// Somebody stopped it before its end.
-    pub cut_short: bool,
-    /// Why it ended early by itself; empty if it did not.
-    pub cause: String,
-    /// A transaction failed, and that ended it.
-    pub by_error: bool,
 }
 
 /// The clients of each thread: as even as can be.
@@ -179,6 +142,7 @@ pub fn run<W: Worker>(
 ) -> Result<Haul> {
     orders.control.turns.expect(orders.shares.len());
     let (abort, gate, io) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new());
+    let schedule = OnceLock::new();
     let (slice_sender, slices) = channel();
     let members: Vec<_> = orders
         .shares
@@ -186,11 +150,14 @@ pub fn run<W: Worker>(
         .enumerate()
         .map(|(thread, share)| {
             let (gate, abort, io, make, slices) = (&gate, &abort, &io, &make, slice_sender.clone());
+            let schedule = &schedule;
             let work = move || {
                 let mut worker = make(thread, share.clone())?;
                 io.get_or_init(|| worker.io());
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
-                let start = orders.start(thread, share, origin, abort);
+                let shared = || pace::schedule(orders.plan, origin).map(SharedSchedule::new);
+                let schedule = schedule.get_or_init(shared).as_ref();
+                let start = orders.start(thread, origin, schedule, abort);
                 let open = orders.plan.schedule.is_open() || orders.jobs.is_some() || worker.waits();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
@@ -214,12 +181,13 @@ pub fn run<W: Worker>(
     if gate.start().is_some() {
         haul.io = io.get().copied().unwrap_or_default().to_owned();
     }
+    let gave_up = clock::now();
     for (recording, ended) in each.into_iter().flatten() {
         haul.recordings.push(recording);
-        haul.ended.not_started += ended.not_started;
-        haul.ended.unfinished += ended.unfinished;
-        haul.ended.unfinished_ns += ended.unfinished_ns;
-        haul.ended.abandoned += ended.abandoned;
+        haul.ended = haul.ended.plus(ended);
+    }
+    if let Some((origin, window)) = gate.start() {
+        haul.count_due(orders.plan, origin, window.start, gave_up);
     }
     orders.control.set_phase(Phase::Done);
     Ok(haul)
@@ -321,6 +289,7 @@ impl Crew<'_> {
         Ok(Haul {
             recordings: Vec::new(),
             ended: Ended::default(),
+            due: Due::default(),
             seconds: rows,
             mergeable,
             samples: sampler.stop(),
@@ -333,41 +302,23 @@ impl Crew<'_> {
     }
 }
 
-impl Haul {
-    /// Of a trial that was stopped before it began.
-    fn dismissed() -> Self {
-        Self {
-            recordings: Vec::new(),
-            ended: Ended::default(),
-            seconds: Vec::new(),
-            mergeable: Vec::new(),
-            samples: Samples::default(),
-            io: String::new(),
-            started_unix_ns: clock::unix_now(),
-            cut_short: true,
-            cause: String::new(),
-            by_error: false,
-        }
-    }
-}
-
 impl Orders<'_> {
     pub fn clients(&self) -> usize {
         self.shares.last().map_or(0, |share| share.end)
     }
 
-    fn start<'s>(&'s self, thread: usize, share: &Range<usize>, origin: u64, abort: &'s Abort) -> Start<'s> {
-        let Plan { schedule, seed, clients, stop, .. } = self.plan;
-        let part_of_rate = (share.end.min(*clients) - share.start.min(*clients)) as f64 / *clients as f64;
-        // Without a client of its own, a thread has no part of the schedule.
-        let schedule = if part_of_rate > 0.0 { schedule } else { &Schedule::Closed { think_time_s: 0.0 } };
-        let (number, of) = self.plan.part.map_or((0, 1), |part| (part.number, part.of));
-        let threads = self.shares.len();
+    fn start<'s>(
+        &'s self,
+        thread: usize,
+        origin: u64,
+        schedule: Option<&'s SharedSchedule>,
+        abort: &'s Abort,
+    ) -> Start<'s> {
         Start {
             plan: self.plan,
             origin,
-            pace: Pace::new(schedule, origin, *seed, number * threads + thread, of * threads, part_of_rate),
-            transactions_per_client: match *stop {
+            pace: Pace::new(&self.plan.schedule, origin, schedule),
+            transactions_per_client: match self.plan.stop {
                 Stop::DurationS(_) => u64::MAX,
                 Stop::Transactions(n) => n,
             },

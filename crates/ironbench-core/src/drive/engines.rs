@@ -5,9 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::blocking::{BlockingLoop, Patience, SharedPace};
-use super::crew::{self, Ended, Haul, Orders, Start, Worker};
+use super::blocking::{BlockingLoop, Patience};
+use super::crew::{self, Orders, Start, Worker};
 use super::event_loop::EventLoop;
+use super::haul::{Ended, Haul};
 use super::ldap::{LdapScript, Operations};
 use super::mysql::{MysqlScript, Statements as MysqlStatements};
 use super::null::NullScript;
@@ -91,11 +92,9 @@ fn blocking<C: Library>(
     mut patience: Patience,
     poll: Poll,
 ) -> Result<Haul> {
-    let pace = SharedPace::default();
     let give_up = patience.give_up();
-    let make = |_, share: Range<usize>| {
-        Ok(BlockingLoop::new(open(share.start)?, clients.client(share.start), &pace, &give_up))
-    };
+    let make =
+        |_, share: Range<usize>| Ok(BlockingLoop::new(open(share.start)?, clients.client(share.start), &give_up));
     crew::run(orders, make, &mut || {
         patience.check(orders.control, clock::now());
         poll()

@@ -110,6 +110,13 @@ impl Summary {
         self.not_started += other.not_started;
         self.unfinished += other.unfinished;
         self.unfinished_s += other.unfinished_s;
+        self.due = self.due.zip(other.due).map(|(ours, theirs)| ours + theirs);
+        self.longest_wait_s = self.longest_wait_s.max(other.longest_wait_s);
+        self.censored += other.censored;
+        self.cut_off += other.cut_off;
+        self.cut_off_s += other.cut_off_s;
+        self.loop_wait_s += other.loop_wait_s;
+        self.receive_rearms += other.receive_rearms;
         self.carried_s += other.carried_s;
         self.commits += other.commits;
         self.refused_changes += other.refused_changes;

@@ -5,6 +5,7 @@ pub mod control;
 pub mod crew;
 pub mod engines;
 mod event_loop;
+pub mod haul;
 pub mod jobs;
 mod kind;
 pub mod ldap;
@@ -31,7 +32,8 @@ pub use outcome::Outcome;
 pub use transaction::{Ending, Step, Transaction};
 
 use crate::drive::blocking::Patience;
-use crate::drive::crew::{Haul, Orders};
+use crate::drive::crew::Orders;
+use crate::drive::haul::Haul;
 use crate::drive::jobs::Jobs;
 use crate::measure::curve::Curve;
 use crate::wire::library::Library;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::crew::Haul;
+use super::haul::Haul;
 use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
@@ -13,6 +13,11 @@ use crate::measure::seconds::{BUCKET_NS, Bucket};
 use crate::measure::seconds::{MergeableSecond, Second, summed};
 use crate::measure::{Histogram, clock};
 use crate::{Error, Result};
+
+/// Time that the loop worked between two waits for the engine.
+const LOOP_DELAY: &str = "loop_delay";
+/// Replies that one wait brought: counts, not times.
+const REPLIES_PER_WAIT: &str = "replies_per_wait";
 
 /// Column name → values.
 pub type Columns = BTreeMap<String, Vec<f64>>;
@@ -96,17 +101,24 @@ impl Outcome {
 fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Delays) {
     let mut all = BTreeMap::<String, Histogram>::new();
     let mut delays = Delays { lateness: Histogram::new(), lag: Histogram::new() };
-    for name in ["response_time", "service_time"] {
+    for name in ["response_time", "service_time", LOOP_DELAY, REPLIES_PER_WAIT] {
         all.insert(name.to_owned(), Histogram::new());
     }
+    let mut merge = |name: &str, histogram: &Histogram| all.get_mut(name).expect("inserted above").merge(histogram);
+    merge("response_time", &haul.due.never_begun);
     for recording in &haul.recordings {
         delays.lateness.merge(&recording.lateness);
         delays.lag.merge(&recording.lag);
-        // In a closed loop a transaction is sent when it should be: both times are the same.
-        let service = if recording.service.is_empty() { &recording.response } else { &recording.service };
-        for (name, by_kind) in [("response_time", &recording.response), ("service_time", service)] {
+        merge("response_time", &recording.censored);
+        merge(LOOP_DELAY, &recording.loop_delay);
+        merge(REPLIES_PER_WAIT, &recording.replies_per_wait);
+        for (name, by_kind) in [("response_time", &recording.response), ("service_time", &recording.service)] {
+            by_kind.iter().for_each(|histogram| merge(name, histogram));
+        }
+    }
+    for recording in &haul.recordings {
+        for (name, by_kind) in [("response_time", &recording.response), ("service_time", &recording.service)] {
             for (kind, histogram) in kinds.iter().zip(by_kind) {
-                all.get_mut(name).expect("inserted above").merge(histogram);
                 all.entry(format!("{name}{{script={}}}", kind.name)).or_default().merge(histogram);
             }
         }

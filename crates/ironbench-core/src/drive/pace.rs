@@ -1,13 +1,15 @@
 //! When a client that is free begins its next transaction.
 
-use super::plan::{self, Arrivals};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::plan::{self, Arrivals, Plan};
 use crate::measure::clock::{self, NEVER};
 use crate::measure::curve::{Curve, Piece};
 use crate::measure::schedule::Schedule;
 
-/// The share of one thread (or of all clients together, on engines that block).
+/// The same for all threads.
 #[derive(Debug, Clone)]
-pub enum Pace {
+pub enum Pace<'a> {
     Closed {
         think_ns: u64,
     },
@@ -17,28 +19,69 @@ pub enum Pace {
         active: Curve,
         origin: u64,
     },
-    Open(Schedule),
+    Open(&'a SharedSchedule),
 }
 
-impl Pace {
-    /// `part` of `parts` equal parts of a schedule that starts at `origin`. `share`: how much of the rate it gets.
-    pub fn new(schedule: &plan::Schedule, origin: u64, seed: u64, part: usize, parts: usize, share: f64) -> Self {
-        // Half a gap before the first, so that a second holds exactly `rate` of them.
-        let phase = (part as f64 + 0.5) / parts as f64;
-        let seed = seed ^ (part as u64 + 1).wrapping_mul(0xD134_2543_DE82_EF95);
-        match schedule {
-            plan::Schedule::Closed { think_time_s } => Self::Closed { think_ns: clock::from_seconds(*think_time_s) },
-            plan::Schedule::ClosedCurve { pieces, think_time_s } => {
+/// The schedule of a process. A client that becomes free takes the next transaction, whichever thread the client is on, and
+/// sleeps until the transaction is due. So a transaction waits only while all clients are busy, and an instant wakes only
+/// the thread that has it.
+#[derive(Debug)]
+pub struct SharedSchedule(Mutex<Schedule>);
+
+impl SharedSchedule {
+    pub fn new(schedule: Schedule) -> Self {
+        Self(Mutex::new(schedule))
+    }
+
+    /// When the next transaction is due, if that is before `until`; nobody else gets it.
+    pub fn take(&self, until: u64) -> Option<u64> {
+        let mut schedule = self.schedule();
+        let due = schedule.due();
+        if due >= until {
+            return None;
+        }
+        schedule.advance();
+        Some(due)
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The schedule that a plan's transactions follow from `origin` on; None: a closed loop.
+pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
+    let (part, parts) = plan.part.map_or((0, 1), |part| (part.number, part.of));
+    // Half a gap before the first, so that a second holds exactly `rate` of them.
+    let phase = (part as f64 + 0.5) / parts as f64;
+    let seed = plan.seed ^ (part as u64 + 1).wrapping_mul(0xD134_2543_DE82_EF95);
+    Some(match &plan.schedule {
+        plan::Schedule::Closed { .. } | plan::Schedule::ClosedCurve { .. } => return None,
+        plan::Schedule::Open { rate, arrivals: Arrivals::Fixed } => Schedule::fixed(origin, *rate, phase),
+        plan::Schedule::Open { rate, arrivals: Arrivals::Poisson } => Schedule::poisson(origin, *rate, seed),
+        plan::Schedule::OpenCurve { pieces, arrivals: Arrivals::Fixed } => {
+            Schedule::fixed_curve(origin, curve(pieces), phase)
+        }
+        plan::Schedule::OpenCurve { pieces, arrivals: Arrivals::Poisson } => {
+            Schedule::poisson_curve(origin, curve(pieces), seed)
+        }
+    })
+}
+
+impl<'a> Pace<'a> {
+    /// `shared`: of an open loop.
+    pub fn new(schedule: &plan::Schedule, origin: u64, shared: Option<&'a SharedSchedule>) -> Self {
+        match (schedule, shared) {
+            (_, Some(shared)) => Self::Open(shared),
+            (plan::Schedule::ClosedCurve { pieces, think_time_s }, None) => {
                 Self::Varied { think_ns: clock::from_seconds(*think_time_s), active: curve(pieces), origin }
             }
-            plan::Schedule::Open { rate, arrivals } => Self::Open(match arrivals {
-                Arrivals::Fixed => Schedule::fixed(origin, rate * share, phase),
-                Arrivals::Poisson => Schedule::poisson(origin, rate * share, seed),
-            }),
-            plan::Schedule::OpenCurve { pieces, arrivals } => Self::Open(match arrivals {
-                Arrivals::Fixed => Schedule::fixed_curve(origin, curve(pieces), share, phase),
-                Arrivals::Poisson => Schedule::poisson_curve(origin, curve(pieces), share, seed),
-            }),
+            (plan::Schedule::Closed { think_time_s }, None) => {
+                Self::Closed { think_ns: clock::from_seconds(*think_time_s) }
+            }
+            (plan::Schedule::Open { .. } | plan::Schedule::OpenCurve { .. }, None) => {
+                unreachable!("an open loop has a schedule")
+            }
         }
     }
 

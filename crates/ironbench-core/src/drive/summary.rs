@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::crew::Haul;
+use super::haul::Haul;
 use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
@@ -33,12 +33,27 @@ pub struct Summary {
     pub retries: u64,
     /// Transactions that were repeated at least once.
     pub retried: u64,
-    /// Open loop: due inside the window and not begun at its end.
+    /// Open loop: transactions due inside the window, by the schedule.
+    #[serde(default)]
+    pub due: Option<u64>,
+    /// Open loop: due before the end of the window and not begun at its end.
     pub not_started: u64,
     /// Begun and not done at the end of the window.
     pub unfinished: u64,
-    /// The time they had taken inside the window, all clients together: no response time holds it.
+    /// The time they had taken inside the window, all clients together.
     pub unfinished_s: f64,
+    /// How long the longest waiting of those had been due at the end of the window, of those not begun as well.
+    #[serde(default)]
+    pub longest_wait_s: f64,
+    /// Due inside the window, and not done when the trial gave up waiting: response times hold how long they had waited.
+    #[serde(default)]
+    pub censored: u64,
+    /// Of the unfinished: those that had taken longer at the end of the window than 99 % of all that ended,
+    #[serde(default)]
+    pub cut_off: u64,
+    /// and the time they had taken inside the window, all clients together.
+    #[serde(default)]
+    pub cut_off_s: f64,
     /// Time before the window of transactions that ended inside it: their response times hold it.
     pub carried_s: f64,
     /// Commits of the engine since the sessions began, warm-up and drain included: to compare with its own counter. A
@@ -70,6 +85,12 @@ pub struct Summary {
     pub lateness_mean_s: f64,
     pub lateness_p99_s: f64,
     pub lateness_max_s: f64,
+    /// How long replies waited for the loop, which worked on others of the same wait, all together.
+    #[serde(default)]
+    pub loop_wait_s: f64,
+    /// Times that receiving had to be started again because all receive buffers were in use.
+    #[serde(default)]
+    pub receive_rearms: u64,
     /// `io_uring`, `epoll`, `blocking`, `driver` or `null`.
     pub io: String,
     /// Somebody stopped the trial before its end.
@@ -170,6 +191,9 @@ pub(super) fn of(
     let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
     let Counts { transactions, failed, retries, retried, unscheduled, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
+    let each = || haul.recordings.iter();
+    let longest_wait_ns = each().map(|one| one.longest_wait_ns).fold(haul.due.longest_wait_ns, u64::max);
+    let (cut_off, cut_off_s) = cut_off(haul);
     let mut summary = Summary {
         elapsed_s: clock::to_seconds(elapsed_ns),
         warmup_s: plan.warmup_s,
@@ -181,9 +205,16 @@ pub(super) fn of(
         failed,
         retries,
         retried,
+        due: haul.due.in_window,
         not_started: haul.ended.not_started,
         unfinished: haul.ended.unfinished,
         unfinished_s: clock::to_seconds(haul.ended.unfinished_ns),
+        longest_wait_s: clock::to_seconds(longest_wait_ns),
+        censored: haul.due.never_begun.count() + each().map(|one| one.censored.count()).sum::<u64>(),
+        cut_off,
+        cut_off_s,
+        loop_wait_s: clock::to_seconds(each().map(|one| one.loop_wait_ns).sum()),
+        receive_rearms: haul.ended.receive_rearms,
         carried_s: clock::to_seconds(haul.recordings.iter().map(|recording| recording.carried_ns).sum()),
         commits: total.commits,
         refused_changes: total.refused_changes,
@@ -217,6 +248,19 @@ pub(super) fn of(
     };
     summary.set_lateness(&delays.lateness);
     summary
+}
+
+/// Transactions under way at the end of the window that had already taken longer than 99 % of those that ended, and the time
+/// they had taken. Others were only being served, as some are at any instant.
+fn cut_off(haul: &Haul) -> (u64, f64) {
+    let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
+    for recording in &haul.recordings {
+        recording.service.iter().for_each(|histogram| service.merge(histogram));
+        in_flight.merge(&recording.in_flight);
+    }
+    let usual_s = if service.count() > 0 { service.quantile_s(0.99) } else { 0.0 };
+    let longer = in_flight.buckets().into_iter().filter(|(lowest_s, ..)| *lowest_s > usual_s);
+    longer.fold((0, 0.0), |(count, sum_s), (lowest_s, _, n)| (count + n, sum_s + lowest_s * n as f64))
 }
 
 impl Summary {

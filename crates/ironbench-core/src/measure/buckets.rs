@@ -28,8 +28,13 @@ impl Default for Buckets {
 impl Buckets {
     #[inline]
     pub fn record(&mut self, ns: u64) {
+        self.record_n(ns, 1);
+    }
+
+    #[inline]
+    pub fn record_n(&mut self, ns: u64, times: u64) {
         let place = place(ns.min(LONGEST_NS));
-        self.counts[place] += 1;
+        self.counts[place] += times;
         self.highest = self.highest.max(place);
     }
 

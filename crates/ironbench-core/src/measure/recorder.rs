@@ -1,8 +1,13 @@
 //! What one driving thread writes down while the stopwatch runs: three histogram records and a few sums per transaction.
 //!
-//! A transaction belongs to the moment it ends: it is measured when it ends inside the window, with its whole response
-//! time even if it began before. Work under way when the window closes is not measured; it is counted as unfinished.
-//! What both edges do to the sum of response times is kept, so that it can be held against clients × window.
+//! Counts, throughput and service times cover transactions that end inside the window, whenever they began. Work under way
+//! when the window closes is counted as unfinished. What both edges add to the sum of service times is kept, so that the sum
+//! can be compared with clients × window.
+//!
+//! Response times cover transactions that were due inside the window (in a closed loop: that began there), also those that
+//! end while the trial drains. Leaving those out would drop exactly the slow ones. One that has not ended even then is
+//! right-censored: it enters with the time it had waited, which its response time exceeds. Two kinds of windows have no end
+//! given by the clock, and their response times cover what ended inside: a number of transactions, and turns.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -13,8 +18,12 @@ use super::cpu::Cpu;
 use super::seconds::{BUCKET_NS, Bucket, Slice};
 use super::tally::Counts;
 use super::{Histogram, Tally};
+use edges::{Edges, merge_each};
+use rounds::Rounds;
 use turns::Turns;
 
+mod edges;
+mod rounds;
 mod turns;
 
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
@@ -53,10 +62,14 @@ pub struct Recorder<'a> {
     open_loop: bool,
     response: Vec<Buckets>,
     service: Vec<Buckets>,
+    /// Response times cover transactions due from here on; 0: those that end inside the window.
+    due_from: u64,
+    edges: Edges,
     second: Buckets,
     second_failed: u64,
     lateness: Buckets,
     lag: Buckets,
+    rounds: Rounds,
     answers: Vec<Histogram>,
     timeline: Vec<Bucket>,
     sent: usize,
@@ -79,8 +92,14 @@ pub struct Recording {
     pub measured: Tally,
     pub total: Tally,
     pub response: Vec<Histogram>,
-    /// Empty in a closed loop.
     pub service: Vec<Histogram>,
+    /// Times waited by transactions due in the window that had not ended when the thread gave up: their response times are
+    /// longer.
+    pub censored: Histogram,
+    /// Service so far of transactions under way when the window closed.
+    pub in_flight: Histogram,
+    /// Since the longest waiting of those was due.
+    pub longest_wait_ns: u64,
     /// Times of answers by command of the program; empty unless statements are timed.
     pub answers: Vec<Histogram>,
     /// How much of the measured transactions' time lies before the window.
@@ -88,6 +107,12 @@ pub struct Recording {
     pub lateness: Histogram,
     /// How long work that became due without a schedule waited for a client.
     pub lag: Histogram,
+    /// Time that the loop worked between two waits for the engine.
+    pub loop_delay: Histogram,
+    /// Replies that one wait brought; counts, not times.
+    pub replies_per_wait: Histogram,
+    /// How long replies waited for the loop, all together.
+    pub loop_wait_ns: u64,
     pub timeline: Vec<Bucket>,
     pub cpu: Cpu,
 }
@@ -110,6 +135,9 @@ impl<'a> Recorder<'a> {
             open_loop,
             response: buckets(kinds),
             service: buckets(if open_loop { kinds } else { 0 }),
+            due_from: 0,
+            edges: Edges::new(if open_loop { 0 } else { kinds }),
+            rounds: Rounds::default(),
             second: Buckets::default(),
             second_failed: 0,
             lateness: Buckets::default(),
@@ -142,11 +170,18 @@ impl<'a> Recorder<'a> {
         if self.phase == Phase::Open {
             self.carried_ns += self.turns.opened.saturating_sub(begun);
             let response = now - intended;
-            self.response[kind].record(response);
             self.second.record(response);
             if self.open_loop {
                 self.service[kind].record(now - begun);
             }
+            if intended >= self.due_from {
+                self.response[kind].record(response);
+            } else if !self.open_loop {
+                self.edges.carried[kind].record(response);
+            }
+        } else if self.is_drained(intended) {
+            let of_kind = if self.open_loop { &mut self.response[kind] } else { &mut self.edges.drained[kind] };
+            of_kind.record(now - intended);
         }
     }
 
@@ -244,12 +279,25 @@ impl<'a> Recorder<'a> {
     pub fn finish(mut self) -> Recording {
         self.close(self.window.end);
         let measured = std::mem::take(&mut self.at_start);
+        let mut response: Vec<_> = self.response.iter_mut().map(Buckets::take).collect();
+        let mut service: Vec<_> = self.service.iter_mut().map(Buckets::take).collect();
+        if !self.open_loop {
+            service.clone_from(&response);
+            merge_each(&mut service, &mut self.edges.carried);
+            merge_each(&mut response, &mut self.edges.drained);
+        }
         Recording {
             elapsed_ns: self.window.end - self.window.start,
             measured,
             total: self.tally,
-            response: self.response.iter_mut().map(Buckets::take).collect(),
-            service: self.service.iter_mut().map(Buckets::take).collect(),
+            response,
+            service,
+            censored: self.edges.censored.take(),
+            in_flight: self.edges.in_flight.take(),
+            longest_wait_ns: self.edges.longest_wait_ns,
+            loop_delay: self.rounds.delay.take(),
+            replies_per_wait: self.rounds.replies.take(),
+            loop_wait_ns: self.rounds.waited_ns,
             answers: self.answers,
             carried_ns: self.carried_ns,
             lateness: self.lateness.take(),
@@ -266,6 +314,7 @@ impl<'a> Recorder<'a> {
         self.tally.keep_answers();
         self.cpu_at_start = Cpu::of_thread();
         self.turns.opened = self.window.start;
+        self.due_from = if self.window.end == NEVER { 0 } else { self.window.start };
         self.turns.mark_tally(&self.tally, self.counted);
         self.boundary = self.next_boundary();
     }

@@ -18,13 +18,11 @@ enum Kind {
     Curve(Follower),
 }
 
-/// Goes along a curve of the rate of all threads together.
+/// Goes along a curve of the rate.
 #[derive(Debug, Clone)]
 struct Follower {
     curve: Curve,
-    /// The part of the rate that this schedule gets.
-    share: f64,
-    /// Integral of that part up to the next transaction.
+    /// Integral of the rate up to the next transaction.
     sum: f64,
     piece: usize,
     /// None: the integral grows by 1 from one transaction to the next.
@@ -35,7 +33,7 @@ impl Follower {
     fn next_ns(&mut self) -> f64 {
         // Beyond any trial, and small enough to be added to an instant.
         const LATE_NS: f64 = 1e18;
-        (self.curve.place(self.sum / self.share, &mut self.piece) * 1e9).min(LATE_NS)
+        (self.curve.place(self.sum, &mut self.piece) * 1e9).min(LATE_NS)
     }
 
     fn advance(&mut self) -> f64 {
@@ -46,7 +44,7 @@ impl Follower {
 
 impl Schedule {
     /// One transaction every `1 / rate` seconds. `phase` (0 to 1) shifts the first by that part of a gap, so that the
-    /// schedules of several threads interleave.
+    /// schedules of several processes interleave.
     pub fn fixed(origin: u64, rate: f64, phase: f64) -> Self {
         let gap_ns = 1e9 / rate;
         Self { kind: Kind::Fixed { gap_ns }, next_ns: gap_ns * phase, origin }
@@ -60,16 +58,16 @@ impl Schedule {
         Self { kind: Kind::Poisson { mean_gap_ns, random }, next_ns, origin }
     }
 
-    /// Along a curve of the rate: a transaction wherever the integral of `share` of it passes a whole number and `phase`.
-    pub fn fixed_curve(origin: u64, curve: Curve, share: f64, phase: f64) -> Self {
-        Self::follow(origin, Follower { curve, share, sum: phase, piece: 0, random: None })
+    /// Along a curve of the rate: a transaction wherever its integral passes a whole number and `phase`.
+    pub fn fixed_curve(origin: u64, curve: Curve, phase: f64) -> Self {
+        Self::follow(origin, Follower { curve, sum: phase, piece: 0, random: None })
     }
 
-    /// Along a curve of the rate: independent users, as many as `share` of it says at each moment.
-    pub fn poisson_curve(origin: u64, curve: Curve, share: f64, seed: u64) -> Self {
+    /// Along a curve of the rate: independent users, as many as it says at each moment.
+    pub fn poisson_curve(origin: u64, curve: Curve, seed: u64) -> Self {
         let mut random = SplitMix(seed);
         let sum = random.exponential();
-        Self::follow(origin, Follower { curve, share, sum, piece: 0, random: Some(random) })
+        Self::follow(origin, Follower { curve, sum, piece: 0, random: Some(random) })
     }
 
     fn follow(origin: u64, mut follower: Follower) -> Self {
@@ -83,7 +81,7 @@ impl Schedule {
         self.origin + self.next_ns as u64
     }
 
-    /// The next transaction has been begun, or counted as not started.
+    /// Goes on to the transaction after the next one.
     #[inline]
     pub fn advance(&mut self) {
         self.next_ns = match &mut self.kind {
@@ -93,7 +91,7 @@ impl Schedule {
         };
     }
 
-    /// How many transactions are due before `instant` and have not been begun; passes over them.
+    /// How many transactions are due before `instant`; passes over them.
     pub fn skip_until(&mut self, instant: u64) -> u64 {
         let mut skipped = 0;
         while self.due() < instant {
@@ -105,7 +103,7 @@ impl Schedule {
 }
 
 /// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014): any seed is good, so that
-/// threads seeded with neighbouring numbers are independent. Scripts have their own generator.
+/// processes seeded with neighbouring numbers are independent. Scripts have their own generator.
 #[derive(Debug, Clone)]
 struct SplitMix(u64);
 
@@ -165,20 +163,14 @@ mod tests {
 
         #[test]
         fn arrivals_of_a_ramp_are_as_many_as_its_area(
-            from in 0.0f64..1000.0, to in 0.0f64..1000.0, seconds in 1u32..60, threads in 1usize..5
+            from in 0.0f64..1000.0, to in 0.0f64..1000.0, seconds in 1u32..60, seed: u64
         ) {
             let curve = Curve::new(&[Piece::Line { seconds: seconds.into(), from, to }]).unwrap();
-            let share = 1.0 / threads as f64;
             let end = u64::from(seconds) * 1_000_000_000;
-            let fixed: u64 = (0..threads).map(|thread| {
-                let phase = (thread as f64 + 0.5) * share;
-                Schedule::fixed_curve(0, curve.clone(), share, phase).skip_until(end)
-            }).sum();
+            let fixed = Schedule::fixed_curve(0, curve.clone(), 0.5).skip_until(end);
             let area = f64::from(seconds) * (from + to) / 2.0;
             prop_assert!((fixed as f64 - area).abs() <= 1.0, "{fixed} of {area}");
-            let poisson: u64 = (0..threads).map(|thread| {
-                Schedule::poisson_curve(0, curve.clone(), share, thread as u64).skip_until(end)
-            }).sum();
+            let poisson = Schedule::poisson_curve(0, curve, seed).skip_until(end);
             // Five standard deviations of a Poisson count.
             prop_assert!((poisson as f64 - area).abs() <= 5.0 * area.sqrt() + 5.0, "{poisson} of {area}");
         }
@@ -187,10 +179,10 @@ mod tests {
         fn arrivals_of_a_flat_curve_are_those_of_its_rate(seed: u64, rate in 1.0f64..1e5) {
             let curve = Curve::new(&[Piece::Line { seconds: 1.0, from: rate, to: rate }]).unwrap();
             let near = |a: Vec<u64>, b: Vec<u64>| a.into_iter().zip(b).all(|(a, b)| a.abs_diff(b) <= 1 + b / 1_000_000_000);
-            let flat = Schedule::poisson_curve(0, curve.clone(), 0.5, seed);
-            prop_assert!(near(dues(flat, 1000), dues(Schedule::poisson(0, rate / 2.0, seed), 1000)));
-            let flat = Schedule::fixed_curve(0, curve, 0.5, 0.5);
-            prop_assert!(near(dues(flat, 1000), dues(Schedule::fixed(0, rate / 2.0, 0.5), 1000)));
+            let flat = Schedule::poisson_curve(0, curve.clone(), seed);
+            prop_assert!(near(dues(flat, 1000), dues(Schedule::poisson(0, rate, seed), 1000)));
+            let flat = Schedule::fixed_curve(0, curve, 0.5);
+            prop_assert!(near(dues(flat, 1000), dues(Schedule::fixed(0, rate, 0.5), 1000)));
         }
 
         #[test]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ironbench_core::drive::blocking::Patience;
-use ironbench_core::drive::crew::{self, Ended, Haul, Orders, Start, Worker};
+use ironbench_core::drive::crew::{self, Orders, Start, Worker};
 use ironbench_core::drive::engines::Poll;
+use ironbench_core::drive::haul::{Ended, Haul};
 use ironbench_core::measure::{Recorder, clock};
 use ironbench_core::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
 use ironbench_core::wire::sqlite::Client;

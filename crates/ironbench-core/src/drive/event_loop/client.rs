@@ -5,8 +5,10 @@ use crate::wire::Cancelling;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Waits for a transaction that is due.
+    /// Rests until the next turn.
     Idle,
+    /// Has taken a transaction from the schedule, and waits until it is due.
+    Scheduled,
     /// Has a message under way.
     Busy,
     /// Sleeps inside a transaction.

@@ -9,7 +9,8 @@ mod window;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::crew::{Ended, Start, Worker};
+use super::crew::{Start, Worker};
+use super::haul::Ended;
 use super::pace::Pace;
 use super::reconnector::Reconnector;
 use super::transaction::{Ending, Step, Transaction, UNASKED};
@@ -76,6 +77,8 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             turn: turns::NONE,
             rests_at: turns::rest_at(start.control.turns.asked()),
             drain_until: NEVER,
+            due_until: NEVER,
+            scheduled: 0,
             ended: Ended::default(),
             unfinished_before: (0, 0),
         }
@@ -97,7 +100,7 @@ struct Running<'a, 'r, T, X> {
     reconnecting: usize,
     recorder: &'a mut Recorder<'r>,
     start: &'a Start<'a>,
-    pace: Pace,
+    pace: Pace<'a>,
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     idle: VecDeque<usize>,
     lines: Vec<Line>,
@@ -111,6 +114,10 @@ struct Running<'a, 'r, T, X> {
     rests_at: u64,
     /// `NEVER` while the window is open.
     drain_until: u64,
+    /// Transactions due from here on are left in the schedule.
+    due_until: u64,
+    /// Transactions begun that the schedule had.
+    scheduled: u64,
     ended: Ended,
     /// Of `ended`, before the last turn.
     unfinished_before: (u64, u64),
@@ -122,22 +129,25 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let mut now = clock::now();
         self.look(now);
         self.release_all(now);
+        let (mut round_began, mut replies) = (now, 0);
         while self.alive > 0 && now < self.drain_until {
             if now >= self.rests_at && self.busy + self.reconnecting == 0 && self.drain_until == NEVER {
                 now = self.rest();
             }
             self.fire_timers(now);
-            self.begin_due(now);
             if !self.lines.is_empty() {
                 self.serve_lines(now);
             }
             let until = self.wake_at();
+            self.recorder.round(clock::now() - round_began, replies);
             if let Err(error) = self.transport.wait(now, until) {
                 self.start.abort.abort(format!("waiting for the engine failed: {error}"));
             }
             now = clock::now();
+            (round_began, replies) = (now, 0);
             self.look_if_due(now);
             while let Some(arrival) = self.transport.next() {
+                replies += 1;
                 if T::SENDS_AT_ONCE {
                     now = clock::now();
                     self.look_if_due(now);
@@ -168,7 +178,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         for client in 0..self.clients.len() {
             if self.clients[client].line.is_some() {
                 self.wait_in_line(client, now);
-            } else if self.pace.is_open() || now >= self.rests_at {
+            } else if self.pace.is_open() {
+                self.await_due(client);
+            } else if now >= self.rests_at {
                 self.release(client);
             } else if self.may_begin(client) {
                 self.pause(client, now);
@@ -187,11 +199,6 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let mut wake = self.look_at;
         if let Some(&Reverse((due, _))) = self.timers.peek() {
             wake = wake.min(due);
-        }
-        if let Pace::Open(schedule) = &self.pace
-            && !self.idle.is_empty()
-        {
-            wake = wake.min(schedule.due());
         }
         self.lines.iter().filter_map(Line::wake_at).fold(wake, u64::min)
     }
@@ -217,20 +224,12 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     self.recorder.late(due, now);
                     self.begin(client, now, now);
                 }
+                State::Scheduled => {
+                    self.recorder.late(due, now);
+                    self.begin_scheduled(client, due, now);
+                }
                 State::Idle | State::Busy | State::Waiting | State::Reconnecting | State::Ended => {}
             }
-        }
-    }
-
-    fn begin_due(&mut self, now: u64) {
-        while let Pace::Open(schedule) = &mut self.pace
-            && let due = schedule.due()
-            && due <= now
-            && let Some(client) = self.idle.pop_front()
-        {
-            schedule.advance();
-            self.recorder.late(due, now);
-            self.begin(client, due, now);
         }
     }
 
@@ -264,7 +263,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if self.clients[client].line.is_some() {
             self.wait_in_line(client, now);
         } else if self.pace.is_open() {
-            self.release(client);
+            self.await_due(client);
         } else if self.may_begin(client) {
             self.pause(client, now + self.pace.think_ns());
         }
@@ -321,25 +320,27 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The client begins its next transaction, thinks, waits for one that is due, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
-        if self.clients[client].left == 0 || self.drain_until != NEVER || now >= self.rests_at {
+        let drained = self.drain_until != NEVER && !self.pace.is_open();
+        if self.clients[client].left == 0 || drained || now >= self.rests_at {
             return self.next_unscheduled(client, now);
         }
-        match &mut self.pace {
+        match &self.pace {
             Pace::Closed { think_ns: 0 } => Some(self.enter(client, now, now)),
             Pace::Closed { think_ns } => {
                 self.clients[client].state = State::Thinking;
                 self.timers.push(Reverse((now + *think_ns, client)));
                 None
             }
-            Pace::Open(schedule) => {
-                let due = schedule.due();
-                if due > now {
-                    self.release(client);
-                    return None;
+            Pace::Open(schedule) => match schedule.take(self.due_until) {
+                Some(due) if due <= now => {
+                    self.scheduled += 1;
+                    Some(self.enter(client, due, now))
                 }
-                schedule.advance();
-                Some(self.enter(client, due, now))
-            }
+                due => {
+                    self.schedule(client, due);
+                    None
+                }
+            },
             Pace::Varied { .. } => self.next_of_active(client, now),
         }
     }
@@ -355,6 +356,28 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         None
     }
 
+    /// The client takes the next transaction from the schedule, and begins it when it is due.
+    fn await_due(&mut self, client: usize) {
+        let Pace::Open(schedule) = &self.pace else { unreachable!("only an open loop has a schedule") };
+        if self.clients[client].left == 0 {
+            return self.end(client);
+        }
+        self.schedule(client, schedule.take(self.due_until));
+    }
+
+    fn schedule(&mut self, client: usize, due: Option<u64>) {
+        let Some(due) = due else { return self.end(client) };
+        let waiting = &mut self.clients[client];
+        (waiting.state, waiting.intended) = (State::Scheduled, due);
+        self.timers.push(Reverse((due, client)));
+    }
+
+    fn begin_scheduled(&mut self, client: usize, due: u64, now: u64) {
+        self.scheduled += 1;
+        self.begin(client, due, now);
+    }
+
+    /// The client rests until the next turn.
     fn release(&mut self, client: usize) {
         if self.may_begin(client) {
             self.clients[client].state = State::Idle;

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::Running;
 use super::client::{Client, State};
 use super::leave::CANCEL_PATIENCE_NS;
-use crate::drive::crew::{Ended, STOP_PATIENCE_NS};
-use crate::drive::pace::Pace;
+use crate::drive::crew::STOP_PATIENCE_NS;
+use crate::drive::haul::{Ended, Scheduled};
 use crate::drive::transaction::Transaction;
 use crate::drive::turns::REST_PATIENCE_NS;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
@@ -60,7 +60,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     fn cut(&mut self) {
         self.ended.unfinished += self.busy as u64;
         let under_way = self.clients.iter().filter(|client| client.is_inside());
-        self.ended.unfinished_ns += under_way.map(|client| self.recorder.inside_window(client.begun)).sum::<u64>();
+        for client in under_way {
+            self.ended.unfinished_ns += self.recorder.inside_window(client.begun);
+            self.recorder.in_flight(client.intended, client.begun);
+        }
     }
 
     /// All clients rest until the next turn. The time now.
@@ -93,18 +96,30 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         now
     }
 
-    /// The window has closed: what is under way may end, nothing new begins.
+    /// The window has closed: what is under way may end, and what was due inside may still begin.
     fn close(&mut self, now: u64) {
         self.cut();
-        if let Pace::Open(schedule) = &mut self.pace {
-            self.ended.not_started = schedule.skip_until(self.recorder.window_end());
-        }
         let end = self.recorder.window_end();
-        // Those that are late have one under way, which may still end.
-        self.ended.not_started += self.clients.iter().map(|client| client.not_begun(end)).sum::<u64>();
+        if self.pace.is_open() {
+            self.due_until = end;
+            self.ended.scheduled = Some(Scheduled { in_time: self.scheduled, begun: 0 });
+        }
+        for client in self.clients.iter() {
+            // Those that are late have one under way, which may still end.
+            let not_begun = client.not_begun(end);
+            self.ended.not_started += not_begun;
+            self.recorder.never_begun(not_begun);
+        }
         self.drain_until = now + self.start.drain_patience_ns();
         for id in 0..self.clients.len() {
-            if matches!(self.clients[id].state, State::Idle | State::Thinking | State::Waiting | State::Reconnecting) {
+            let Client { state, intended, line, .. } = self.clients[id];
+            let goes_on = match state {
+                State::Scheduled => intended < end,
+                State::Reconnecting => self.pace.is_open() && line.is_none(),
+                State::Busy | State::Sleeping => true,
+                State::Idle | State::Thinking | State::Waiting | State::Ended => false,
+            };
+            if !goes_on {
                 self.leave(id);
             }
         }
@@ -117,9 +132,16 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if self.drain_until == NEVER {
             self.close(now);
         }
+        if let Some(scheduled) = &mut self.ended.scheduled {
+            scheduled.begun = self.scheduled;
+        }
+        self.ended.receive_rearms = self.transport.rearms();
         self.given_up.patience_ns = self.start.drain_patience_ns().min(CANCEL_PATIENCE_NS);
         for id in 0..self.clients.len() {
             let state = self.clients[id].state;
+            if self.clients[id].is_inside() {
+                self.recorder.censored(self.clients[id].intended, now);
+            }
             self.leave(id);
             match state {
                 State::Busy => self.given_up.clients.push(id),

@@ -33,8 +33,9 @@ proptest! {
         prop_assert_eq!(recording.measured.total().transactions, inside);
         prop_assert_eq!(recording.total.total().transactions, ends.len() as u64);
         prop_assert_eq!(recording.timeline.iter().map(|b| u64::from(b.transactions)).sum::<u64>(), inside);
-        prop_assert_eq!(recording.response[0].count(), inside);
         prop_assert_eq!(recording.service[0].count(), inside);
+        let due_inside = ends.iter().filter(|&&end| (window.start..window.end).contains(&(end - 100))).count() as u64;
+        prop_assert_eq!(recording.response[0].count(), due_inside);
         prop_assert_eq!(slices.iter().map(|s| s.response.count()).sum::<u64>(), inside);
         prop_assert_eq!(recording.elapsed_ns, width);
         prop_assert_eq!(recording.timeline.len() as u64, width.div_ceil(BUCKET_NS));
@@ -108,7 +109,8 @@ proptest! {
         prop_assert_eq!(recording.total.total().transactions, inside + kept + forgotten);
         prop_assert_eq!(recording.elapsed_ns, whole);
         prop_assert_eq!(recording.timeline, plain.timeline);
-        prop_assert_eq!(recording.response[0].buckets(), plain.response[0].buckets());
+        prop_assert_eq!(recording.service[0].buckets(), plain.service[0].buckets());
+        prop_assert_eq!(recording.response[0].count(), inside);
         prop_assert_eq!(receiver.try_iter().count() as u64, whole.div_ceil(SECOND));
     }
 }
@@ -119,4 +121,31 @@ fn an_early_stop_keeps_what_was_measured() {
     let (recording, slices) = run(window, &[SECOND, 2 * SECOND], Some(2 * SECOND + 30 * MILLISECOND));
     assert_eq!(recording.elapsed_ns, SECOND + 30 * MILLISECOND);
     assert_eq!((recording.timeline.len(), slices.len()), (11, 2));
+}
+
+#[test]
+fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_times_what_ended_there() {
+    let (sender, _receiver) = channel();
+    let live = Live::default();
+    let window = Window { start: 1000, end: 2000 };
+    let mut recorder = Recorder::new(0, 1, window, false, sender, &live);
+    recorder.cross(1000);
+    recorder.complete(0, 700, 700, 1100);
+    recorder.complete(0, 1100, 1100, 1150);
+    recorder.cross(2000);
+    recorder.in_flight(1900, 1900);
+    recorder.in_flight(1200, 1200);
+    recorder.complete(0, 1900, 1900, 2500);
+    recorder.complete(0, 2500, 2500, 2600);
+    recorder.censored(1200, 3000);
+    let recording = recorder.finish();
+    let times = |histogram: &Histogram| -> Vec<u64> {
+        let buckets = histogram.buckets();
+        buckets.iter().flat_map(|(ns, _, n)| vec![(ns * 1e9).round() as u64; *n as usize]).collect()
+    };
+    assert_eq!(times(&recording.response[0]), [50, 600]);
+    assert_eq!(times(&recording.service[0]), [50, 400]);
+    assert_eq!(times(&recording.censored), [1800]);
+    assert_eq!(times(&recording.in_flight), [100, 800]);
+    assert_eq!((recording.longest_wait_ns, recording.carried_ns), (800, 300));
 }

@@ -1,6 +1,6 @@
 //! A window in turns: it rests between them, and goes on as if no time had passed. The last one can be forgotten.
 
-use super::{Phase, Recorder, Slice, Window};
+use super::{Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
 use crate::measure::buckets::Buckets;
 use crate::measure::clock::NEVER;
@@ -30,6 +30,7 @@ struct Before {
     second_failed: u64,
     lateness: Buckets,
     lag: Buckets,
+    rounds: Rounds,
     answers: Option<Vec<Buckets>>,
     buckets: usize,
     sent: usize,
@@ -91,6 +92,7 @@ impl Recorder<'_> {
         self.second.copy(&before.second);
         self.lateness.copy(&before.lateness);
         self.lag.copy(&before.lag);
+        self.rounds.copy(&before.rounds);
         self.second_failed = before.second_failed;
         self.timeline.truncate(before.buckets);
         (self.sent, self.carried_ns, self.cpu, self.counted) =
@@ -108,6 +110,7 @@ impl Recorder<'_> {
         before.second.copy(&self.second);
         before.lateness.copy(&self.lateness);
         before.lag.copy(&self.lag);
+        before.rounds.copy(&self.rounds);
         before.second_failed = self.second_failed;
         before.buckets = self.timeline.len();
         (before.sent, before.carried_ns, before.cpu) = (self.sent, self.carried_ns, self.cpu);

@@ -136,6 +136,11 @@ pub trait Transport {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// How often receiving had to be started again because all receive buffers were in use.
+    fn rearms(&self) -> u64 {
+        0
+    }
+
     /// What has arrived; `None` when another `wait` is needed.
     fn next(&mut self) -> Option<Arrival>;
 }

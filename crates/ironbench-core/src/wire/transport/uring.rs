@@ -43,6 +43,8 @@ pub struct Uring {
     /// What completed in the last round.
     completed: Vec<cqueue::Entry>,
     next: usize,
+    /// Receives that found all buffers in use.
+    rearms: u64,
 }
 
 /// A ring that this kernel and its administrator allow.
@@ -157,7 +159,8 @@ impl Uring {
             }
             error => match -error {
                 // All buffers are in use, in this very round; they will have been given back when this is submitted.
-                libc::ENOBUFS | libc::EINTR | libc::EAGAIN => {
+                errno @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
+                    self.rearms += u64::from(errno == libc::ENOBUFS);
                     self.arm(id);
                     None
                 }
@@ -186,6 +189,7 @@ impl Prepared {
             queued: 0,
             completed: Vec::with_capacity(2 * fds.len()),
             next: 0,
+            rearms: 0,
             pool: Some(pool),
             ring,
         })
@@ -248,6 +252,10 @@ impl Transport for Uring {
         self.event = event.as_raw_fd();
         self.watch(self.event);
         Ok(())
+    }
+
+    fn rearms(&self) -> u64 {
+        self.rearms
     }
 
     #[inline]

@@ -1,0 +1,127 @@
+//! What the driving threads bring home.
+
+use super::pace;
+use super::plan::{Plan, Stop};
+use crate::measure::recorder::Recording;
+use crate::measure::seconds::{MergeableSecond, Second};
+use crate::measure::{Histogram, clock};
+use crate::sample::Samples;
+
+/// What was not done when a thread's window closed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Transactions taken from the shared schedule and begun, since the start; None: the worker does not follow it.
+    pub scheduled: Option<Scheduled>,
+    /// Due but not begun; those of the shared schedule are added when all threads have ended.
+    pub not_started: u64,
+    /// Begun but not done,
+    pub unfinished: u64,
+    /// and the time they had taken inside the window, all clients together.
+    pub unfinished_ns: u64,
+    /// Not done even after the time they had to drain: whether the engine committed them is unknown.
+    pub abandoned: u64,
+    /// Times that receiving had to be started again because all receive buffers were in use.
+    pub receive_rearms: u64,
+}
+
+/// Transactions of the shared schedule that a thread began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Before its window closed,
+    pub in_time: u64,
+    /// and until it gave up.
+    pub begun: u64,
+}
+
+/// What became of the shared schedule, by the schedule itself.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// Transactions due inside the window; None: nothing follows a schedule.
+    pub in_window: Option<u64>,
+    /// Times waited by those of them that were never begun.
+    pub never_begun: Histogram,
+    /// From when the first that was not begun in the window was due until the end of the window.
+    pub longest_wait_ns: u64,
+}
+
+impl Ended {
+    pub fn plus(self, other: Self) -> Self {
+        let both = |a: Scheduled, b: Scheduled| Scheduled { in_time: a.in_time + b.in_time, begun: a.begun + b.begun };
+        Self {
+            scheduled: match (self.scheduled, other.scheduled) {
+                (Some(a), Some(b)) => Some(both(a, b)),
+                (one, other) => one.or(other),
+            },
+            not_started: self.not_started + other.not_started,
+            unfinished: self.unfinished + other.unfinished,
+            unfinished_ns: self.unfinished_ns + other.unfinished_ns,
+            abandoned: self.abandoned + other.abandoned,
+            receive_rearms: self.receive_rearms + other.receive_rearms,
+        }
+    }
+}
+
+/// What all threads together brought home.
+pub struct Haul {
+    pub recordings: Vec<Recording>,
+    pub ended: Ended,
+    pub due: Due,
+    pub seconds: Vec<Second>,
+    /// The same of a part, to be merged with those of others.
+    pub mergeable: Vec<MergeableSecond>,
+    pub samples: Samples,
+    pub io: String,
+    pub started_unix_ns: u64,
+    /// Somebody stopped it before its end.
+    pub cut_short: bool,
+    /// Why it ended early by itself; empty if it did not.
+    pub cause: String,
+    /// A transaction failed, and that ended it.
+    pub by_error: bool,
+}
+
+impl Haul {
+    /// Of a trial that was stopped before it began.
+    pub(super) fn dismissed() -> Self {
+        Self {
+            recordings: Vec::new(),
+            ended: Ended::default(),
+            due: Due::default(),
+            seconds: Vec::new(),
+            mergeable: Vec::new(),
+            samples: Samples::default(),
+            io: String::new(),
+            started_unix_ns: clock::unix_now(),
+            cut_short: true,
+            cause: String::new(),
+            by_error: false,
+        }
+    }
+
+    /// Compares the schedule with the transactions begun from it: they are begun in their order, so that those missing are
+    /// the last ones.
+    pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
+        let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
+            return;
+        };
+        let elapsed = self.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
+        let end = (window_start + elapsed).min(gave_up);
+        // A given number of transactions leaves out all that the schedule has after them.
+        let leaves_out = matches!(plan.stop, Stop::Transactions(_));
+        let (mut number, mut in_window) = (0, 0);
+        while schedule.due() < end {
+            let due = schedule.due();
+            in_window += u64::from(due >= window_start);
+            if number >= scheduled.in_time && !leaves_out {
+                self.ended.not_started += 1;
+                self.due.longest_wait_ns = self.due.longest_wait_ns.max(end - due);
+            }
+            if number >= scheduled.begun && due >= window_start && !leaves_out {
+                self.due.never_begun.record(gave_up - due);
+            }
+            number += 1;
+            schedule.advance();
+        }
+        self.due.in_window = Some(in_window);
+    }
+}

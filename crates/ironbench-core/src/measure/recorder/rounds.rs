@@ -1,0 +1,33 @@
+//! The loop's own delay, which is part of every response time.
+
+use super::{Phase, Recorder};
+use crate::measure::buckets::Buckets;
+
+/// How long the loop worked between two waits for the engine, and on how many replies.
+#[derive(Default, Clone)]
+pub(super) struct Rounds {
+    pub delay: Buckets,
+    pub replies: Buckets,
+    /// Replies × half of the time that their round took: how long they waited for the loop, all together.
+    pub waited_ns: u64,
+}
+
+impl Rounds {
+    pub fn copy(&mut self, other: &Self) {
+        self.delay.copy(&other.delay);
+        self.replies.copy(&other.replies);
+        self.waited_ns = other.waited_ns;
+    }
+}
+
+impl Recorder<'_> {
+    /// The loop worked for `ns` between two waits for the engine, the first of which brought so many replies.
+    #[inline]
+    pub fn round(&mut self, ns: u64, replies: u64) {
+        if self.phase == Phase::Open && replies > 0 {
+            self.rounds.delay.record(ns);
+            self.rounds.replies.record(replies);
+            self.rounds.waited_ns += replies * ns / 2;
+        }
+    }
+}
