@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from ironbench.analyse.optimum import Answer, NextLoad, Observed, _Seen, next_step, rungs
+from ironbench.analyse.optimum import RATE, Answer, NextLoad, Observed, _Seen, next_step, rungs
 from ironbench.model.search import Limit, Search
 from ironbench.stats.usl import Usl
 
@@ -168,3 +168,15 @@ def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_an
         trials.append(Observed(step.point, 1000 * min(step.point, 16) * dice.uniform(0.98, 1.02), (lag_s,)))
     assert step.point is not None and step.point < 24
     assert step.alike[1] <= 40, step.sentence
+
+
+def test_a_rate_that_is_not_kept_is_not_the_answer_whatever_the_limit_says() -> None:
+    search = Search("rate", 100, 1600, limits=(Limit("response_time_p99_s", 0.1),))
+    trials: list[Observed] = []
+    while isinstance(step := next_step(search, trials), NextLoad):
+        rate = step.point
+        trials.append(Observed(rate, float(min(rate, 450)), (0.01,), behind=rate > 450))
+    assert step.point is not None and 300 < step.point <= 450 and step.ended_by == RATE
+    none = [Observed(100, 50.0, (0.01,), behind=True) for _ in range(2)]
+    assert (answer := next_step(search, none)) and isinstance(answer, Answer)
+    assert (answer.point, answer.ended_by) == (None, RATE)

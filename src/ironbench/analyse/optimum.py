@@ -25,6 +25,8 @@ _FAR_OVER = 1.5
 """A single trial that breaks a limit by this factor is enough not to climb on."""
 _COLLAPSED = 0.5
 """Two rungs in a row below this share of the best are enough, too."""
+RATE = "rate"
+"""Ends a search by a rate that is not sustained."""
 _LEAST = 1e-12
 _LOW = 0.1
 """Share of its limit below which a value is as good as at it: logarithms of values near zero lie further apart than all
@@ -40,6 +42,8 @@ class Observed:
     """0 when the system failed at this point."""
     limited: tuple[float, ...] = ()
     """The limits' metrics, in their order."""
+    behind: bool = False
+    """The trial did not keep its rate, so that its point is above what can be sustained, whatever the limits say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ class Answer:
     alike: tuple[int, int]
     """Lowest and highest point tried that keep the limits and are indistinguishable from the best."""
     ended_by: str
-    """What lies above: a limit's metric, `range`, or nothing: throughput itself falls or stays."""
+    """What lies above: a limit's metric, `rate` (not sustained), `range`, or nothing: throughput itself falls or
+    stays."""
     ended_at: int
     """The lowest point above that breaks the limit, or the lowest of all, where that cannot be measured; 0: none."""
     trials: int
@@ -78,6 +83,8 @@ class Answer:
         doubt = f"; {self.doubt}" if self.doubt else ""
         if self.point is None and not self.ended_by:
             return f"no {of} in {self.search.low} to {self.search.high}: every trial at {self.ended_at} failed"
+        if self.point is None and self.ended_by == RATE:
+            return f"no {of} in {self.search.low} to {self.search.high} is sustained{doubt}"
         if self.point is None:
             tried = f"tried: {', '.join(map(str, self.tried))}"
             if self.surely and not self.doubt:
@@ -89,6 +96,7 @@ class Answer:
         why = {
             "": "",
             "range": f"; throughput still rises at the end of the range, {self.search.high}",
+            RATE: f"; {self.ended_at} is not sustained",
         }.get(self.ended_by, f"; {self.ended_at} breaks the limit on {self.ended_by}")
         return f"best {of}: {self.point} with {grouped(self.throughput)}/s, by {self.trials} trials{same}{why}{doubt}"
 
@@ -156,6 +164,8 @@ class _Seen:
 
     def kept(self, point: int) -> bool | None:
         """Whether the point surely keeps all limits (True), surely breaks one (False), or neither."""
+        if self.behind(point):
+            return False
         verdicts = [self._keeps(i, limit, point) for i, limit in enumerate(self.search.limits)]
         if False in verdicts:
             return False
@@ -167,6 +177,10 @@ class _Seen:
         doubt = t_quantile(_LEVEL, freedom) * spread / math.sqrt(len(excesses)) if freedom else math.inf
         return True if mean + doubt <= 0 else False if mean - doubt > 0 else None
 
+    def behind(self, point: int) -> bool:
+        """Whether half of the trials or more did not keep their rate."""
+        return 2 * sum(trial.behind for trial in self.by[point]) >= self.count(point)
+
     def allowed(self, point: int) -> bool:
         """Kept, or not decided yet; a point that stays undecided for long counts as breaking the limit."""
         kept = self.kept(point)
@@ -174,6 +188,8 @@ class _Seen:
 
     def broken(self, point: int) -> str:
         """The limit that the point breaks most; empty without limits."""
+        if self.behind(point):
+            return RATE
         worst, name = -math.inf, ""
         for i, limit in enumerate(self.search.limits):
             mean = sum(_excess(limit, t.limited[i]) for t in self.by[point]) / self.count(point)
@@ -182,7 +198,7 @@ class _Seen:
         return name
 
     def far_over(self, point: int) -> bool:
-        return any(
+        return self.behind(point) or any(
             _excess(limit, trial.limited[i]) > math.log(_FAR_OVER)
             for i, limit in enumerate(self.search.limits)
             for trial in self.by[point]

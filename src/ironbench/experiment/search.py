@@ -144,5 +144,5 @@ def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
         if "throughput" not in record.metrics:
             raise FailureError(written(f"load.{search.of}"), "these trials have no throughput to search by", lists)
         limited = tuple(record.metrics[limit.metric] for limit in search.limits)
-        found.append(Observed(point, record.metrics["throughput"], limited))
+        found.append(Observed(point, record.metrics["throughput"], limited, record.kept_rate is False))
     return found
