@@ -297,7 +297,8 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
     measured = [one for one in known if one.metric == metric]
     if not measured:
         return None
-    here = {(machine_of(record), work_name(record.choice) + by(method(record))) for record in records}
+    # Unknown machines of two servers are not one machine.
+    here = {(key, work_name(one.choice) + by(method(one))) for one in records if (key := machine_of(one))}
     return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)
 
 
