@@ -11,7 +11,7 @@ from factories import Shelf, evidence, record
 from ironbench import workloads
 from ironbench.analyse.comparability import other_work, unlike
 from ironbench.analyse.history import histories
-from ironbench.analyse.subjects import by_work, same_work
+from ironbench.analyse.subjects import by_work, same_work, work_of_noise
 from ironbench.errors import InputError
 from ironbench.experiment import run_options
 from ironbench.experiment.run_options import RunOptions
@@ -82,6 +82,15 @@ def test_scripts_of_the_same_contents_are_the_same_work_in_any_directory_and_ord
     assert len(history.lines) == 1
     weighted = record(choice=Choice("script", scripts=("/one/x.sql@2", "/one/y.sql@3"), digests=("a", "b")))
     assert not same(one, weighted)
+
+
+def test_noise_of_scripts_is_that_of_their_contents_in_any_directory_and_order() -> None:
+    def named(*scripts: str, digests: tuple[str, ...] = ("a", "b")) -> str:
+        return work_of_noise(Choice("script", scripts=scripts, digests=digests))
+
+    one = named("/one/x.sql", "/one/y.sql@3")
+    assert one == named("/two/x.sql", "/two/y.sql@3") == named("/one/y.sql@3", "/one/x.sql", digests=("b", "a"))
+    assert one != named("/one/x.sql", "/one/y.sql@3", digests=("a", "c"))
 
 
 def test_own_data_count_by_their_contents_and_not_by_the_place_of_the_dump() -> None:

@@ -11,7 +11,7 @@ from ironbench.analyse.comparability import causes, too_few_workers, work_apart,
 from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
-from ironbench.analyse.subjects import by, counted_in, method, work_name
+from ironbench.analyse.subjects import by, counted_in, method, work_of_noise
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
@@ -298,7 +298,7 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
     if not measured:
         return None
     # Unknown machines of two servers are not one machine.
-    here = {(key, work_name(one.choice) + by(method(one))) for one in records if (key := machine_of(one))}
+    here = {(key, work_of_noise(one.choice) + by(method(one))) for one in records if (key := machine_of(one))}
     return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)
 
 

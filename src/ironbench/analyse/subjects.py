@@ -96,6 +96,16 @@ def work_name(choice: Choice) -> str:
     return " ".join([choice.workload, *choice.scripts, *values])
 
 
+def work_of_noise(choice: Choice) -> str:
+    """Name of work under which its noise is kept: as `work_name`, with the contents of scripts in place of their
+    directories."""
+    if _named_only(choice):
+        return work_name(choice)
+    files = (Path(script).name for script in choice.scripts)
+    scripts = sorted(f"{digest}:{file}" for digest, file in zip(choice.digests, files, strict=False))
+    return work_name(replace(choice, scripts=tuple(scripts)))
+
+
 def work_names(choices: Iterable[Choice]) -> str:
     """Of several; scripts without their directories where the rest still distinguishes them."""
     choices = list(choices)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import by, method, work_name
+from ironbench.analyse.subjects import by, method, work_of_noise
 from ironbench.errors import InputError
 from ironbench.experiment import size
 from ironbench.experiment.slices import duet_plan, slice_plan
@@ -86,7 +86,7 @@ def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
     setup = lab.setups[0]
     return Noise(
         machine=machine_of(records[0]),
-        work=work_name(setup.choice) + by(method(records[0])),
+        work=work_of_noise(setup.choice) + by(method(records[0])),
         metric=found.metric,
         blocks=found.blocks,
         spread=statistics.stdev(math.log(ratio) for _, ratio in found.ratios),

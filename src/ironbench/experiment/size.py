@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import engines, ranges, workloads
-from ironbench.analyse.subjects import DUET, SLICES, TRIALS, by, method_of, work_name
+from ironbench.analyse.subjects import DUET, SLICES, TRIALS, by, method_of, work_of_noise
 from ironbench.devices import expression
 from ironbench.errors import InputError
 from ironbench.experiment.slices import slice_plan
@@ -96,7 +96,7 @@ def of_machine(
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
     alike = (noise for noise in whole if method_of(noise.work) == method)
     here = [noise for noise in alike if (noise.machine, noise.metric) == (machine, metric)]
-    works = {work_name(setup.choice) + by(method) for setup in setups}
+    works = {work_of_noise(setup.choice) + by(method) for setup in setups}
     fitting = [noise for noise in here if noise.work in works] or here
     if not fitting:
         return of_machine(setups, metric, known, machine, SLICES) if method == DUET else budget.ASSUMED
