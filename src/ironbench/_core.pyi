@@ -18,6 +18,7 @@ __all__ = [
     "Progress",
     "Sampled",
     "Sampler",
+    "SqlScanner",
     "SqliteConnection",
     "StoragePass",
     "StorageProgress",
@@ -275,6 +276,8 @@ class MysqlConnection:
         """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Rows of the last statement that returned rows. FailureError, with `sqlstate` and `number` of a refusal."""
+    def execute(self, sql: bytes) -> int:
+        """Runs a statement in any character set; how many rows it affected. FailureError as of `query`."""
     def measure(self, sql: str) -> tuple[int, float, float]:
         """Rows, and when the statement was submitted and the last of its answer taken, as `time.perf_counter`."""
     def columns(self) -> list[str]:
@@ -290,6 +293,16 @@ class MysqlConnection:
     connection_id: int
     tls: bool
     def close(self) -> None: ...
+
+@final
+class SqlScanner:
+    """Splits a file of SQL into statements, as psql (`postgres`) or the client mariadb (`mariadb`) does."""
+
+    def __new__(cls, dialect: str, merged: Sequence[str] = ()) -> SqlScanner:
+        """`merged`: first words of statements that need not be told apart."""
+    def feed(self, data: bytes, last: bool = False) -> list[tuple[str, int, int, bytes]]:
+        """Kind, line, offset of the first word, and text of each piece that ends here: `sql`, `merged`, `client`,
+        `rows`, `rows-end`, `open-text`, `open-rows`."""
 
 @final
 class LdapConnection:

@@ -49,6 +49,7 @@ CREATE DEFINER=`shopkeeper`@`%` PROCEDURE `count sales`() SELECT count(*) FROM s
 DELIMITER ;
 CREATE DEFINER=`shopkeeper`@`%` VIEW `a dear` AS SELECT `item`.* FROM `item` WHERE `id` > 500;
 CREATE VIEW `0 first` AS SELECT count(*) n FROM `a dear`;
+-- Dump completed on 2024-05-01 12:00:00
 """
 SUMS = {"item": "id, name, loud", "sale": "id, item", "`a``b`": "`x y`", "`a dear`": "id, name", "`0 first`": "n"}
 SUMS |= {"price": "item, euro"}

@@ -2,7 +2,7 @@
 //!
 //! A row is a pure function of its table, its number and a seed, so that the same plan gives the same rows however
 //! many threads make them. `row` says how values become bytes; `brokerage`, `igen`, `pgbench`, `tpch` and `wide` know the
-//! tables, `entries` those of a directory; `load` shares the work among connections, `populate` does so under the stopwatch.
+//! tables, `entries` those of a directory; `statements` splits files of SQL that people bring; `load` shares the work among connections, `populate` does so under the stopwatch.
 
 pub mod batch;
 pub mod brokerage;
@@ -14,6 +14,7 @@ pub mod pgbench;
 pub mod plan;
 pub mod populate;
 pub mod row;
+pub mod statements;
 pub mod tpch;
 pub mod wide;
 pub mod words;

@@ -19,6 +19,7 @@ mod sampler;
 mod script;
 mod session;
 mod sqlite;
+mod statements;
 mod stats;
 mod storage;
 
@@ -54,6 +55,8 @@ mod _core {
     use crate::script::{compile_scripts, rehearse_script, script_cautions, split_weight};
     #[pymodule_export]
     use crate::sqlite::SqliteConnection;
+    #[pymodule_export]
+    use crate::statements::SqlScanner;
     #[pymodule_export]
     use crate::stats::{student_t_above, student_t_quantile};
     #[pymodule_export]

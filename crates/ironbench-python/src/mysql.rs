@@ -34,6 +34,11 @@ impl MysqlConnection {
         self.session.query(py, sql)
     }
 
+    /// Runs a statement in any character set; how many rows it affected.
+    fn execute(&self, py: Python<'_>, sql: &[u8]) -> PyResult<u64> {
+        self.session.with(py, |session| Ok(session.run_bytes(sql)?.affected))
+    }
+
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
         self.session.measure(py, sql)
     }

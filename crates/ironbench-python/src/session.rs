@@ -72,6 +72,11 @@ impl<S: Session> Shared<S> {
         self.run(py, |state| state.session()?.copy_in(sql, data))
     }
 
+    /// Runs `work` on the session.
+    pub fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut S) -> Result<T> + Send) -> PyResult<T> {
+        self.run(py, |state| work(state.session()?))
+    }
+
     pub fn columns(&self, py: Python<'_>) -> Vec<String> {
         self.state(py).columns.clone()
     }

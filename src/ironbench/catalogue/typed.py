@@ -16,6 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from ironbench import units
+from ironbench.catalogue import text_files
 from ironbench.errors import InputError, nearest, quoted
 from ironbench.ranges import RANGES
 
@@ -38,7 +39,8 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> str:
-    """The text of a file that a user names. InputError: not there, not readable, no file, no UTF-8, or too large."""
+    """The text of a file that a user names. InputError: not there, not readable, no file, no UTF-8, or too large. A
+    byte order mark is no part of it."""
     try:
         # Not to wait for the other end of a named pipe (fifo(7)).
         raw = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
@@ -52,8 +54,9 @@ def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> 
         raise InputError(subject, f"cannot be read: {getattr(error, 'strerror', None) or error}", hint) from None
     if len(data) > most_bytes:
         raise InputError(subject, f"is larger than {units.memory(most_bytes)}", hint)
+    text_files.refuse_unreadable(data[:4096], subject, "text", empty=True)
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(subject, f"byte {error.start} is not UTF-8", "save it in UTF-8") from None
 

@@ -39,6 +39,11 @@ class Written:
 MARK = "made by ironbench"
 """A comment, which a server keeps with the object: a table that somebody dropped and made again has none."""
 ENTRY_MARK = "ironbench: "
+BEGUN = "begun"
+"""What follows the mark until a load is complete."""
+ROOTS = "loaded-"
+"""Organizational units below a marked entry whose `ou` begins so list, as `description`, the DNs of entries that were
+added outside of it; with each belongs what is below it."""
 """Begins the description of an entry of a directory below which all are ours."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,18 @@ class Dump:
     """About how large the data are once they are restored."""
 
 
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did."""
+
+    objects: Mapping[str, int] = field(default_factory=dict)
+    """Compared with the dump's table of contents: `tables`, `indexes`, `constraints`, `rows`, … → how many."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Kind of statement that failed and that no table, row, index or constraint depends on → how many."""
+    without: str = ""
+    """Extensions that were left out, in words."""
+
+
 class DataImport:
     dumps: str = ""
     """What a dump of this engine can be, in words; "": it takes none."""
@@ -50,8 +62,8 @@ class DataImport:
         """Of the server that ironbench would start; "" where a plan does not tell."""
         return ""
 
-    def examined_setup(self, file: Path) -> None:
-        """InputError: the file would reach outside of the database."""
+    def examined_setup(self, file: Path, dump: Path | None = None) -> None:
+        """InputError: the file is incomplete, or reaches beyond the database. `dump`: what is loaded before it."""
 
     def examined_script(self, name: str, commands: Sequence[str]) -> None:
         """InputError: an SQL command of a script would reach outside of the database."""
@@ -59,12 +71,14 @@ class DataImport:
     def placed(self, system: System, dump: Path) -> None:
         """Before the engine of a new place starts: puts the dump there, where it is the engine's own file."""
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> str | None:
-        """Into an empty database. What was left out of it, in words, if anything. FailureError: what is there now must
-        not be used."""
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+        """Loads a dump into an empty database. FailureError: what is there now must not be used."""
+        return Restored()
 
-    def set_up(self, session: Session, file: Path, show: Show) -> None:
-        """Runs a file of SQL. FailureError with statement and reason."""
+    def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
+        """Runs a file of SQL after `dump`, and returns what `Restored.left_out` is. FailureError with statement and
+        reason."""
+        return {}
 
     def way_out(self, session: Session, error: FailureError) -> str:
         """What to do about a query on the data that the database refuses; "": nothing is known."""

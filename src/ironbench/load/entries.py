@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ironbench import engines, units
-from ironbench.engines.administration import ENTRY_MARK
-from ironbench.errors import FailureError, InputError, written
+from ironbench.engines.administration import BEGUN, ENTRY_MARK
+from ironbench.errors import FailureError, InputError, IronbenchError, written
 from ironbench.load.loaded import Loaded
 from ironbench.model.session import Directory, Session
 from ironbench.printer import Printer
 from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
-
-_BEGUN = "begun "
-"""A load that was interrupted is never taken for a complete one."""
 
 
 @dataclass(slots=True)
@@ -34,7 +32,7 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
     if mark == dataset.key:
         printer.say(f"data: {dataset.key}, used again")
         return Loaded(rows=dataset.rows, data_bytes=dataset.bytes, reused=True, key=dataset.key)
-    if mark is not None and not own_server and not mark.startswith(_BEGUN):
+    if mark is not None and not own_server and not mark.startswith(BEGUN):
         cause = f"holds {mark}, and {dataset.key} is wanted" if mark else "exists, and was not loaded by ironbench"
         hint = f"name another base DN in {written('system.dsn')}"
         if mark:
@@ -42,20 +40,23 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
         raise InputError(f"entry {_top(dataset)}{session.base}", cause, hint)
     if mark is not None and not own_server:
         drop(session, dataset)
+    if not own_server:
+        _require_absent(session, dataset)
     passed = _Passed()
     begin = time.perf_counter()
     with printer.bar(f"load {dataset.key}") as show:
 
         def seen() -> Iterator[bytes]:
             assert dataset.entries is not None
-            for number, piece in enumerate(dataset.entries(session.base)):
+            for piece in dataset.entries(session.base):
                 passed.bytes += len(piece)
                 yield piece
-                if number == 0 and not own_server:
-                    _set_mark(session, dataset, _BEGUN + dataset.key)
                 show(min(0.99, passed.bytes / max(1, dataset.bytes)), units.stored(passed.bytes))
 
-        session.fill(seen())
+        try:
+            session.fill(seen())
+        except IronbenchError as error:
+            raise _explained(session, dataset, error, own_server) from error
     elapsed_s = time.perf_counter() - begin
     _set_mark(session, dataset, dataset.key)
     now = datetime.now(UTC).strftime("%H:%M:%S")
@@ -65,6 +66,42 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
         f"{units.span(elapsed_s)} in all, {now} UTC"
     )
     return Loaded(dataset.rows, passed.bytes, elapsed_s, {"rows": elapsed_s}, dataset.bytes, 1, key=dataset.key)
+
+
+def _require_absent(session: Session, dataset: Dataset) -> None:
+    """InputError: an entry of the user's file exists already, so a load could not be undone."""
+    assert isinstance(session, Directory)
+    for dn in dataset.roots(session.base) if dataset.roots else ():
+        try:
+            there = session.query(f"search {_escaped(dn)}?1.1?base")
+        except FailureError as error:
+            if getattr(error, "number", 0) != _NO_SUCH_OBJECT:
+                raise
+            there = []
+        if there:
+            where = dataset.line_of(dn) if dataset.line_of else ""
+            raise InputError(where or dn, f"entry {dn} exists in this directory", "remove it there, or from the file")
+
+
+def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_server: bool) -> IronbenchError:
+    """The error with the line of the user's file, after what was added to a running directory was removed."""
+    hint = error.hint
+    if not own_server:
+        try:
+            drop(session, dataset)
+            hint = "the entries that were added have been removed; correct the entry"
+        except IronbenchError:
+            hint = "entries that were added are still there: `ironbench cleanup --dsn` removes them"
+    subject = error.subject
+    if dataset.line_of is not None and (found := _REFUSED.search(f"{error.subject}: {error.cause}")):
+        subject = dataset.line_of(found[1] or found[2]) or subject
+    return type(error)(subject, _LOADERS_LINE.sub("", error.cause), hint)
+
+
+_REFUSED = re.compile(r'dn="(.*?)" \(line=\d+\)|\badd (\S.*?)(?:: |$)')
+"""The DN that slapadd (`get_dn` in servers/slapd/slapadd.c) or our own client names."""
+_LOADERS_LINE = re.compile(r" \(line=\d+\)")
+"""A line of what slapadd was given, which is not the user's file."""
 
 
 def drop(session: Session, dataset: Dataset) -> None:

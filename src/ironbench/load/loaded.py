@@ -25,10 +25,17 @@ class Loaded:
     resumed: bool = False
     """Times and bytes are those of the last part of a load that had been interrupted."""
 
+    objects: Mapping[str, int] = field(default_factory=dict)
+    """Restored from the user's dump and compared with its table of contents: `tables`, `rows`, … → how many."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Kind of the dump's statements that were left out → how many."""
+
     def metrics(self) -> dict[str, float]:
         """By catalogue name. Rates are those of copying alone; a reused load has none, for it may be from long ago."""
         metrics = {"data_bytes": float(self.data_bytes)} if self.data_bytes else {}
         metrics |= {"load_rows": float(self.rows)} if self.rows else {}
+        metrics |= {f"restored_objects{{kind={kind}}}": float(count) for kind, count in self.objects.items()}
+        metrics |= {f"restore_left_out{{kind={kind}}}": float(count) for kind, count in self.left_out.items()}
         if self.reused or self.resumed or not self.rows:
             return metrics
         metrics |= {"load_bytes": float(self.bytes), "load_elapsed_s": self.elapsed_s}

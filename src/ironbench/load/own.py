@@ -6,13 +6,14 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.engines.data_import import Show
+from ironbench.engines.data_import import Restored, Show
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
 from ironbench.load import rows, tables
@@ -56,7 +57,7 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
         raise InputError(_first_field(data), cause, hint)
     digests = _digests(data)
     for file in data.setup:
-        data_import.examined_setup(Path(file))
+        data_import.examined_setup(Path(file), Path(data.dump) if data.dump else None)
     if not data.dump:
         return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
     found = data_import.examined(system, Path(data.dump))
@@ -80,25 +81,41 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     """Fills an empty database. InputError, FailureError: it is not what was wanted, and nothing may start from it."""
     refuse_changed(data)
     data_import = engines.get(session.engine).data_import
-    began, left_out = time.perf_counter(), None
+    began, restored = time.perf_counter(), Restored()
     version = str(session.facts().get("version", "")).partition(" ")[0]
     with printer.bar(f"load {data.words}: {expected(data, [f'{session.engine} {version}'])}") as show:
         if data.dump:
-            left_out = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
-        set_up(session, data, show)
+            restored = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
+        left_out = Counter(restored.left_out) + set_up(session, data, show)
         show(0.95, "statistics")
         data_import.settle(session)
         size = tables.size(session, ())
     elapsed_s = time.perf_counter() - began
-    words = f"{data.words} ({left_out})" if left_out else data.words
+    notes = [restored.without, _left_out_words(left_out)]
+    words = f"{data.words} ({'; '.join(filter(None, notes))})" if any(notes) else data.words
     printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
-    return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key)
+    if restored.objects:
+        there = listed([counted(count, _singular(kind), kind) for kind, count in restored.objects.items()])
+        printer.say(f"data: {there}, as the dump lists them")
+    return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key, objects=restored.objects, left_out=left_out)
 
 
-def set_up(session: Session, data: OwnData, show: Show) -> None:
+def _left_out_words(left_out: Mapping[str, int]) -> str:
+    return "left out: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()) if left_out else ""
+
+
+def _singular(kind: str) -> str:
+    return kind.removesuffix("es") if kind.endswith("xes") else kind.removesuffix("s")
+
+
+def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
+    """How many statements of each kind were left out."""
+    left_out: Counter[str] = Counter()
+    dump = Path(data.dump) if data.dump else None
     for file in data.setup:
         show(0.9, Path(file).name)
-        engines.get(session.engine).data_import.set_up(session, Path(file), show)
+        left_out.update(engines.get(session.engine).data_import.set_up(session, Path(file), show, dump))
+    return left_out
 
 
 def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None = None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import queue
 import shutil
@@ -103,22 +104,28 @@ def streamed(
     heard: Callable[[str], None],
     idle: Callable[[], None] = lambda: None,
     folder: str = "/",
+    given: Iterable[bytes] | None = None,
 ) -> int:
-    """Runs a program to its end and hands on what it says, line by line; its exit status.
+    """Runs a program to its end and passes on what it writes to standard error, line by line; its exit status.
 
-    `idle` is called about once a second. Whatever `heard` or `idle` raises ends the program and all its children.
-    FailureError: it cannot be run.
+    `given`: its standard input. `idle` is called about once a second. Whatever `heard`, `idle` or `given` raises ends
+    the program and all its children. FailureError: it cannot be run.
     """
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    process = _begun(words, environment, folder)
+    lines: queue.SimpleQueue[str | BaseException | None] = queue.SimpleQueue()
+    stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
+    process = _begun(words, environment, folder, stdin=stdin)
     reader = threading.Thread(target=_read_lines, args=(process, lines), daemon=True)
     reader.start()
+    if given is not None:
+        threading.Thread(target=_write, args=(process, given, lines), daemon=True).start()
     try:
         asked_s = time.monotonic()
         while True:
             with contextlib.suppress(queue.Empty):
                 if (line := lines.get(timeout=_IDLE_S)) is None:
                     return process.wait()
+                if isinstance(line, BaseException):
+                    raise line
                 heard(line)
             if time.monotonic() - asked_s >= _IDLE_S:
                 asked_s = time.monotonic()
@@ -164,7 +171,22 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
 _IDLE_S = 1.0
 
 
-def _read_lines(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
+def _write(
+    process: subprocess.Popen[str], pieces: Iterable[bytes], lines: queue.SimpleQueue[str | BaseException | None]
+) -> None:
+    assert isinstance(process.stdin, io.TextIOWrapper)
+    raw = process.stdin.buffer
+    try:
+        for piece in pieces:
+            raw.write(piece)
+        raw.close()
+    except OSError:
+        pass  # the program has ended, and says why
+    except BaseException as error:
+        lines.put(error)
+
+
+def _read_lines(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | BaseException | None]) -> None:
     assert process.stderr is not None
     for line in process.stderr:
         lines.put(line.rstrip("\n"))

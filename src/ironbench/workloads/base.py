@@ -110,6 +110,10 @@ class Dataset:
     """What a message calls it, e.g. {"scale": "4"}."""
     entries: Pieces | None = None
     """Of a directory: base DN → pieces of an LDIF of whole entries, of which the first holds all others."""
+    roots: Callable[[str], tuple[str, ...]] | None = None
+    """Of a directory: base DN → DNs of entries of the user's file whose parents are not in it."""
+    line_of: Callable[[str], str] | None = None
+    """Of a directory: DN → file and line where the user's file has that entry; "": nowhere."""
     large: bool = False
     """Whether a process of its own makes the rows, whose memory is gone before anything is measured; and whether a load
     that was interrupted goes on where it stopped."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.data_import import DataImport, Dump, Show
+from ironbench.engines.data_import import DataImport, Dump, Restored, Show
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess
 from ironbench.engines.duckdb.session import FILE
 from ironbench.engines.library import place_file, require_closed, setup_text
@@ -30,7 +31,7 @@ class DuckdbDataImport(DataImport):
     def placed(self, system: System, dump: Path) -> None:
         place_file(system, dump, FILE)
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
         """Reads every column once: DuckDB holds each block against its checksum when it reads it."""
         tables = session.query(
             "select format('\"{}\".\"{}\"', replace(schema_name, '\"', '\"\"'), replace(table_name, '\"', '\"\"')) "
@@ -43,8 +44,9 @@ class DuckdbDataImport(DataImport):
             except FailureError as error:
                 cause = f"the file is damaged, in {table}: {error.cause.splitlines()[0]}"
                 raise FailureError(f"dump {dump}", cause, "nothing of it is measured; repair it") from None
+        return Restored()
 
-    def set_up(self, session: Session, file: Path, show: Show) -> None:
+    def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         """Files that SQL reads or writes beside the database would be outside of the data's content key."""
         text = setup_text(file)
         session.query("set enable_external_access = false")
@@ -58,6 +60,7 @@ class DuckdbDataImport(DataImport):
             raise FailureError(str(file), cause, hint) from None
         finally:
             session.restart()  # only a new process has that access again
+        return {}
 
     def settle(self, session: Session) -> None:
         session.query("analyze")

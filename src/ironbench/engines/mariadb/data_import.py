@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Show
+from ironbench.engines.data_import import DatabaseCopies, DataImport, Dump, Restored, Show
 from ironbench.engines.dialect import listed
+from ironbench.engines.mariadb import installation, sql_text
 from ironbench.engines.mariadb.copies import DEFINER, HOLDING_ROWS, MariadbCopies, quoted
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.session import MariadbSession
+from ironbench.engines.mariadb.sql_text import SqlText
 from ironbench.errors import FailureError, InputError, shortened
 from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets
@@ -23,73 +27,10 @@ if TYPE_CHECKING:
     from ironbench._core import MysqlConnection
 
 _GROWTH = 1.5
-_HEAD_BYTES = 4096
-_SERVER = re.compile(r"^-- Server version\s+(\S+)", re.MULTILINE)
-_DELIMITER = re.compile(r"\s*DELIMITER\s+(\S+)\s*$", re.IGNORECASE)
-"""A command of the client's (mariadb manual, "Delimiters")."""
-_CLOSES = {
-    "'": re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL),
-    '"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL),
-    "`": re.compile(r"[^`]*`"),
-    "/*": re.compile(r".*?\*/", re.DOTALL),
-    "--": re.compile(r"[^\n]*\n?"),
-    "#": re.compile(r"[^\n]*\n?"),
-}
-"""What opens → what is skipped behind it."""
-_OUTSIDE = re.compile(
-    r"(?:/\*!\d+\s*)?(?:USE\b|(?:CREATE|DROP|ALTER)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA|USER)\b|SOURCE\b|GRANT\b|SET\s+GLOBAL\b)",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(r"(?:\s+|--(?=\s)[^\n]*|#[^\n]*|/\*(?!M?!).*?\*/)*", re.DOTALL)
-"""Of a statement, what the server reads over."""
-_MAKES = re.compile(r"\s*(?:/\*!\d+\s+)?CREATE\b", re.IGNORECASE)
-_NAME = r"(?:`[^`]+`|[\w$]+)"
-_CHANGES = re.compile(
-    rf"""\b(?:
-        (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+)*(?:INTO\s+)?
-      | (?<!KEY\ )UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+)*
-      | (?<!KEY\ )UPDATE\s(?!ON\b)(?:(?!\bSET\b)[^;()])*?(?:,|\bJOIN\b)\s*
-      | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+)*(?:FROM\s+)?
-      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER|RETURNING)\b)[^;()])*?,\s*
-      | TRUNCATE\s+(?:TABLE\s+)?
-      | RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?
-      | (?:CREATE|ALTER|DROP)\s[^;(]*?\b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
-        (?:IF\s+(?:NOT\s+)?EXISTS\s+)?
-      | (?:CREATE|DROP)\s[^;(]*?\bINDEX\s[^;(]*?\bON\s+
-      | CALL\s+
-      | REFERENCES\s+
-    ){_NAME}\s*\.\s*{_NAME}""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs."""
-_NO_WORDS = re.compile(
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--(?=\s)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/|/\*M?!\d*|\*/""", re.DOTALL
-)
-"""What is no part of a statement's words; the marks of comments that the server runs, but not what is in them."""
-_ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
-
-
-def statements(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Number of the last line, and text, of each statement; quotes, comments and DELIMITER as the client reads them."""
-    text, at, inside, delimiter, number = "", 0, "", ";", 0
-    for number, line in enumerate(lines, 1):
-        if not inside and not text.strip() and (match := _DELIMITER.match(line)):
-            text, at, delimiter = "", 0, match[1]
-            continue
-        text += line
-        opens = re.compile(rf"{re.escape(delimiter)}|['\"`#]|/\*|--(?=\s|$)")
-        while True:
-            match = _CLOSES[inside].match(text, at) if inside else opens.search(text, at)
-            if match is None:
-                break
-            if not inside and match[0] == delimiter:
-                if text[: match.start()].strip():
-                    yield number, text[: match.start()]
-                text, at = text[match.end() :], 0
-            else:
-                at, inside = match.end(), "" if inside else match[0]
-    if text.strip():
-        yield number, text
+_MAKES = re.compile(rb"(?:/\*M?!\d*\s*)?CREATE\b", re.IGNORECASE)
+_NEW_COLLATIONS_SINCE = (11, 4, 5)
+"""MariaDB takes the names of MySQL's newer collations (MDEV-20912)."""
+_UNKNOWN_COLLATION = 1273
 
 
 class MariadbDataImport(DataImport):
@@ -104,34 +45,32 @@ class MariadbDataImport(DataImport):
         subject = f"dump {dump}"
         if dump.is_dir():
             raise InputError(subject, "is a directory", "name the file that mariadb-dump has written")
-        with dump.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-        if b"\0" in head or head.startswith(b"\x1f\x8b") or not head.strip():
-            raise InputError(subject, "is not SQL", "name what mariadb-dump has written, unpacked")
-        with dump.open(
-            errors="replace", newline="\n"
-        ) as lines:  # a large one is read fast; statements when they are sent
-            for number, line in enumerate(lines, 1):
-                _refuse_outside(str(dump), f"line {number}", line, 0)
-        server = _SERVER.search(head.decode(errors="replace"))
-        kind = f"SQL dump of version {server[1]}" if server else "SQL dump"
+        text = _examined(dump, dump.stat().st_mtime_ns)
+        if system.dsn is None and text.collations:
+            version = installation.find(system.settings.get("bin")).version
+            if tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < _NEW_COLLATIONS_SINCE:
+                raise _lacks(subject, text, text.collations, version)
+        kind = f"SQL dump of {text.origin}" if text.origin else "SQL dump"
         return Dump(kind, "ironbench", int(dump.stat().st_size * _GROWTH))
 
-    def examined_setup(self, file: Path) -> None:
-        with file.open(errors="replace", newline="\n") as lines:
-            for number, sql in statements(lines):
-                _refuse_within(str(file), f"line {number}", sql, _begins(sql))
+    def examined_setup(self, file: Path, dump: Path | None = None) -> None:
+        _examined_setup(file, dump)
 
     def examined_script(self, name: str, commands: Sequence[str]) -> None:
+        from ironbench._core import SqlScanner
+
         for number, command in enumerate(commands, 1):
-            for _, sql in statements([command]):  # several may be sent together
-                _refuse_within(name, f"command {number}", sql, _begins(sql))
+            for _, _, begins, sql in SqlScanner("mariadb").feed(command.encode(), True):  # several may be sent together
+                sql_text.refuse_within(name, f"command {number}", sql[begins:].decode(errors="replace"))
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
-        _run(session, dump, show)
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
+        subject, text = f"dump {dump}", _examined(dump, dump.stat().st_mtime_ns)
+        if unknown := [name for name in sorted(text.collations) if not _known(session, name)]:
+            raise _lacks(subject, text, unknown, str(session.facts().get("version", "")))
+        return Restored(left_out=_run(session, dump, text, show, own=False))
 
-    def set_up(self, session: Session, file: Path, show: Show) -> None:
-        _run(session, file, show)
+    def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
+        return _run(session, file, _examined_setup(file, dump), show, own=True)
 
     def settle(self, session: Session) -> None:
         tables = session.query(
@@ -144,60 +83,69 @@ class MariadbDataImport(DataImport):
             session.query(CHECKPOINT)
 
 
-def _begins(sql: str) -> int:
-    return found.end() if (found := _BEFORE.match(sql)) else 0
+@lru_cache(maxsize=4)
+def _examined(dump: Path, mtime_ns: int) -> SqlText:
+    """A large file is read once for the plan and the load. `mtime_ns`: a changed file is read again."""
+    return sql_text.examined(dump, f"dump {dump}", own=False)
 
 
-def _refuse_outside(subject: str, at: str, sql: str, begins: int) -> None:
-    """InputError: a statement, or a line of a dump, is about another database than that of the trials. `at`: where it
-    stands."""
-    if _OUTSIDE.match(sql, begins):
-        begun, hint = sql[begins:], "make the dump without --databases, or leave it out"
-    elif named := _CHANGES.match(sql, begins):
-        begun, hint = named[0], "name tables and the like without their database"
-    else:
-        return
-    line = shortened(redacted_sql(" ".join(begun.split())), 80)
-    cause = f"{at}, {line!r}, reaches beyond the database of the trials"
-    raise InputError(subject, cause, hint)
+def _examined_setup(file: Path, dump: Path | None) -> SqlText:
+    database = _examined(dump, dump.stat().st_mtime_ns).database if dump is not None else ""
+    return sql_text.examined(file, f"setup file {file}", own=True, database=database)
 
 
-def _refuse_within(subject: str, at: str, sql: str, begins: int) -> None:
-    """InputError: what a whole statement does, or makes others do later, changes another database."""
-    _refuse_outside(subject, at, sql, begins)
-    if _ROWS.match(sql, begins):
-        return  # much, and nothing but rows
-    words = " ".join(_NO_WORDS.sub(lambda found: "''" if found[0][0] in "'\"" else " ", sql).split())
-    if named := _CHANGES.search(words):
-        _refuse_outside(subject, at, named[0], 0)
+def _known(session: Session, collation: str) -> bool:
+    try:
+        session.query(f"select convert('' using {collation.partition('_')[0]}) collate {collation}")
+    except FailureError as error:
+        if getattr(error, "number", 0) == _UNKNOWN_COLLATION:
+            return False
+        raise
+    return True
 
 
-def _run(session: Session, file: Path, show: Show) -> None:
-    """FailureError with line, statement and reason."""
+def _lacks(subject: str, text: SqlText, collations: Collection[str], version: str) -> InputError:
+    cause = f"dump of {text.origin or 'MySQL 8'}: MariaDB {version} does not have {', '.join(sorted(collations))}"
+    first = sorted(collations)[0]
+    return InputError(
+        subject,
+        cause,
+        f"use MariaDB 11.4.5 or later, or replace the name: sed s/{first}/utf8mb4_unicode_ci/g DUMP > NEW",
+    )
+
+
+def _run(session: Session, file: Path, text: SqlText, show: Show, *, own: bool) -> Counter[str]:
+    """How many statements of each kind were left out. FailureError with line, statement and reason."""
     if not isinstance(session, MariadbSession):
         raise TypeError(session)
     connection = session.as_client()  # the file is the user's, and means what a client's connection takes it for
     try:
-        _sent(connection, file, show)
+        left_out = _sent(connection, file, text, show, own=own)
+        if connection.query("select @@in_transaction")[0][0] == "1":
+            cause = "a transaction is still open at the end of the file, so its changes are lost"
+            raise FailureError(str(file), cause, "the file is incomplete, or COMMIT is missing")
+        return left_out
     finally:
         connection.close()
 
 
-def _sent(connection: MysqlConnection, file: Path, show: Show) -> None:
+def _sent(connection: MysqlConnection, file: Path, text: SqlText, show: Show, *, own: bool) -> Counter[str]:
     whole, done = max(1, file.stat().st_size), 0
-    # A newline ends a line, and nothing else: rows hold other separators of Unicode. Bytes that are no UTF-8 survive.
-    with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        for number, sql in statements(lines):
-            _refuse_within(str(file), f"line {number}", sql, _begins(sql))
-            try:
-                connection.query(DEFINER.sub("", sql, count=1) if _MAKES.match(sql) else sql)
-            except UnicodeEncodeError:
-                cause = f"the statement that ends in line {number} holds bytes that are not UTF-8"
-                hint = "dump with --hex-blob --default-character-set=utf8mb4"
-                raise InputError(str(file), cause, hint) from None
-            except FailureError as error:
-                what = shortened(redacted_sql(" ".join(sql.split())), 120)
-                where = f"line {number}: {error.cause} (in: {what})"
-                raise FailureError(str(file), where, "nothing of it is measured; correct the file") from None
-            done += len(sql)
-            show(min(0.9, 0.9 * done / whole), f"line {number}")
+    left_out: Counter[str] = Counter()
+    for statement in sql_text.statements(file, str(file), text, own=own):
+        if statement.left_out:
+            left_out[statement.left_out] += 1
+            continue
+        sql = statement.text
+        if _MAKES.match(sql):
+            sql = DEFINER.sub("", sql.decode("utf-8", "surrogateescape"), count=1).encode("utf-8", "surrogateescape")
+        try:
+            connection.execute(sql)
+        except FailureError as error:
+            what = shortened(redacted_sql(" ".join(sql[:2000].decode(errors="replace").split())), 120)
+            where = f"line {statement.line}: {error.cause} (in: {what})"
+            raise FailureError(str(file), where, "nothing is measured; correct the file") from None
+        done += len(sql)
+        show(min(0.9, 0.9 * done / whole), f"line {statement.line}")
+    del left_out["database"]
+    return left_out

@@ -5,32 +5,27 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ironbench.engines.postgres import installation
+from ironbench.catalogue import text_files
+from ironbench.engines.postgres import installation, plain
 from ironbench.engines.postgres.cluster import environment
+from ironbench.engines.postgres.plain import SqlText
 from ironbench.errors import FailureError, InputError, written
-from ironbench.model.redact import redacted_sql
 from ironbench.process.programs import last_words, run_program
 
-_HEAD_BYTES = 65536
 _FROM = re.compile(r"(?:Dumped from database version:?) (\d+)(\.\d+)?")
+_TYPE = re.compile(
+    r"\d+; \d+ \d+ (MATERIALIZED VIEW(?: DATA)?|FOREIGN TABLE|TABLE (?:DATA|ATTACH)|TABLE|INDEX ATTACH|INDEX"
+    r"|(?:FK |CHECK )?CONSTRAINT|VIEW|SEQUENCE(?: SET| OWNED BY)?|FUNCTION|PROCEDURE|AGGREGATE|TRIGGER) "
+)
+"""The type of an entry, as pg_restore --list prints it."""
 _GROWTH = {"custom": 6.0, "directory": 6.0, "tar": 1.5, "plain": 1.5}
 """Loaded data by the size of their dump: compressed dumps of pgbench's and of TPC-H-like tables came to 5 to 9 times,
 plain ones to 1.3 to 1.6 times (rows with their heads, and indexes)."""
-_CHUNK_BYTES = 1 << 24
-_OUTSIDE = re.compile(
-    rb"(?:^|;)[ \t]*(?:\\(?:!|(?:c|connect|i|ir|include|include_relative|copy|cd|o|out|w|write|g|gx|gexec|setenv)\b)"
-    rb"[^\n]{0,80}"
-    rb"|(?:CREATE|DROP|ALTER)[ \t]+(?:DATABASE|TABLESPACE|ROLE|USER[ \t](?!MAPPING)|SUBSCRIPTION|SYSTEM)[^\t\n]{0,80})"
-    rb"|(?<!\\)\\gexec\b",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""Lines of SQL or of psql that reach beyond the one database and the one file."""
-_LINE_BYTES = 256
-"""What two chunks share, so that no such line is cut between them."""
 _NO_TLS = ("disable", "prefer")
 """What programs without TLS can do (libpq: sslmode)."""
 
@@ -48,6 +43,10 @@ class PgDump:
     """Besides `public`."""
     items: int
     """Entries of its table of contents; 0 of a plain one."""
+    entries: Mapping[str, int] = field(default_factory=dict)
+    """The same by type, e.g. `TABLE` → 12; empty of SQL that pg_dump did not write."""
+    text: SqlText | None = None
+    """Of a plain one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,7 @@ def read(path: Path) -> PgDump:
     subject = f"dump {path}"
     form = _form(path, subject)
     if form == "plain":
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES).decode(errors="replace")
-        refuse_outside(path, subject)
-        extensions = re.findall(r"^CREATE EXTENSION (?:IF NOT EXISTS )?\"?([\w-]+)", head, re.MULTILINE)
-        schemas = re.findall(r"^CREATE SCHEMA (?:IF NOT EXISTS )?\"?([^\s\";]+)", head, re.MULTILINE)
-        return _dump(path, form, head, extensions, schemas, 0)
+        return _plain(path, path.stat().st_mtime_ns, subject)
     done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
     if done.returncode != 0 or "does not support" in done.stderr:
         cause = last_words(done.stderr).replace("pg_restore: error: ", "")
@@ -79,10 +73,31 @@ def read(path: Path) -> PgDump:
         hint = f"install the programs of the PostgreSQL that made it: pg_restore {tools().version} is the newest here"
         raise InputError(subject, f"pg_restore cannot read it: {cause}", hint if newer else "make the dump again")
     items = [line for line in done.stdout.splitlines() if line and not line.startswith(";")]
+    types = Counter(found[1] for line in items if (found := _TYPE.match(line)))
     # A line ends with the owner (pg_restore --list).
     schemas = [found[1] for line in items if (found := re.search(r" SCHEMA - (.+) \S+$", line))]
     extensions = [found[1] for line in items if (found := re.search(r" EXTENSION - (\S+)", line))]
-    return _dump(path, form, done.stdout, extensions, schemas, len(items))
+    match = _FROM.search(done.stdout)
+    version = match[1] + (match[2] or "") if match else ""
+    return PgDump(path, form, _major(version), version, tuple(extensions), _others(schemas), len(items), types)
+
+
+@functools.lru_cache(maxsize=4)
+def _plain(path: Path, mtime_ns: int, subject: str) -> PgDump:
+    """A large file is read once for the plan and the load. `mtime_ns`: a changed file is read again."""
+    text = plain.examined(path, subject)
+    return PgDump(
+        path, "plain", _major(text.version), text.version, tuple(text.extensions), _others(text.schemas), 0,
+        text.entries, text,
+    )  # fmt: skip
+
+
+def _major(version: str) -> int:
+    return int(version.partition(".")[0] or 0)
+
+
+def _others(schemas: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in schemas if name != "public")
 
 
 def contents(path: Path, left_out: Sequence[str]) -> str:
@@ -90,13 +105,6 @@ def contents(path: Path, left_out: Sequence[str]) -> str:
     done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
     endings = re.compile(rf" EXTENSION (?:- )?(?:{'|'.join(map(re.escape, left_out))})\s*$")
     return "".join(f"{line}\n" for line in done.stdout.splitlines() if not endings.search(line))
-
-
-def _dump(path: Path, form: str, head: str, extensions: list[str], schemas: list[str], items: int) -> PgDump:
-    match = _FROM.search(head)
-    version, major = (match[1] + (match[2] or ""), int(match[1])) if match else ("", 0)
-    others = tuple(name for name in schemas if name != "public")
-    return PgDump(path, form, major, version, tuple(extensions), others, items)
 
 
 def data_bytes(dump: PgDump) -> int:
@@ -121,45 +129,8 @@ def _form(path: Path, subject: str) -> str:
         return "custom"
     if head[257:262] == b"ustar":
         return "tar"
-    if not head.strip(b"\0 \n"):
-        raise InputError(subject, "it holds nothing", "make the dump again")
-    for magic, name in ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz")):
-        if head.startswith(magic):
-            raise InputError(subject, f"it is compressed by {name}", "unpack it, or make it by pg_dump -Fc")
-    if b"\0" in head:
-        raise InputError(subject, "it is no dump of PostgreSQL's", "make one by pg_dump -Fc")
+    text_files.refuse_unreadable(head, subject, "SQL, nor an archive of pg_dump")
     return "plain"
-
-
-def refuse_outside(path: Path, subject: str) -> None:
-    """InputError for text that would change more than its own database, or read other files than itself.
-
-    A dump made with --create connects to the database that it came from, which may be there.
-    """
-    for number, line in _outside(path):
-        hint = "leave it out; the rows and functions of a dump by pg_dump -Fc are not looked at"
-        hint = "make the dump by pg_dump without --create" if _about_database(line) else hint
-        raise InputError(subject, f"line {number}, {line!r}, reaches beyond the database of the trials", hint)
-
-
-def _about_database(line: str) -> bool:
-    return bool(re.match(r"\\c|(create|drop|alter)\s+database", line, re.IGNORECASE))
-
-
-def _outside(path: Path) -> list[tuple[int, str]]:
-    """The first such line with its number."""
-    lines, kept = 0, b"\n"
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            text = kept + chunk
-            for found in _OUTSIDE.finditer(text):
-                if found.start():  # the very first character is of the chunk before
-                    number = lines + text.count(b"\n", 0, found.start())
-                    return [(number, redacted_sql(found[0].decode(errors="replace").strip("; \t\n")))]
-            kept = text[-_LINE_BYTES:]
-            kept = kept[max(kept.rfind(b"\n"), 0) :]
-            lines += text.count(b"\n", 0, len(text) - len(kept))
-    return []
 
 
 @functools.cache

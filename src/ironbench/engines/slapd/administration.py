@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ironbench.engines.administration import ENTRY_MARK, Administration, Made
+from ironbench.engines.administration import ENTRY_MARK, ROOTS, Administration, Made
 from ironbench.errors import FailureError
 from ironbench.model.session import Directory, Session
 
@@ -10,6 +10,7 @@ _ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
 """What an operation would take for something else."""
 _PIECE = 500
 """So many entries a server shows to whoever asks, as a rule (slapd.conf(5), sizelimit)."""
+NO_SUCH_OBJECT = 32
 _HAS_OTHERS_BELOW = 66
 """Result code notAllowedOnNonLeaf (RFC 4511)."""
 
@@ -27,8 +28,16 @@ class SlapdAdministration(Administration):
         return Made(entries={top: self.remove_entries(session, top) for top in _marked(session)})
 
     def remove_entries(self, session: Session, top: str) -> int:
+        """With entries elsewhere that were loaded with them."""
+        roots = session.query(f"search {_escaped(top)}?description?one?(ou={ROOTS}*)")
+        loaded = [dn for _, values in roots for dn in (values or "").splitlines()]
+        return sum(self._remove_tree(session, dn) for dn in [*loaded, top])
+
+    def _remove_tree(self, session: Session, top: str) -> int:
         """Piece by piece: to many users a server shows no more."""
         removed = 0
+        if not _exists(session, top):
+            return 0
         while True:
             found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
             gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True) if dn != top)
@@ -36,6 +45,15 @@ class SlapdAdministration(Administration):
             if not gone:
                 session.query(f"delete {_escaped(top)}")
                 return removed + 1
+
+
+def _exists(session: Session, dn: str) -> bool:
+    try:
+        return bool(session.query(f"search {_escaped(dn)}?1.1?base"))
+    except FailureError as error:
+        if getattr(error, "number", 0) == NO_SUCH_OBJECT:
+            return False
+        raise
 
 
 def _marked(session: Session) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.data_import import DataImport, Dump, Show
+from ironbench.engines.data_import import DataImport, Dump, Restored, Show
 from ironbench.engines.library import place_file, require_closed, setup_text
 from ironbench.engines.sqlite.session import FILE
 from ironbench.errors import FailureError
@@ -33,14 +34,15 @@ class SqliteDataImport(DataImport):
     def placed(self, system: System, dump: Path) -> None:
         place_file(system, dump, FILE)
 
-    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> None:
+    def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> Restored:
         verdict = session.query("pragma quick_check(1)")[0][0] or ""
         if verdict != "ok":
             raise FailureError(
                 f"dump {dump}", f"the file is damaged: {verdict}", "nothing of it is measured; repair it"
             )
+        return Restored()
 
-    def set_up(self, session: Session, file: Path, show: Show) -> None:
+    def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         """Files that SQL reads or writes beside the database would be outside of the data's content key."""
         text = setup_text(file)
         if (word := _other_file(text)) is not None:
@@ -51,6 +53,7 @@ class SqliteDataImport(DataImport):
             session.query(text)
         except FailureError as error:
             raise FailureError(str(file), error.cause, "nothing of it is measured; correct the file") from None
+        return {}
 
     def settle(self, session: Session) -> None:
         session.query("analyze")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
+from ironbench.engines.administration import BEGUN, ENTRY_MARK, ROOTS
 from ironbench.errors import InputError
 from ironbench.workloads.base import Dataset
+from ironbench.workloads.directory import ldif
 
 VERSION = 1
 """Raised whenever the same options would give other entries."""
@@ -59,10 +58,10 @@ def dataset(options: Mapping[str, str]) -> Dataset:
     from ironbench import _core
 
     count = int(options["entries"])
-    own, ldif = options["template"], options["ldif"]
+    own, file = options["template"], options["ldif"]
     text = _text(own) if own else TEMPLATE
-    if ldif:
-        digest, count = _digest(Path(ldif))
+    if file:
+        digest, count = _digest(Path(file))
         key, rows = f"directory ldif={digest}", count
     else:
         shape = "" if not own else f" template={hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -79,13 +78,16 @@ def dataset(options: Mapping[str, str]) -> Dataset:
         rows=rows,
         bytes=rows * ENTRY_BYTES,
         facts={"entries": str(rows)},
-        entries=partial(_own, ldif) if ldif else partial(_made, text, count),
+        entries=partial(_own, file) if file else partial(_made, text, count),
+        roots=partial(_roots, file) if file else None,
+        line_of=partial(_line_of, file) if file else None,
     )
 
 
 def _head(base: str) -> str:
     unit = "objectClass: organizationalUnit"
-    return f"dn: {TOP}{base}\n{unit}\nou: directory\n\ndn: {WORK}{base}\n{unit}\nou: work\n\n"
+    top = f"dn: {TOP}{base}\n{unit}\nou: directory\ndescription: {ENTRY_MARK}{BEGUN}\n\n"
+    return f"{top}dn: {WORK}{base}\n{unit}\nou: work\n\n"
 
 
 def _made(text: str, count: int, base: str) -> Iterator[bytes]:
@@ -97,55 +99,60 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
         yield _core.template_entries(text, "template", parent, first, min(_PIECE, count + 1 - first))
 
 
-def _own(ldif: str, base: str) -> Iterator[bytes]:
+def _own(path: str, base: str) -> Iterator[bytes]:
     """The user's entries, whole ones in each piece. Their DNs are below the base. Those that are there already are left
     out: an export of a directory has the one of its base DN."""
     yield _head(base).encode()
-    there = {_plain(dn) for dn in (base, f"{TOP}{base}", f"{WORK}{base}")}
+    if roots := _roots(path, base):
+        yield _listed(roots, base)
     piece: list[bytes] = []
-    entry: list[bytes] = []
-    with Path(ldif).open("rb") as file:
-        for line in file:
-            entry.append(line)
-            if line.strip():
-                continue
-            piece += [] if _plain(_dn(entry)) in there else entry
-            entry = []
-            if len(piece) >= 4 * _PIECE:
-                yield b"".join(piece)
-                piece = []
-    yield b"".join([*piece, *([] if _plain(_dn(entry)) in there else entry)]) + b"\n"
+    for entry in _below(path, base):
+        piece.append(entry.text)
+        if len(piece) >= _PIECE:
+            yield b"".join(piece)
+            piece = []
+    yield b"".join(piece)
 
 
-def _dn(entry: Sequence[bytes]) -> str:
-    """Of the lines of an entry (RFC 2849); empty where they hold none."""
-    whole = b"".join(entry).replace(b"\r\n", b"\n").replace(b"\n ", b"")
-    for line in whole.split(b"\n"):
-        name, _, value = line.partition(b":")
-        if name.lower() == b"dn":
-            with suppress(ValueError):
-                return (b64decode(value[1:]) if value.startswith(b":") else value).decode().strip()
-    return ""
+def _below(path: str, base: str) -> Iterator[ldif.Entry]:
+    there = {ldif.plain(dn) for dn in (base, f"{TOP}{base}", f"{WORK}{base}")}
+    return (entry for entry in ldif.entries(Path(path)) if ldif.plain(entry.dn) not in there)
 
 
-def _plain(dn: str) -> str:
-    """As others may write it, too."""
-    return re.sub(r"\s*([,=])\s*", r"\1", dn).lower()
+def _roots(path: str, base: str) -> tuple[str, ...]:
+    seen: set[str] = set()
+    roots, top = [], ldif.plain(f"{TOP}{base}")
+    for entry in _below(path, base):
+        dn = ldif.plain(entry.dn)
+        if ldif.parent(dn) not in seen and not dn.endswith(f",{top}"):
+            roots.append(entry.dn)
+        seen.add(dn)
+    return tuple(roots)
+
+
+def _listed(roots: Sequence[str], base: str) -> bytes:
+    """Entries that name what a load adds outside of `TOP`, so that `ironbench cleanup` finds it."""
+    parts = []
+    for number, first in enumerate(range(0, len(roots), _PIECE)):
+        name = f"{ROOTS}{number}"
+        values = [ldif.written(b"description", dn.encode()).decode() for dn in roots[first : first + _PIECE]]
+        parts += [f"dn: ou={name},{TOP}{base}", "objectClass: organizationalUnit", f"ou: {name}", *values, ""]
+    return "".join(f"{line}\n" for line in parts).encode()
+
+
+def _line_of(path: str, dn: str) -> str:
+    line = ldif.line_of(Path(path), dn)
+    return f"{path}, line {line}" if line else ""
 
 
 def _digest(path: Path) -> tuple[str, int]:
-    """Of the contents, and how many entries there are. InputError: it cannot be read."""
-    seen, count, begins = hashlib.sha256(), 0, True
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                seen.update(line)
-                count += begins and line.lower().startswith(b"dn:")
-                begins = not line.strip() or (begins and line.startswith((b"#", b"version:")))
-    except OSError as error:
-        raise InputError(str(path), error.strerror or str(error), "name a file with entries (LDIF)") from None
+    """Of the entries, and how many there are. InputError: it cannot be read."""
+    seen, count = hashlib.sha256(), 0
+    for entry in ldif.entries(path):
+        seen.update(entry.text)
+        count += 1
     if count == 0:
-        raise InputError(str(path), "holds no entry", "write LDIF: dn: …, then attributes, then an empty line")
+        raise InputError(str(path), "contains no entry", "write LDIF: dn: …, then attributes, then an empty line")
     return seen.hexdigest()[:16], count
 
 

@@ -105,6 +105,16 @@ impl Session {
         self.collect(sql, Outcome::default())
     }
 
+    /// Like `run`, for a statement in any character set: a dump may contain binary literals.
+    ///
+    /// # Errors
+    /// As `query`.
+    pub fn run_bytes(&mut self, sql: &[u8]) -> Result<Outcome> {
+        let words = String::from_utf8_lossy(sql);
+        self.send(&words, |out| frontend::query_with(out, |out| out.extend_from_slice(sql)))?;
+        self.collect(&words, Outcome::default())
+    }
+
     /// Like `query`, but the rows are read, counted and let go one by one: however many they are, nothing of them is
     /// left to be freed when the answer has ended.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
@@ -120,13 +130,17 @@ impl Session {
 
     /// Sends `sql`.
     pub(super) fn begin(&mut self, sql: &str) -> Result<()> {
+        self.send(sql, |out| frontend::query(out, sql))
+    }
+
+    fn send(&mut self, sql: &str, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         if self.lost {
             return Err(Error::failure(server_at(&self.address), "the connection to it is closed"));
         }
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
             interrupt.rearm();
         }
-        frontend::query(&mut self.channel.output, sql);
+        write(&mut self.channel.output);
         let Err(error) = self.channel.flush() else {
             return Ok(());
         };

@@ -1,0 +1,339 @@
+//! What stands outside of literals and comments, where statements end.
+
+use super::{BYTE_ORDER_MARK, Dialect, Kind, Scanner, State};
+
+/// The first line of newer dumps: it forbids the client mariadb to run programs.
+const SANDBOX: &[u8] = b"/*M!999999\\-";
+
+/// What is known of the statement so far.
+#[derive(Debug, Default)]
+pub(super) struct Statement {
+    /// Offset of its first word or sign.
+    pub begins: Option<usize>,
+    /// Its first word, in capitals.
+    pub first: Vec<u8>,
+    words: usize,
+    parentheses: usize,
+    /// Initials of `create [or replace] function` or `procedure`: then a body of `begin … end` may hold semicolons.
+    initials: [u8; 4],
+    bodies: usize,
+    after_from: bool,
+    from_stdin: bool,
+}
+
+impl Statement {
+    /// As psql counts them (psqlscan.l, rule `{identifier}`).
+    fn word(&mut self, word: &[u8]) {
+        let word = word.to_ascii_uppercase();
+        if self.words == 0 {
+            self.first.clone_from(&word);
+        }
+        if self.words < 4 && matches!(&word[..], b"CREATE" | b"FUNCTION" | b"PROCEDURE" | b"OR" | b"REPLACE") {
+            self.initials[self.words] = word[0];
+        }
+        self.words += 1;
+        let function = matches!(&self.initials, [b'C', b'F' | b'P', ..] | [b'C', b'O', b'R', b'F' | b'P']);
+        if function && self.parentheses == 0 {
+            match &word[..] {
+                b"BEGIN" => self.bodies += 1,
+                b"CASE" if self.bodies > 0 => self.bodies += 1,
+                b"END" => self.bodies = self.bodies.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.from_stdin |= self.after_from && word == b"STDIN" && self.first == b"COPY";
+        self.after_from = word == b"FROM";
+    }
+}
+
+fn begins_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+fn continues_word(byte: u8) -> bool {
+    begins_word(byte) || byte == b'$'
+}
+
+impl Scanner {
+    /// Notes that the statement has begun where the scanner is.
+    fn begun(&mut self) {
+        self.statement.begins.get_or_insert(self.at);
+    }
+
+    /// A byte order mark at the start of the file, white space: nothing of a statement.
+    fn blank(&mut self) -> bool {
+        if self.line == 1 && self.at == self.from && self.text[self.at..].starts_with(BYTE_ORDER_MARK) {
+            self.at += BYTE_ORDER_MARK.len();
+            return true;
+        }
+        let blank = self.text[self.at].is_ascii_whitespace();
+        self.at += usize::from(blank);
+        blank
+    }
+
+    /// Whether the next `width` bytes are there, or no more will come.
+    fn in_sight(&self, width: usize, last: bool) -> bool {
+        last || self.text.len() - self.at >= width
+    }
+
+    /// End of the word that begins here; None: more of it may come.
+    fn word_end(&self, last: bool) -> Option<usize> {
+        let end = self.find(|byte| !continues_word(byte));
+        end.or(last.then_some(self.text.len()))
+    }
+
+    pub(super) fn postgres(&mut self, last: bool) -> bool {
+        while self.at < self.text.len() {
+            if !self.in_sight(3, last) {
+                return false;
+            }
+            if self.blank() {
+                continue;
+            }
+            let rest = &self.text[self.at..];
+            match rest[0] {
+                b'-' if rest.starts_with(b"--") => {
+                    self.open(State::LineComment, 2);
+                    return true;
+                }
+                b'/' if rest.starts_with(b"/*") => {
+                    self.open(State::BlockComment { depth: 1 }, 2);
+                    return true;
+                }
+                b'\\' => {
+                    if matches!(rest.get(1), Some(b';' | b':')) {
+                        self.begun();
+                        self.at += 2;
+                        continue;
+                    }
+                    if self.statement.begins.is_some() {
+                        self.hand_on(Kind::Sql, self.at);
+                    }
+                    self.begun();
+                    self.state = State::Command;
+                    return true;
+                }
+                _ => {}
+            }
+            self.begun();
+            match self.text[self.at] {
+                b'\'' => {
+                    let escapes = !self.standard;
+                    self.open(State::Quoted { quote: b'\'', escapes }, 1);
+                    return true;
+                }
+                b'"' => {
+                    self.open(State::Quoted { quote: b'"', escapes: false }, 1);
+                    return true;
+                }
+                b'$' => match self.tag(last) {
+                    None => return false,
+                    Some(0) => self.at += 1,
+                    Some(width) => {
+                        let tag = self.text[self.at..self.at + width].to_vec();
+                        self.open(State::Dollar(tag), width);
+                        return true;
+                    }
+                },
+                b'(' => {
+                    self.statement.parentheses += 1;
+                    self.at += 1;
+                }
+                b')' => {
+                    self.statement.parentheses = self.statement.parentheses.saturating_sub(1);
+                    self.at += 1;
+                }
+                b';' => {
+                    self.at += 1;
+                    if self.statement.parentheses == 0 && self.statement.bodies == 0 {
+                        return self.semicolon();
+                    }
+                }
+                byte if begins_word(byte) => {
+                    let Some(end) = self.word_end(last) else { return false };
+                    let word = &self.text[self.at..end];
+                    if word.eq_ignore_ascii_case(b"e") && self.text.get(end) == Some(&b'\'') {
+                        self.at = end;
+                        self.open(State::Quoted { quote: b'\'', escapes: true }, 1);
+                        return true;
+                    }
+                    self.statement.word(word);
+                    self.at = end;
+                }
+                _ => self.at += 1,
+            }
+        }
+        false
+    }
+
+    fn semicolon(&mut self) -> bool {
+        if self.statement.from_stdin {
+            self.state = State::BeforeRows;
+            return true;
+        }
+        if self.statement.first == b"SET" {
+            self.set();
+        }
+        self.hand_on(Kind::Sql, self.at);
+        true
+    }
+
+    fn set(&mut self) {
+        let text = String::from_utf8_lossy(&self.text[self.from..self.at]).to_ascii_lowercase();
+        if let Some((_, value)) = text.split_once("standard_conforming_strings") {
+            self.standard = !value.contains("off") && !value.contains("false") && !value.contains('0');
+        }
+    }
+
+    /// Width of the dollar sign and tag that open a literal; 0: they open none; None: more of it may come.
+    fn tag(&self, last: bool) -> Option<usize> {
+        let rest = &self.text[self.at + 1..];
+        let end = rest.iter().position(|&byte| !begins_word(byte));
+        match end {
+            Some(end) if rest[end] == b'$' && !rest[0].is_ascii_digit() => Some(end + 2),
+            None if !last => None,
+            _ => Some(0),
+        }
+    }
+
+    pub(super) fn mariadb(&mut self, last: bool) -> bool {
+        while self.at < self.text.len() {
+            if !self.in_sight(self.delimiter.len().max(4), last) {
+                return false;
+            }
+            let before = if self.at > 0 { self.text[self.at - 1] } else { self.before };
+            if before == b'\n' && self.statement.begins.is_none() {
+                let Some(end) = self.find(|byte| byte == b'\n').or(last.then_some(self.text.len())) else {
+                    return false;
+                };
+                if self.client_command(end) {
+                    continue;
+                }
+            }
+            if self.blank() {
+                continue;
+            }
+            let rest = &self.text[self.at..];
+            if rest.starts_with(&self.delimiter) {
+                let text_end = self.at;
+                self.finish(text_end, self.delimiter.len());
+                continue;
+            }
+            match rest {
+                [b'#', ..] => {
+                    self.open(State::LineComment, 1);
+                    return true;
+                }
+                [b'-', b'-', after, ..] if after.is_ascii_whitespace() => {
+                    self.open(State::LineComment, 2);
+                    return true;
+                }
+                [b'-', b'-'] => {
+                    self.open(State::LineComment, 2);
+                    return true;
+                }
+                [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] => {}
+                [b'/', b'*', ..] => {
+                    self.open(State::BlockComment { depth: 1 }, 2);
+                    return true;
+                }
+                [b'\\', b'g' | b'G', ..] => {
+                    let text_end = self.at;
+                    self.finish(text_end, 2);
+                    continue;
+                }
+                _ => {}
+            }
+            self.begun();
+            match self.text[self.at] {
+                quote @ (b'\'' | b'"' | b'`') => {
+                    self.open(State::Quoted { quote, escapes: quote != b'`' }, 1);
+                    return true;
+                }
+                byte if begins_word(byte) => {
+                    let Some(end) = self.word_end(last) else { return false };
+                    // A delimiter may stand right behind a word, and may begin as a word goes on, e.g. `$$`.
+                    let first = self.delimiter[0];
+                    let inside = continues_word(first);
+                    let word = &self.text[self.at..end];
+                    let end = if inside {
+                        let found = word.windows(self.delimiter.len()).position(|part| part == self.delimiter);
+                        found.map_or(end, |found| self.at + found)
+                    } else {
+                        end
+                    };
+                    if end == self.at {
+                        continue;
+                    }
+                    let word = self.text[self.at..end].to_vec();
+                    self.statement.word(&word);
+                    self.at = end;
+                }
+                _ => self.at += 1,
+            }
+        }
+        false
+    }
+
+    /// A statement without what ends it.
+    fn finish(&mut self, text_end: usize, width: usize) {
+        if self.statement.begins.is_some() {
+            self.hand_on(Kind::Sql, text_end);
+        }
+        self.skip(text_end + width);
+    }
+
+    fn skip(&mut self, end: usize) {
+        self.line += super::newlines(&self.text[self.from..end]);
+        self.from = end;
+        self.at = end;
+    }
+
+    /// Whether the line that ends at `end` was a command of the client's (`find_command` in client/mysql.cc): those
+    /// with a delimiter in their line are sent as SQL, but for DELIMITER itself.
+    fn client_command(&mut self, end: usize) -> bool {
+        let line = self.text[self.at..end].trim_ascii();
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        if line.starts_with(SANDBOX) {
+            self.skip((end + 1).min(self.text.len()));
+            return true;
+        }
+        let width = line.iter().position(|&byte| !byte.is_ascii_alphabetic()).unwrap_or(line.len());
+        let command = line[..width].to_ascii_lowercase();
+        let parameter = line[width..].trim_ascii();
+        let begins_parameter = line.get(width).is_some_and(u8::is_ascii_whitespace) && !parameter.is_empty();
+        match &command[..] {
+            b"delimiter" if begins_parameter => {
+                let width = parameter.iter().position(u8::is_ascii_whitespace).unwrap_or(parameter.len());
+                let quoted = &parameter[..width];
+                self.delimiter = match quoted {
+                    [b'\'' | b'"' | b'`', inner @ .., _] if !inner.is_empty() => inner.to_vec(),
+                    _ => quoted.to_vec(),
+                };
+                self.skip((end + 1).min(self.text.len()));
+                true
+            }
+            b"use" | b"source" | b"system" | b"tee" | b"connect" | b"pager"
+                if begins_parameter
+                    && !line.windows(self.delimiter.len()).any(|part| part == &self.delimiter[..]) =>
+            {
+                while self.blank() {}
+                self.begun();
+                self.hand_on(Kind::Client, (end + 1).min(self.text.len()));
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Dialect {
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "postgres" => Some(Self::Postgres),
+            "mariadb" => Some(Self::Mariadb),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+"""What the first bytes of a text file reveal: compression, UTF-16, a byte order mark."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from ironbench.errors import InputError
+
+_PACKED = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"),
+           (b"\x04\x22\x4d\x18", "lz4"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf\x27\x1c", "7z"))  # fmt: skip
+"""Magic numbers (file(1), magic/Magdir/compress and archive)."""
+_UNPACK = {"gzip": "gunzip", "zstd": "unzstd", "bzip2": "bunzip2", "xz": "unxz", "lz4": "unlz4", "zip": "unzip"}
+MARK = codecs.BOM_UTF8
+"""The byte order mark that editors on Windows write in front of UTF-8."""
+
+
+def head_of(path: Path, size: int = 4096) -> bytes:
+    with path.open("rb") as file:
+        return file.read(size)
+
+
+def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = False) -> None:
+    """InputError: the file is empty, unless it may be, compressed, UTF-16 or binary. `kind`: what it should be."""
+    if not empty and not head.strip(b"\0 \r\n\t" + MARK):
+        raise InputError(subject, "the file is empty", "make it again")
+    for magic, name in _PACKED:
+        if head.startswith(magic):
+            hint = f"decompress it first ({_UNPACK[name]})" if name in _UNPACK else "decompress it first"
+            raise InputError(subject, f"compressed with {name}", hint)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_like_utf16(head):
+        raise InputError(subject, "encoded in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW")
+    if b"\0" in head:
+        raise InputError(subject, f"a binary file, not {kind}", f"name a file of {kind}")
+
+
+def _looks_like_utf16(head: bytes) -> bool:
+    """Text without a byte order mark: every other byte of ASCII letters is zero in UTF-16."""
+    sample = head[:400]
+    most = len(sample) // 2 * 0.9
+    return len(sample) >= 8 and max(sample[::2].count(0), sample[1::2].count(0)) > most

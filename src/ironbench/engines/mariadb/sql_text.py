@@ -1,0 +1,256 @@
+"""Files of SQL for MariaDB: who wrote them, which database they are about, and what must not be run.
+
+Exports of one database often name it (CREATE DATABASE, USE, `shop`.`item`). Such statements and prefixes are left out,
+so that everything goes to the database of the trials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ironbench.catalogue import text_files
+from ironbench.engines.sql_files import Piece, ends_with_line, pieces
+from ironbench.errors import InputError, shortened
+from ironbench.model.redact import redacted_sql
+
+_DUMP = re.compile(r"^-- (MariaDB|MySQL) dump ", re.MULTILINE)
+_SERVER = re.compile(r"^-- Server version\s+(\S+)", re.MULTILINE)
+_END = b"-- Dump completed"
+_RUN_COMMENT = re.compile(r"/\*M?!\d*\s*|\*/")
+"""The marks of comments that the server runs."""
+_NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_DATABASE = re.compile(
+    rf"(CREATE|DROP|ALTER)\s+(?:OR\s+REPLACE\s+)?(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?({_NAME})\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_USE = re.compile(rf"USE\s+({_NAME}|\"[^\"]+\")\s*$", re.IGNORECASE)
+_OUTSIDE = re.compile(
+    r"(?:(?:CREATE|DROP|ALTER|RENAME)\s+(?:OR\s+REPLACE\s+)?(?:DATABASE|SCHEMA|USER|ROLE)\b|USE\b|SOURCE\b|SYSTEM\b|TEE\b|CONNECT\b"
+    r"|PAGER\b|GRANT\b|REVOKE\b|SET\s+GLOBAL\b|SET\s+@@GLOBAL\.|SET\s+PASSWORD\b|LOAD\s+DATA\b(?!\s+LOCAL\b))",
+    re.IGNORECASE,
+)
+_LEFT_OUT = {
+    "grant": re.compile(
+        r"(?:GRANT|REVOKE|FLUSH\s+PRIVILEGES|SET\s+PASSWORD|(?:CREATE|ALTER|DROP)\s+(?:USER|ROLE))\b", re.IGNORECASE
+    ),
+    "GTID": re.compile(r"SET\s+@@GLOBAL\.GTID_PURGED\b", re.IGNORECASE),
+}
+"""Kind of statement of a dump that concerns the whole server → what it looks like."""
+_CHANGES = re.compile(
+    rf"""\b(?:
+        (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+){{0,3}}(?:INTO\s+)?
+      | (?<!KEY\ )UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+){{0,2}}
+      | (?<!KEY\ )UPDATE\s(?!ON\b)(?:(?!\bSET\b)[^;()]){{0,400}}?(?:,|\bJOIN\b)\s*
+      | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+){{0,3}}(?:FROM\s+)?
+      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER|RETURNING)\b)[^;()]){{0,400}}?,\s*
+      | TRUNCATE\s+(?:TABLE\s+)?
+      | RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?
+      | (?:CREATE|ALTER|DROP)\s[^;(]{{0,400}}?\b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
+        (?:IF\s+(?:NOT\s+)?EXISTS\s+)?
+      | (?:CREATE|DROP)\s[^;(]{{0,400}}?\bINDEX\s[^;(]{{0,400}}?\bON\s+
+      | CALL\s+
+      | REFERENCES\s+
+    ){_NAME}\s*\.\s*{_NAME}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs."""
+_NO_WORDS = re.compile(
+    r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+"|--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!).*?\*/|/\*M?!\d*|\*/""", re.DOTALL
+)
+"""What is no part of a statement's words; the marks of comments that the server runs, but not what is in them."""
+_ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
+_FILLS = re.compile(
+    r"(?:CREATE|ALTER|DROP|RENAME)\s+(?!DATABASE|SCHEMA|USER|ROLE)|(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|CALL|LOAD)\b",
+    re.IGNORECASE,
+)
+_SAVED = re.compile(rb"@OLD_(\w+)\s*:?=\s*@@", re.IGNORECASE)
+_SET_BACK = re.compile(rb"=\s*(?:IFNULL\s*\(\s*)?@OLD_\w+", re.IGNORECASE)
+_NEW_COLLATION = re.compile(r"\b\w+_0900_\w+", re.ASCII)
+"""Collations of MySQL 8 (MySQL 8.0 reference manual, 12.10.1)."""
+_TYPES = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:ALGORITHM\s*=\s*\w+\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:SQL\s+SECURITY\s+\w+\s+)?"
+    r"(?:AGGREGATE\s+)?(TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|SEQUENCE)\s",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class SqlText:
+    """What a file of SQL contains."""
+
+    origin: str = ""
+    """Server that it came from, e.g. `MySQL 8.0.39`; "": it does not say."""
+    database: str = ""
+    """The database that it names and is about; "": it names none."""
+    collations: set[str] = field(default_factory=set)
+    """Those that only MySQL 8 and newer versions of MariaDB have."""
+
+
+class Statement(NamedTuple):
+    line: int
+    """Line of its first word."""
+    text: bytes
+    left_out: str = ""
+    """Why it is not sent, e.g. `grant`; "": it is sent."""
+    words: str = ""
+    """Its beginning, without comments."""
+
+
+def examined(path: Path, subject: str, *, own: bool, database: str = "") -> SqlText:
+    """InputError: the file is no text, is incomplete, or reaches beyond the database of the trials.
+
+    `own`: a file of the user's own. Such a file may only name a database that it creates, or `database`.
+    """
+    head = text_files.head_of(path)
+    text_files.refuse_unreadable(head, subject, "SQL")
+    found = SqlText(_origin(head.decode(errors="replace")))
+    filled: set[str] = set()
+    created: set[str] = set()
+    named: dict[str, tuple[int, str]] = {}
+    current = ""
+    saved = restored = False
+    for piece in pieces(path, "mariadb"):
+        if piece.kind == "open-text":
+            cause = f"line {piece.line}: the file ends inside a literal or comment"
+            raise InputError(subject, cause, "make it again: it is incomplete")
+        words = head_of(piece)
+        name, verb = _named(words)
+        if name:
+            named.setdefault(name, (piece.first_line, words))
+            current = name if verb == "USE" else current
+            if verb == "CREATE":
+                created.add(name)
+        elif _FILLS.match(words):
+            filled.add(current)
+            if not _ROWS.match(words):
+                found.collations.update(_NEW_COLLATION.findall(piece.text.decode(errors="replace")))
+        elif b"@OLD_" in piece.text.upper():
+            saved |= _SAVED.search(piece.text) is not None
+            restored |= _SET_BACK.search(piece.text) is not None
+    if _DUMP.search(head.decode(errors="replace")) and not ends_with_line(path, _END):
+        cause = f"it begins as a dump, and its last line, {_END.decode()!r}, is missing"
+        raise InputError(subject, cause, "make the dump again: it is incomplete")
+    if saved and not restored:
+        cause = "it saves settings of the session (@OLD_…) at its beginning and does not restore them at its end"
+        raise InputError(subject, cause, "export it again: it is incomplete")
+    found.database = _the_database(named, filled, created, subject, own, database)
+    for _ in statements(path, subject, found, own=own):
+        pass
+    return found
+
+
+def _the_database(
+    named: dict[str, tuple[int, str]], filled: set[str], created: set[str], subject: str, own: bool, dumped: str
+) -> str:
+    """The one database that a file is about. InputError: it is about another one than that of the trials."""
+    if not named:
+        return ""
+    name, (line, words) = next(iter(named.items()))
+    if len(named) > 1:
+        cause = f"it names {len(named)} databases ({', '.join(named)}), so it reaches beyond the database of the trials"
+        raise InputError(subject, cause, "dump the one to be measured: mariadb-dump DATABASE")
+    # What precedes USE belongs to the database of the trials, and what follows to another one.
+    if (filled - {name} and name in filled) or (own and name not in created and name != dumped):
+        _refuse(subject, f"line {line}", words, _HINT)
+    if name not in filled and name not in created and filled:
+        _refuse(subject, f"line {line}", words, _HINT)
+    return name
+
+
+_HINT = "make the dump without --databases, or remove the statement"
+
+
+def statements(path: Path, subject: str, known: SqlText, *, own: bool) -> Iterator[Statement]:
+    """What is sent, statement by statement. InputError: one reaches beyond the database of the trials."""
+    prefix = _prefix(known.database) if known.database else None
+    for piece in pieces(path, "mariadb"):
+        if piece.begins == len(piece.text):
+            continue
+        words = head_of(piece)
+        name, verb = _named(words)
+        if name and name == known.database:
+            settings = _database_settings(words) if verb in ("CREATE", "ALTER") else ""
+            yield Statement(piece.first_line, settings.encode(), "" if settings else "database", words)
+            continue
+        if not own and (kind := next((kind for kind, one in _LEFT_OUT.items() if one.match(words)), "")):
+            yield Statement(piece.first_line, b"", kind, words)
+            continue
+        text = piece.text[piece.begins :]
+        if prefix is not None and known.database.encode() in text:
+            text = prefix.sub(lambda one: b"" if one[1] else one[0], text)
+        refuse_within(subject, f"line {piece.first_line}", text.decode(errors="replace"))
+        yield Statement(piece.first_line, text, "", words)
+
+
+def head_of(piece: Piece) -> str:
+    """The start of a statement, without the marks of comments that the server runs."""
+    return " ".join(_RUN_COMMENT.sub(" ", piece.head(600)).split())
+
+
+def refuse_within(subject: str, at: str, sql: str) -> None:
+    """InputError: what a statement does, or makes others do later, changes another database. `at`: where it stands."""
+    if _ROWS.match(sql):
+        words = sql[:1000]  # many rows follow, and nothing else
+        if named := _CHANGES.match(words):
+            _refuse(subject, at, named[0], _UNQUALIFIED)
+        return
+    words = " ".join(_NO_WORDS.sub(lambda found: "''" if found[0][0] in "'\"" else " ", sql).split())
+    if _OUTSIDE.match(words):
+        _refuse(subject, at, words, _HINT)
+    if named := _CHANGES.search(words):
+        _refuse(subject, at, named[0], _UNQUALIFIED)
+
+
+_UNQUALIFIED = "name tables and the like without their database"
+
+
+def _refuse(subject: str, at: str, words: str, hint: str) -> None:
+    line = shortened(redacted_sql(" ".join(words[:400].split())), 80)
+    raise InputError(subject, f"{at}, {line!r}, reaches beyond the database of the trials", hint)
+
+
+def _origin(head: str) -> str:
+    server, by = _SERVER.search(head), _DUMP.search(head)
+    if server is None:
+        return ""
+    maker = "MariaDB" if "MariaDB" in server[1] or (by is not None and by[1] == "MariaDB") else "MySQL"
+    return f"{maker} {server[1].partition('-')[0]}"
+
+
+def _named(words: str) -> tuple[str, str]:
+    """The database that a statement is about, and CREATE, DROP, ALTER or USE; two empty texts: none."""
+    if found := _USE.match(words):
+        return _plain(found[1]), "USE"
+    if found := _DATABASE.match(words):
+        return _plain(found[2]), found[1].upper()
+    return "", ""
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name[0] in '`"' else name
+
+
+def _database_settings(words: str) -> str:
+    """ALTER DATABASE for the database of the trials, where the file's has a character set or collation of its own."""
+    found = _DATABASE.match(words)
+    kept = re.findall(
+        r"(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE)\s*=?\s*['\"]?\w+['\"]?",
+        found[3] if found else "",
+        re.IGNORECASE,
+    )
+    return f"ALTER DATABASE {' '.join(kept)}" if kept else ""
+
+
+def _prefix(database: str) -> re.Pattern[bytes]:
+    """Matches literals and comments, which stay, and in group 1 the database before a name."""
+    name = re.escape(database.encode())
+    quoted = re.escape(database.replace("`", "``").encode())
+    return re.compile(
+        rb"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+"|--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!).*?\*/"""
+        rb"|((?:`%b`|(?<![\w$.`@])%b)\s*\.\s*(?=[`\w$]))|`[^`]*+`" % (quoted, name),
+        re.DOTALL,
+    )

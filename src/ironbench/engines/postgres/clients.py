@@ -1,0 +1,222 @@
+"""psql and pg_restore, run on a session's database: what they report, and which of their errors end a load.
+
+Both run with LC_ALL=C, so their own messages are English. The server's may be in any language: psql is told to add
+SQLSTATE (VERBOSITY), and repeats each statement that failed (ECHO).
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ironbench import units
+from ironbench.engines.data_import import Show
+from ironbench.engines.postgres import dsn as addresses
+from ironbench.engines.postgres import plain
+from ironbench.engines.postgres.cluster import environment
+from ironbench.engines.postgres.dumps import tools
+from ironbench.engines.postgres.harmless import harmless
+from ironbench.engines.postgres.plain import SqlText
+from ironbench.errors import FailureError, written
+from ironbench.model.redact import redacted_sql
+from ironbench.model.session import Session
+from ironbench.process import programs
+
+_FROM_FILE = re.compile(r"psql:<stdin>:(\d+): (.*)", re.DOTALL)
+_CLIENT = re.compile(r"(?:error|fatal): (.*)")
+_SERVER = re.compile(r"[^\s:][^:]{0,40}:  (?:([0-9A-Z]{5}): )?(.*)")
+"""Severity, which the server translates; SQLSTATE; message (libpq: PQsetErrorVerbosity)."""
+_AFTERWARDS = re.compile(r"\S[^:]{0,40}:  (\w{5})")
+_STATEMENT = "STATEMENT:  "
+_NOTICES = ("00", "01", "02")
+"""Classes of SQLSTATE: successful completion, warning, no data (PostgreSQL 18 documentation, appendix A)."""
+_OPEN_TRANSACTION = ("25001", "25P02")
+"""BEGIN found an active transaction, or a failed one."""
+_STATEMENT_CHARACTERS = 20_000
+_ACTIONS = ("\\set AUTOCOMMIT on", "\\set VERBOSITY sqlstate", "set client_min_messages = warning", "begin")
+"""After a file: BEGIN warns where a transaction is open."""
+_SYNTAX, _DENIED = "42601", "42501"
+OWNERS = (
+    f"the tables of a template keep their owner: let {written('system.dsn')} name that role, or start from a dump "
+    f"({written('data.dump')}), whose tables are the role's own"
+)
+_USUAL = "nothing is measured; correct the file or the server"
+
+
+@dataclass(slots=True)
+class _Error:
+    code: str
+    """SQLSTATE; "": the message has none, and it may be a notice."""
+    cause: str
+    line: int = 0
+    statement: str | None = None
+
+
+@dataclass(slots=True)
+class _Client(ABC):
+    """A program that loads a file, and what it has reported so far."""
+
+    subject: str
+    session: Session
+    show: Show
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Kind of harmless failure → how many."""
+    _error: _Error | None = None
+    """Reported, and not yet judged: its statement follows."""
+
+    @abstractmethod
+    def _heard(self, line: str) -> None:
+        """Reads a line of standard error. FailureError: an error that matters."""
+
+    @abstractmethod
+    def _progress(self, size: int) -> tuple[float, str]: ...
+
+    def _judge(self) -> None:
+        raise NotImplementedError
+
+    def run(self, words: Sequence[str], text: Iterator[bytes] | None = None) -> None:
+        """FailureError with the program's own words."""
+        connection = self.session.target()["connection"]
+        status = programs.streamed(words, _environment(connection), self._heard, self._look, given=text)
+        self._judge()
+        self._ended(Path(words[0]).name, status)
+
+    def _ended(self, program: str, status: int) -> None:
+        if status:
+            raise FailureError(self.subject, f"{program} ended with {status}", "look at the server's log")
+
+    def _look(self) -> None:
+        self._judge()
+        size = int(self.session.query("select pg_database_size(current_database())")[0][0] or 0)
+        self.show(*self._progress(size))
+
+
+@dataclass(slots=True)
+class Psql(_Client):
+    """Runs a file of SQL. In a file of the user's own (`made_later` is set) a DROP may only fail for what the file
+    makes itself."""
+
+    file: Path = Path()
+    text: SqlText = field(default_factory=SqlText)
+    own: bool = False
+    _fed: int = 0
+    _open: bool = False
+
+    def load(self) -> None:
+        """FailureError: an error that matters, or a transaction that the file leaves open."""
+        connection = self.session.target()["connection"]
+        words = [tools(connection["sslmode"]).program("psql"), "--no-psqlrc", "--quiet", "--echo-errors"]
+        words += ["--set=VERBOSITY=verbose", f"--dbname={connection['database']}", "--file=-"]
+        for action in _ACTIONS:
+            words += ["--command", action]
+        self.run(words, self._pieces())
+        if self._open:
+            cause = "a transaction is still open at the end of the file, so its changes are lost"
+            raise FailureError(self.subject, cause, "the file is incomplete, or COMMIT is missing")
+
+    def _pieces(self) -> Iterator[bytes]:
+        for piece in plain.fed(self.file, self.text.database):
+            self._fed += len(piece)
+            yield piece
+
+    def _progress(self, size: int) -> tuple[float, str]:
+        return 0.9 * self._fed / max(1, self.file.stat().st_size), units.stored(size)
+
+    def _heard(self, line: str) -> None:
+        found = _FROM_FILE.match(line)
+        if found is None:
+            if (after := _AFTERWARDS.fullmatch(line)) and after[1] in _OPEN_TRANSACTION:
+                self._open = True
+            elif self._error is not None and self._error.statement is not None:
+                self._error.statement = f"{self._error.statement}\n{line}"[:_STATEMENT_CHARACTERS]
+            elif line.startswith("psql: error: "):
+                raise FailureError(self.subject, line.removeprefix("psql: error: "), "look at the server's log")
+            return
+        if self._error is not None and found[2].startswith(_STATEMENT):
+            self._error.statement = found[2].removeprefix(_STATEMENT)[:_STATEMENT_CHARACTERS]
+            return
+        self._judge()
+        if by_client := _CLIENT.match(found[2]):
+            raise FailureError(self.subject, f"line {found[1]}: psql: {by_client[1]}", _USUAL)
+        if (by_server := _SERVER.match(found[2])) and (by_server[1] or "")[:2] not in _NOTICES:
+            self._error = _Error(by_server[1] or "", by_server[2], int(found[1]))
+
+    def _judge(self) -> None:
+        error, self._error = self._error, None
+        if error is None or (error.statement is None and not (self.text.changes_echo and error.code)):
+            return  # a notice or a warning: psql repeats no statement after it
+        statement = plain.without_comments(error.statement or "")
+        if name := harmless(statement, error.code, self.text.made if self.own else None):
+            self.left_out[name] += 1
+            return
+        what = f" (in: {redacted_sql(statement)[:200]})" if statement else ""
+        raise FailureError(self.subject, f"line {error.line}: {error.cause}{what}", _way_out(error.code))
+
+
+@dataclass(slots=True)
+class PgRestore(_Client):
+    """Restores an archive."""
+
+    items: int = 0
+    _done: int = 0
+
+    def _progress(self, size: int) -> tuple[float, str]:
+        done = f", {self._done} of {self.items} items" if self.items else ""
+        return min(0.9, self._done / self.items) if self.items else 0.0, f"{units.stored(size)}{done}"
+
+    def _heard(self, line: str) -> None:
+        if (command := line.partition("Command was: "))[1] and self._error is not None:
+            self._error.statement = command[2]
+            self._judge()
+        elif line.startswith("pg_restore: error: "):
+            self._judge()
+            cause = re.sub(r"^(?:could not execute query: )?[^\s:]+: +", "", line.removeprefix("pg_restore: error: "))
+            self._error = _Error("", cause)
+        elif "finished item" in line or "processing data for table" in line:
+            self._done += 1
+
+    def _judge(self) -> None:
+        error, self._error = self._error, None
+        if error is None:
+            return
+        if name := harmless(error.statement or "", ""):
+            self.left_out[name] += 1
+            return
+        what = f" (in: {redacted_sql(error.statement)[:200]})" if error.statement else ""
+        raise FailureError(self.subject, f"{error.cause}{what}", _USUAL)
+
+    def _look(self) -> None:
+        """An error stays unjudged until its statement has come."""
+        size = int(self.session.query("select pg_database_size(current_database())")[0][0] or 0)
+        self.show(*self._progress(size))
+
+    def _ended(self, program: str, status: int) -> None:
+        if status not in (0, 1):  # 1: errors, each of which was harmless
+            raise FailureError(self.subject, f"{program} ended with {status}", "look at the server's log")
+
+
+def _way_out(code: str) -> str:
+    """Of an error while a file is loaded."""
+    if code == _DENIED:
+        return OWNERS
+    return f"is it SQL for PostgreSQL? {_USUAL}" if code == _SYNTAX else _USUAL
+
+
+def _environment(connection: dict[str, Any]) -> dict[str, str]:
+    """The password is in no command line, which others may read."""
+    given = {
+        "PGHOST": connection["host"],
+        "PGPORT": str(connection["port"]),
+        "PGUSER": connection["user"],
+        "PGPASSWORD": connection["password"] or "",
+        "PGOPTIONS": dict(connection["options"]).get("options", ""),
+        "PGAPPNAME": "ironbench load",
+        "PGCLIENTENCODING": "UTF8",
+    }
+    given |= addresses.for_programs(connection)
+    return environment() | {name: value for name, value in given.items() if value}

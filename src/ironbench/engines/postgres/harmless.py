@@ -1,0 +1,104 @@
+"""Statements of a dump that may fail without any table, row, index or constraint missing afterwards.
+
+Whether an error is harmless depends on the kind of statement and on the SQLSTATE (PostgreSQL 18 documentation, appendix
+A), never on the words of the message: a server may write those in any language. pg_restore reports no SQLSTATE, so
+there the kind decides alone, where that suffices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+OBSERVING = (
+    *("pg_stat_statements", "pg_buffercache", "pgstattuple", "pg_visibility", "pg_freespacemap", "pageinspect"),
+    *("pgrowlocks", "pg_walinspect", "pg_prewarm", "amcheck", "pg_stat_kcache", "pg_qualstats", "pg_wait_sampling"),
+)
+"""Extensions that look at a server, and of which tables and functions of an application have nothing."""
+_MISSING = ("42P01", "42704", "42883", "42703", "3F000")
+"""Undefined table, object, function, column, schema."""
+_DENIED = "42501"
+_OTHERS_DEPEND = "2BP01"
+
+
+class _Rule(NamedTuple):
+    name: str
+    """As records and messages name it."""
+    statement: re.Pattern[str]
+    codes: tuple[str, ...] | None
+    """None: whatever the error is."""
+    without_code: bool = True
+    """Whether the kind of statement suffices."""
+
+
+def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, without_code: bool = True) -> _Rule:
+    return _Rule(name, re.compile(statement, re.IGNORECASE | re.DOTALL), codes, without_code)
+
+
+_NAME = r"(?:\"[^\"]*\"|[\w$]+)(?:\s*\.\s*(?:\"[^\"]*\"|[\w$]+))*"
+_RULES = (
+    _rule("owner", r"ALTER\s[^;]{0,1000}?\bOWNER\s+TO\b"),
+    _rule("grant", r"(?:GRANT|REVOKE|ALTER\s+DEFAULT\s+PRIVILEGES)\b"),
+    _rule("comment", r"COMMENT\s+ON\b"),
+    _rule("security label", r"SECURITY\s+LABEL\b"),
+    _rule("role", r"(?:SET|RESET)\s+(?:(?:SESSION|LOCAL)\s+)?(?:SESSION\s+AUTHORIZATION|ROLE)\b"),
+    # What a search path or an encoding decides is missing afterwards.
+    _rule(
+        "setting",
+        r"SET\s+(?:(?:SESSION|LOCAL)\s+)?(?!search_path\b|client_encoding\b|names\b|standard_conforming|schema\b)\w",
+        ("42704", "22023", _DENIED, "55P02"),
+    ),
+    _rule("schema", r"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?public\"?\s*(?:AUTHORIZATION\b|;|\Z)", None),
+    _rule("schema", r"CREATE\s+SCHEMA\b", ("42P06",), False),
+    _rule("policy", r"(?:CREATE|ALTER)\s+POLICY\b", ("42704",)),
+    _rule("language", r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TRUSTED\s+)?(?:PROCEDURAL\s+)?LANGUAGE\s+\"?plpgsql\b"),
+    _rule("extension", rf"CREATE\s+EXTENSION\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?(?:{'|'.join(OBSERVING)})\b"),
+    _rule("extension", r"CREATE\s+EXTENSION\b", ("42710",), False),
+    _rule("publication", r"(?:CREATE|ALTER|DROP)\s+(?:PUBLICATION|SUBSCRIPTION)\b"),
+    _rule("event trigger", r"(?:CREATE|ALTER)\s+EVENT\s+TRIGGER\b", (_DENIED,)),
+)
+_DROPS = (
+    _rule("drop", r"DROP\b", (*_MISSING, _OTHERS_DEPEND, _DENIED)),
+    _rule("drop", rf"ALTER\s+[\w ]+?\s{_NAME}\s+(?:ALTER\s+(?:COLUMN\s+)?{_NAME}\s+)?(?:DROP|DETACH)\b", _MISSING),
+)
+_MADE = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED|FOREIGN|UNIQUE|MATERIALIZED|RECURSIVE|CONSTRAINT"
+    r"|CONCURRENTLY|EVENT)\s+)*(?:TABLE|VIEW|INDEX|SEQUENCE|SCHEMA|FUNCTION|PROCEDURE|TYPE|DOMAIN|TRIGGER|AGGREGATE|RULE"
+    rf"|EXTENSION|POLICY)\s+(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?({_NAME})",
+    re.IGNORECASE,
+)
+
+
+def harmless(statement: str, code: str, made_later: Collection[str] | None = None) -> str:
+    """Which kind of harmless failure this is; "": it is none.
+
+    `code`: the SQLSTATE; "": not known. `made_later`: names of what the same file makes; of a file of the user's own,
+    a DROP may only fail for one of those. None: any DROP may, as in a dump made by `pg_dump --clean`.
+    """
+    for rule in (*_RULES, *_DROPS):
+        if not rule.statement.match(statement):
+            continue
+        fits = rule.codes is None or code in rule.codes if code else rule.without_code
+        if not fits:
+            continue
+        if rule in _DROPS and made_later is not None and not _remade(statement, made_later):
+            continue
+        return rule.name
+    return ""
+
+
+def made(statement: str) -> str:
+    """The name, without schema and quotes, of what a statement makes; "": it makes nothing."""
+    found = _MADE.match(statement)
+    return _last(found[1]) if found else ""
+
+
+def _remade(statement: str, made_later: Collection[str]) -> bool:
+    names = {_last(name) for name in re.findall(_NAME, statement[:1000])}
+    return bool(names & set(made_later))
+
+
+def _last(name: str) -> str:
+    part = re.split(r"\.(?=[^\"]*(?:\"[^\"]*\"[^\"]*)*$)", name)[-1].strip()
+    return part[1:-1] if part.startswith('"') else part.lower()

@@ -1,0 +1,177 @@
+"""Files of SQL for psql: what a dump of pg_dump or pg_dumpall contains, and what must not be run.
+
+The tables of contents that pg_dump writes are its comments `-- Name: …; Type: …; Schema: …; Owner: …`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ironbench.catalogue import text_files
+from ironbench.engines.postgres.harmless import made
+from ironbench.engines.sql_files import Piece, ends_with_line, pieces
+from ironbench.errors import InputError
+from ironbench.model.redact import redacted_sql
+
+_HEADS = {b"-- PostgreSQL database dump": "pg_dump", b"-- PostgreSQL database cluster dump": "pg_dumpall"}
+_END = "{} complete"
+_ENTRY = re.compile(rb"^-- Name: [^\n]*?; Type: ([A-Z ]+); Schema: ", re.MULTILINE)
+_SERVER_WIDE = re.compile(
+    r"(?:CREATE|DROP|ALTER)\s+(?:DATABASE|TABLESPACE|ROLE|GROUP|USER\s+(?!MAPPING)|SUBSCRIPTION|SYSTEM)\b",
+    re.IGNORECASE,
+)
+_FILE_COMMANDS = re.compile(
+    r"\\(?:!|(?:i|ir|include|include_relative|copy|cd|o|out|w|write|gexec|setenv|lo_import|lo_export|s|password)\b"
+    r"|(?:g|gx)[ \t]*(?:\([^)]*\)[ \t]*)?[^\s(])"
+)
+"""psql commands that read or write other files, run programs, or run what a query returns."""
+_CONNECT = re.compile(r"\\c(?:onnect)?(?![a-z_])[ \t]*(.*)")
+_FILLS = re.compile(
+    r"(?:CREATE\s+(?:UNLOGGED\s+|FOREIGN\s+)?(?:TABLE|SEQUENCE|VIEW|FUNCTION|TYPE|SCHEMA)|COPY|INSERT)\b", re.IGNORECASE
+)
+_COPY = re.compile(r"COPY\s+(.*?)\s*(?:\((?:[^)\"]|\"[^\"]*\")*\)\s*)?FROM\s+STDIN", re.IGNORECASE | re.DOTALL)
+_DUMPED_FROM = re.compile(r"^-- Dumped from database version:? (\d+)(\.\d+)?", re.MULTILINE)
+_COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
+_MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
+SESSION_GUARD = ("\\restrict", "\\unrestrict")
+"""Commands that forbid psql's others from here on (pg_dump since August 2025); an older psql does not know them."""
+
+
+@dataclass(slots=True)
+class SqlText:
+    """What a file of SQL contains."""
+
+    written_by: str = ""
+    """`pg_dump`, `pg_dumpall`; "": neither."""
+    version: str = ""
+    extensions: list[str] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=list)
+    entries: Counter[str] = field(default_factory=Counter)
+    """By type, as in a dump's table of contents, e.g. `TABLE` → 12."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Table, as COPY names it → rows."""
+    made: set[str] = field(default_factory=set)
+    """Names of what it makes, without schemas."""
+    changes_echo: bool = False
+    """Whether it sets ECHO, which decides if psql repeats the statements that fail."""
+    database: str | None = None
+    """The one of its databases that has contents; None: it connects to none."""
+
+
+def examined(path: Path, subject: str) -> SqlText:
+    """InputError: the file is no text, is incomplete, or reaches beyond one database and one file."""
+    head = text_files.head_of(path)
+    text_files.refuse_unreadable(head, subject, "SQL")
+    found = SqlText()
+    known = next((line for line in _HEADS if re.search(rb"^" + line + rb"\s*$", head, re.MULTILINE)), None)
+    found.written_by = _HEADS[known] if known else ""
+    if version := _DUMPED_FROM.search(text_files.head_of(path, 1 << 16).decode(errors="replace")):
+        found.version = version[1] + (version[2] or "")
+    filled: Counter[str] = Counter()
+    per_database: dict[str, SqlText] = {"": found}
+    table, database = "", ""
+    settings_hidden: set[str] = set()
+    for piece in pieces(path, "postgres", _MERGED):
+        here = per_database[database]
+        if piece.kind == "sql":
+            statement = piece.head()
+            here.entries.update(found.decode() for found in _ENTRY.findall(piece.text[: piece.begins]))
+            if reach := _SERVER_WIDE.match(statement):
+                if not found.written_by:
+                    _refuse(subject, piece, statement, reach[0])
+                continue
+            filled[database] += _FILLS.match(statement) is not None
+            _note(here, statement)
+            table = copied[1] if (copied := _COPY.match(statement)) else ""
+        elif piece.kind == "merged":
+            filled[database] += re.search(rb"^INSERT\b", piece.text, re.MULTILINE | re.IGNORECASE) is not None
+        elif piece.kind == "rows":
+            here.rows[table] = here.rows.get(table, 0) + piece.text.count(b"\n")
+        elif piece.kind == "rows-end":
+            here.rows.setdefault(table, 0)
+        elif piece.kind == "client":
+            command = piece.head().strip()
+            if (connect := _CONNECT.match(command)) and found.written_by:
+                database = connect[1]
+                per_database.setdefault(database, SqlText())
+            elif connect or _FILE_COMMANDS.match(command):
+                _refuse(subject, piece, command, command)
+            if option := re.match(r"\\set\s+(ECHO|VERBOSITY)\b", command):
+                settings_hidden.add(option[1])
+        else:
+            what = "inside the rows of a COPY" if piece.kind == "open-rows" else "inside a literal or comment"
+            raise InputError(subject, f"line {piece.line}: the file ends {what}", "make it again: it is incomplete")
+    if known and not ends_with_line(path, _END.format(known.decode()).encode()):
+        cause = f"written by {found.written_by}, but its last line, {_END.format(known.decode())!r}, is missing"
+        raise InputError(subject, cause, "make the dump again: it is incomplete")
+    if settings_hidden == {"ECHO", "VERBOSITY"}:
+        cause = "it sets both ECHO and VERBOSITY of psql, so errors cannot be recognised"
+        raise InputError(subject, cause, "remove these two lines")
+    found.changes_echo = "ECHO" in settings_hidden
+    return _of_one_database(found, per_database, filled, subject)
+
+
+def _of_one_database(found: SqlText, per_database: dict[str, SqlText], filled: Counter[str], subject: str) -> SqlText:
+    if list(per_database) == [""]:
+        return found
+    names = [name for name in per_database if filled[name]]
+    if len(names) > 1:
+        cause = f"it contains {len(names)} databases: {', '.join(name or 'the one psql starts in' for name in names)}"
+        raise InputError(subject, cause, "dump the one to be measured: pg_dump -Fc DATABASE")
+    one = per_database[names[0]] if names else found
+    one.written_by, one.version = found.written_by, one.version or found.version
+    one.changes_echo = found.changes_echo
+    one.database = names[0] if names else ""
+    return one
+
+
+def fed(path: Path, database: str | None) -> Iterator[bytes]:
+    """The text for psql, without what concerns other databases or the whole server. Lines keep their numbers."""
+    current = ""
+    for piece in pieces(path, "postgres", _MERGED):
+        statement = piece.head(200)
+        if piece.kind == "client":
+            if database is not None and (connect := _CONNECT.match(statement.strip())):
+                current = connect[1]
+            elif not statement.startswith(SESSION_GUARD):
+                yield piece.text
+                continue
+            yield b"\n" * piece.text.count(b"\n")
+            continue
+        kept = database is None or current in (database, "")
+        if kept and (piece.kind != "sql" or not _SERVER_WIDE.match(statement)):
+            yield piece.text
+        else:
+            yield b"\n" * piece.text.count(b"\n")
+
+
+def without_comments(statement: str) -> str:
+    """A statement from its first word on. A comment within a comment ends the search, as psql rarely sees one."""
+    found = _COMMENTS.match(statement)
+    return statement[found.end() :] if found else statement
+
+
+def _note(found: SqlText, statement: str) -> None:
+    if name := made(statement):
+        found.made.add(name)
+    if match := re.match(r"CREATE\s+EXTENSION\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([\w-]+)", statement, re.IGNORECASE):
+        found.extensions.append(match[1])
+    elif match := re.match(r"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([^\s\";]+)", statement, re.IGNORECASE):
+        found.schemas.append(match[1])
+    elif match := re.match(
+        r"ALTER\s+TABLE\s.*?\bADD\s+CONSTRAINT\s+\"?([^\s\"]+)", statement, re.IGNORECASE | re.DOTALL
+    ):
+        found.made.add(match[1])
+
+
+def _refuse(subject: str, piece: Piece, statement: str, what: str) -> None:
+    about_database = re.match(r"\\c|(create|drop|alter)\s+database", what, re.IGNORECASE)
+    hint = "remove the statement; the rows and functions of a dump by pg_dump -Fc are not looked at"
+    hint = "make the dump by pg_dump without --create" if about_database else hint
+    line = redacted_sql(" ".join(statement.split())[:80])
+    cause = f"line {piece.first_line}, {line!r}, reaches beyond the database of the trials"
+    raise InputError(subject, cause, hint)

@@ -1,0 +1,52 @@
+"""Files of SQL, read once and split into statements as the server's own client splits them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+CHUNK_BYTES = 1 << 20
+
+
+class Piece(NamedTuple):
+    """A part of a file of SQL (crates/ironbench-data/src/statements.rs)."""
+
+    kind: str
+    """`sql`, `merged`, `client`, `rows`, `rows-end`, `open-text` or `open-rows`."""
+    line: int
+    """Line of the file where `text` begins, from 1."""
+    begins: int
+    """Offset of the first word, after white space and comments."""
+    text: bytes
+
+    @property
+    def first_line(self) -> int:
+        """Line of the first word."""
+        return self.line + self.text.count(b"\n", 0, self.begins)
+
+    def head(self, size: int = 400) -> str:
+        """The start of the statement, after comments."""
+        return self.text[self.begins : self.begins + size].decode(errors="replace")
+
+
+def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Piece]:
+    """`merged`: first words of statements that need not be separated from each other."""
+    from ironbench._core import SqlScanner
+
+    scanner = SqlScanner(dialect, list(merged))
+    with path.open("rb") as file:
+        chunk = file.read(CHUNK_BYTES)
+        while following := file.read(CHUNK_BYTES):
+            yield from map(Piece._make, scanner.feed(chunk))
+            chunk = following
+    yield from map(Piece._make, scanner.feed(chunk, True))
+
+
+def ends_with_line(path: Path, start: bytes, within: int = 1 << 16) -> bool:
+    """Whether one of the file's last lines begins with these words. Users may have appended statements."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - within))
+        return re.search(rb"^" + re.escape(start), file.read(), re.MULTILINE) is not None
