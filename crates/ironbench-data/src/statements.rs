@@ -48,9 +48,14 @@ pub struct Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Code,
-    Quoted { quote: u8, escapes: bool },
+    Quoted {
+        quote: u8,
+        escapes: bool,
+    },
     LineComment,
-    BlockComment { depth: usize },
+    BlockComment {
+        depth: usize,
+    },
     Dollar(Vec<u8>),
     /// A client's command, to the end of the line.
     Command,

@@ -314,8 +314,7 @@ impl Scanner {
                 true
             }
             b"use" | b"source" | b"system" | b"tee" | b"connect" | b"pager"
-                if begins_parameter
-                    && !line.windows(self.delimiter.len()).any(|part| part == &self.delimiter[..]) =>
+                if begins_parameter && !line.windows(self.delimiter.len()).any(|part| part == &self.delimiter[..]) =>
             {
                 while self.blank() {}
                 self.begun();

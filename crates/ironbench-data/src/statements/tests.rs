@@ -3,7 +3,10 @@ use proptest::prelude::*;
 
 fn texts(dialect: Dialect, file: &str) -> Vec<(Kind, u64, String)> {
     let pieces = Scanner::new(dialect, &[]).feed(file.as_bytes(), true);
-    pieces.iter().map(|one| (one.kind, one.line, String::from_utf8_lossy(&one.text[one.begins..]).into_owned())).collect()
+    pieces
+        .iter()
+        .map(|one| (one.kind, one.line, String::from_utf8_lossy(&one.text[one.begins..]).into_owned()))
+        .collect()
 }
 
 fn words(dialect: Dialect, file: &str) -> Vec<String> {
@@ -26,7 +29,8 @@ fn semicolons_of_postgresql_end_statements_only_outside_of_literals_comments_and
 
 #[test]
 fn backslashes_escape_where_strings_do_not_conform_to_the_standard() {
-    let file = "set standard_conforming_strings = off;\nselect 'a\\';b';\nset standard_conforming_strings = on;select 'a\\';b";
+    let file =
+        "set standard_conforming_strings = off;\nselect 'a\\';b';\nset standard_conforming_strings = on;select 'a\\';b";
     let found = words(Dialect::Postgres, file);
     assert_eq!(found[1..], ["select 'a\\';b';", "set standard_conforming_strings = on;", "select 'a\\';", "b"]);
 }
