@@ -83,6 +83,8 @@ def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclus
     few = replace(Answer(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt="too few")
     words = "inconclusive: no rate was shown to keep the limit on response_time_p99_s (tried: 20, 40; too few)"
     assert few.sentence == words
+    behind = replace(few, ended_by=RATE, doubt="")
+    assert behind.sentence == "no rate of those tried is sustained (tried: 20, 40)"
     dice = random.Random(3)
     answer, _ = sought(search, float, 0.3, 3, lambda n: 0.0101 * math.exp(dice.gauss(0, 0.3)))
     if answer.point is None:

@@ -83,10 +83,10 @@ class Answer:
         doubt = f"; {self.doubt}" if self.doubt else ""
         if self.point is None and not self.ended_by:
             return f"no {of} in {self.search.low} to {self.search.high}: every trial at {self.ended_at} failed"
+        tried = f"tried: {', '.join(map(str, self.tried))}"
         if self.point is None and self.ended_by == RATE:
-            return f"no {of} in {self.search.low} to {self.search.high} is sustained{doubt}"
+            return f"no {of} of those tried is sustained ({tried}){doubt}"
         if self.point is None:
-            tried = f"tried: {', '.join(map(str, self.tried))}"
             if self.surely and not self.doubt:
                 return f"no {of} of those tried keeps the limit on {self.ended_by} ({tried})"
             why = self.doubt or "trials vary too much to tell at the lowest"

@@ -9,6 +9,7 @@ import msgspec
 from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
 from ironbench.model.cost import Range
 from ironbench.report.cost import ESTIMATE, ESTIMATE_NOTE, ONE_RUN
+from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
 from ironbench.words import THIN
 
@@ -100,7 +101,8 @@ def _figure(value: float | None, range: Range | None) -> str:
         return _NONE
     if range is None or range.low == range.high:
         return _number(value)
-    return f"{_number(value)} ({f'{_number(range.low)} to {_number(range.high)}' if range.bounded else 'one trial'})"
+    interval = f"{number(range.low, 4)} to {number(range.high, 4)}" if range.bounded else "one trial"
+    return f"{_number(value)} ({interval})"
 
 
 def _number(value: float) -> str:
