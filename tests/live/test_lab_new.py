@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,12 +64,64 @@ def test_every_kind_can_be_planned(user: User, request: pytest.FixtureRequest, k
     assert told.code == 0, told
     file = user.home / f"{kind}.toml"
     text = file.read_text()
-    assert ("FILL-IN" in text) == (kind not in AT_ONCE)
+    left = re.search("^[^#]*FILL-IN", text, re.MULTILINE) is not None
+    assert left == (kind not in AT_ONCE and (kind, server) != ("upgrade", "ours"))
     assert ("15." in text) == (server == "theirs")
     file.write_text(filled(user, text, dsn))
     plan = user("lab", "plan", file.name)
     assert plan.code == 0, plan
     assert "skipped" not in plan.stdout and "too short for two checkpoints" not in plan.stdout
+
+
+@pytest.mark.parametrize("kind", ["storage", "upgrade"])
+def test_with_a_dump_and_scripts_nothing_is_left_to_fill_in(user: User, kind: str) -> None:
+    (user.home / "shop.sql").write_text("CREATE TABLE shop (id int);\n")
+    (user.home / "read.sql").write_text("SELECT count(*) FROM shop;\n")
+    (user.home / "write.sql").write_text("INSERT INTO shop VALUES (1);\n")
+    told = user("lab", "new", kind, "--dump", "shop.sql", "--script", "read.sql@9", "--script", "write.sql")
+    assert told.code == 0, told
+    text = (user.home / f"{kind}.toml").read_text()
+    assert 'dump = "shop.sql"' in text and 'files = ["read.sql@9", "write.sql"]' in text and "FILL-IN" not in text
+    plan = user("lab", "plan", f"{kind}.toml", "--json")
+    assert plan.code == 0, plan
+
+
+def test_the_storage_lab_measures_zero_latency_wal_and_device_models(user: User) -> None:
+    assert user("lab", "new", "storage").code == 0
+    text = (user.home / "storage.toml").read_text()
+    levels = re.findall(r"^(?:# )?(\S.*?) = \{ (.*) \}", text[text.index("[vary.storage]") :], re.MULTILINE)
+    named = dict(levels)
+    assert named['"zero-latency WAL"'] == 'ideal = "log"'
+    models = {name: re.findall(r'layout\.\w+ = "([\w-]+)', value) for name, value in named.items()}
+    assert [models[name] for name in ("gp3", "io2", "NVMe")] == [
+        ["aws-gp3"] * 2,
+        ["aws-io2"] * 2,
+        ["ssd-nvme-enterprise"] * 2,
+    ]
+
+
+def test_an_upgrade_pins_the_programs_and_the_checksums_of_both_versions(user: User) -> None:
+    assert user("lab", "new", "upgrade").code == 0
+    lab = tomllib.loads((user.home / "upgrade.toml").read_text())
+    places = [level["bin"] for level in lab["vary"]["version"].values()]
+    assert len(set(places)) == 2
+    assert lab["system"]["set"] == {"data_checksums": "on"}
+
+
+def test_a_dump_that_is_not_there_is_refused(user: User) -> None:
+    told = user("lab", "new", "storage", "--dump", "none.sql")
+    assert told.code == 2 and "none.sql" in told.stderr and not list(user.home.glob("*.toml"))
+
+
+@pytest.mark.parametrize("version", ["wheel:16", "wheel:18"])
+def test_a_server_has_the_checksums_that_are_asked_for_whatever_its_default(user: User, version: str) -> None:
+    data = user.home / "data"
+    for wanted in ("on", "off", "on"):
+        (user.home / "check.sql").write_text(f"SELECT 1 / (current_setting('data_checksums') = '{wanted}')::int;\n")
+        options = (*PAUSED, "--duration", "0.3s", "--warmup", "0s", "--no-observe", "--data", f"{data}/")
+        chosen = ("--set", f"bin={version}", "--set", f"data_checksums={wanted}")
+        told = user("run", "script", "check.sql", *chosen, *options)
+        assert told.code in (0, 3), told
 
 
 def test_a_role_that_may_not_request_checkpoints_gets_that_line_as_a_comment_with_the_grant(

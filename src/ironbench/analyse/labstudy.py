@@ -27,6 +27,7 @@ from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
 from ironbench.analyse.subjects import DUET, cores_held, counted_in, machine_cores, marked, method, work_names
+from ironbench.analyse.versions import beside_version
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
@@ -80,12 +81,13 @@ def lab_study(
     deciding = [finding for finding in results if finding.decides or finding.cell not in at_rates]
     effects = _effects(lab, deciding, settled)
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
+    by_cell = {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable}
     found_ceilings = tuple(
         ceilings(
             [effect.finding for effect in own],
             lab,
             {cell.name: baseline_of(cell.time, cell.usable) for cell in cells},
-            {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable},
+            by_cell,
         )
     )
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
@@ -106,6 +108,7 @@ def lab_study(
         earlier=_earlier(lab, records, settled, stage, noise),
         growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
+        beside_version=beside_version([(one.finding.cell, one.finding.baseline) for one in own], by_cell),
         explanations=(explained := _explanations(own, cells, archive)),
         waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
         queries=by_query,

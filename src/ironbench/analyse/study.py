@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ironbench.analyse.same_load import SameLoad
     from ironbench.analyse.screen import Screen
     from ironbench.analyse.shares import Waterfall
+    from ironbench.analyse.versions import BesideVersion
     from ironbench.model.finding import Conclusion, Finding, Noise
     from ironbench.model.lab import Lab
     from ironbench.model.system import Setup
@@ -215,6 +216,8 @@ class Study:
     growths: tuple[Growth, ...] = ()
     """Cells that differ in the number of clients alone, as curves."""
     ceilings: tuple[Ceiling, ...] = ()
+    beside_version: tuple[BesideVersion, ...] = ()
+    """Of comparisons of versions or engines: what else differs."""
     """What parts made free bring, where the lab has such cells."""
     explanations: tuple[Explanation, ...] = ()
     """Of the first comparisons: the difference from throughput down to configuration."""

@@ -244,6 +244,13 @@ def new(
     dsn: Annotated[str, typer.Option(help="A server that is already running; it is asked what it is.")] = "",
     engine: Annotated[str, typer.Option(help="See `ironbench list engines`.  [default: the preferred one]")] = "",
     output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
+    dump: Annotated[
+        str, typer.Option(metavar="FILE", help="A dump of your database, from which every trial starts.")
+    ] = "",
+    script: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="What your application does, a pgbench script; repeatable, FILE@WEIGHT."),
+    ] = None,
 ) -> int:
     """Write a commented lab file for a common question. Asks the server that you name; overwrites nothing."""
     from ironbench.experiment import new as begun
@@ -253,7 +260,8 @@ def new(
     path = Path(output or f"{kind}.toml")
     if path.exists():
         raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten")
-    text = begun.text(kind, begun.at_hand(dsn, engine), str(path))
+    here = begun.at_hand(dsn, engine, dump, script or (), path.absolute().parent)
+    text = begun.text(kind, here, str(path))
     begun.write(path, text)
     Printer().say(f"written: {path}")
     for number, line in enumerate(text.splitlines(), 1):

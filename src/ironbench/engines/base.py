@@ -122,6 +122,10 @@ class Traits:
     """How many connections may write at the same time; None: as many as there are."""
     files_per_client: int = 1
     """Files that ironbench has open for each client: a socket, or the files of a library engine."""
+    beside_version: tuple[str, ...] = ()
+    """Settings whose defaults differ by version or build: a comparison of versions must name them."""
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    """Settings that a comparison of versions should have alike, and how."""
     derived_settings: tuple[str, ...] = ()
     """Settings that the server computes from others, or that the layout decides: nobody sets them."""
     hazards: tuple[Hazard, ...] = ()
@@ -163,6 +167,11 @@ class Engine(ABC):
     @abstractmethod
     def start(self, system: System, secrets: Secrets, clients: int) -> Session:
         """A running engine that takes `clients` connections and a few more. InputError, FailureError."""
+
+    def installations(self) -> tuple[tuple[str, str], ...]:
+        """Versions of it on this machine and the `bin` that starts each, the oldest first; all of one origin, so that
+        they differ in as little as possible besides the version."""
+        return ()
 
     def in_use(self, system: System) -> InputError | None:
         """Why nothing can be started in the directories of a server of ours: one runs there. A run refuses by it."""

@@ -15,8 +15,9 @@ from ironbench.engines.base import Engine, Knob
 from ironbench.errors import FailureError, InputError
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.secrets import Secrets
-from ironbench.model.system import System
-from ironbench.words import clean, counted
+from ironbench.model.system import Layout, System
+from ironbench.paths import expanded
+from ironbench.words import clean, counted, listed
 
 FILL_IN = "FILL-IN"
 """How a place begins that the user must fill."""
@@ -38,19 +39,27 @@ class AtHand:
     memory_bytes: int
     lacks: str = ""
     """What the role must ask for before it may request checkpoints; "": nothing."""
+    dump: str = ""
+    """Of the user's database, as the lab file names it; "": none was given."""
+    scripts: tuple[str, ...] = ()
+    """What the user's application does, as the lab file names them; (): none was given."""
 
     @property
     def clients(self) -> int:
         return max(4, 2 * self.cores)
 
 
-def at_hand(dsn: str, engine: str) -> AtHand:
-    """The server of a DSN is asked what it is. InputError, FailureError."""
+def at_hand(dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), folder: Path = Path()) -> AtHand:
+    """The server of a DSN is asked what it is. `folder`: the lab file's. InputError, FailureError."""
     named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
     named = named.behind(dsn or None)
     if missing := named.missing(("transactions", "data")):
         cause = f"its labs drive scripts, and {named.name} lacks: {', '.join(missing)}"
         raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('transactions', 'data')))}")
+    if dump and not named.data_import.dumps:
+        raise InputError("--dump", f"{named.name} takes no dumps", "name another engine")
+    dump = dump and _named(folder, "--dump", dump)
+    scripts = tuple(_named(folder, "--script", file) for file in scripts)
     system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
     machine = fingerprint()
     memory_bytes = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
@@ -59,7 +68,20 @@ def at_hand(dsn: str, engine: str) -> AtHand:
     cores = len(os.sched_getaffinity(0))
     template, elsewhere = named.data_import.template_of(system.dsn) if system.dsn else ("", "")
     settings = known.get("settings", {})
-    return AtHand(named, elsewhere, template, str(version), settings, cores, memory_bytes, lacks)
+    return AtHand(
+        named, elsewhere, template, str(version), settings, cores, memory_bytes, lacks, dump=dump, scripts=scripts
+    )
+
+
+def _named(folder: Path, option: str, text: str) -> str:
+    """A file as the lab file names it: from its directory where it lies there, else by its whole path. `FILE@WEIGHT` of
+    a script stays. InputError: there is no such file."""
+    name, at, weight = text.partition("@") if option == "--script" else (text, "", "")
+    path = expanded(name).absolute()
+    if not path.exists():
+        raise InputError(f"{option} {text}", "there is no such file", "name an existing one")
+    inside = path.is_relative_to(folder.absolute())
+    return f"{path.relative_to(folder.absolute()) if inside else path}{at}{weight}"
 
 
 def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
@@ -146,8 +168,8 @@ def _load(here: AtHand, timed: bool = False) -> list[str]:
 
 
 def _workload(here: AtHand) -> list[str]:
-    if here.template:
-        return [*_own_workload(here), _files(), ""]
+    if here.template or here.dump or here.scripts:
+        return [*_own_workload(here), _files(here), ""]
     return [
         "[workload]",
         'name = "igen-oltp"   # an order system; others: `ironbench list workloads`; your own: docs/guide/scripts.md',
@@ -159,20 +181,21 @@ def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
     """`templates`: whether data on the server at hand will do; else a dump, which goes to any."""
     named = here.template or f"{FILL_IN}-database"
     template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
-    dump = [f'dump = "{FILL_IN}.dump"    # of your database: docs/guide/your-own-data.md']
+    named_dump = here.dump or f"{FILL_IN}.dump"
+    dump = [f"dump = {_quoted(named_dump)}    # of your database: docs/guide/your-own-data.md"]
+    by_template = here.dsn and templates and here.engine.data_import.templates and not here.dump
     return [
         "[data]",
-        *(template if here.dsn and templates and here.engine.data_import.templates else dump),
+        *(template if by_template else dump),
         "",
         "[workload]",
         'name = "script"',
     ]
 
 
-def _files() -> str:
-    return (
-        f'files = ["{FILL_IN}.sql"]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several'
-    )
+def _files(here: AtHand) -> str:
+    named = ", ".join(_quoted(name) for name in here.scripts or (f"{FILL_IN}.sql",))
+    return f"files = [{named}]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several"
 
 
 def _begun(here: AtHand, question: str) -> Iterator[str]:
@@ -215,7 +238,7 @@ def _index(here: AtHand) -> Iterator[str]:
     yield 'question = "What does the index bring, and cost where rows are written?"'
     yield ""
     yield from _own_workload(here)
-    yield _files()
+    yield _files(here)
     yield ""
     yield from _system(here)
     yield from _load(here, timed=True)
@@ -244,37 +267,78 @@ def _upgrade(here: AtHand) -> Iterator[str]:
     yield 'question = "Is the newer version faster?"'
     yield ""
     yield from _workload(here)
-    if not here.template and here.engine.data_import.dumps:
+    if not (here.template or here.dump or here.scripts) and here.engine.data_import.dumps:
         yield "# Your own data in place of that workload:"
-        yield from (f"# {line}" if line else "#" for line in (*_own_workload(here, templates=False), _files()))
+        yield from (f"# {line}" if line else "#" for line in (*_own_workload(here, templates=False), _files(here)))
         yield ""
     yield from _system(here, dsn=False)
+    pinned = here.engine.traits.pinned
+    if pinned and not here.dsn:
+        yield "# Alike in both versions, whose defaults differ:"
+        yield "[system.set]"
+        yield from (f"{name} = {_quoted(value)}" for name, value in pinned.items())
+        yield ""
     yield from _load(here)
-    yield "[vary.version]"
     if here.dsn:
+        if pinned:
+            yield f"# Both servers should have the same {listed(list(pinned))}; the report names what else differs."
+        yield "[vary.version]"
         yield f"{_quoted(here.version)} = {{ dsn = {_quoted(here.dsn)} }}"
         yield f'new = {{ dsn = "{FILL_IN}" }}    # the server of the newer version, set up alike, on the same machine'
+    elif len(known := here.engine.installations()) > 1:
+        yield "# Programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
+        yield "# `bin` takes a directory, too, for example /usr/lib/…/bin"
+        yield "[vary.version]"
+        yield from (f"{_quoted(version)} = {{ bin = {_quoted(place)} }}" for version, place in (known[0], known[-1]))
     else:
+        yield "[vary.version]"
         yield f"{_quoted(here.version)} = {{}}"
         yield f'other = {{ bin = "{FILL_IN}" }}    # directory of its programs, for example /usr/lib/…/bin'
     yield ""
 
 
+_DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd-nvme-enterprise"}
+"""Candidates of `lab new storage` → their models: two cloud volumes and a local drive."""
+
+
 def _storage(here: AtHand) -> Iterator[str]:
-    yield from _begun(here, "What would faster storage do?")
+    yield from _begun(here, "Which storage for this database: what would faster devices bring?")
     if here.dsn:
         yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
         return
+    yield "# Without a limit the page cache may hold all data, and then no disk is read. The limit is the memory that"
+    yield "# the database will have:"
+    yield "# [limits]"
+    yield f'# memory_total = "{units.exact(max(256 << 20, (here.memory_bytes // 4) >> 20 << 20))}"'
+    yield ""
     yield "[vary.storage]"
     yield '"as it is" = {}'
-    yield '"log in memory" = { ideal = "log" }    # what no device for the log can better'
-    devices = ['"log on SSD" = { layout.log = "ssd-sata-2011" }', '"log on disk" = { layout.log = "hdd-7200" }']
+    if _takes(here, ideal=("log",)):
+        yield '"zero-latency WAL" = { ideal = "log" }    # no device for the WAL can do better'
+    roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
+    devices = [
+        f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}"
+        for name, model in _DEVICES.items()
+    ]
     missing = capability.lacking()
     yield "# Emulated devices (docs/guide/devices.md)" + (f", which need {missing}:" if missing else ":")
+    yield "# A trial on a device that is faster than this machine can emulate is refused: take that line out."
     yield from (f"# {line}" if missing else line for line in devices)
     yield "# A directory on another device of this machine:"
-    yield '# "log on NVMe" = { layout.log = "/mnt/nvme/log" }'
+    yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
     yield ""
+
+
+_ANYWHERE = "/var/tmp/ironbench-new"
+"""A directory that is never made: only whether the engine can put its WAL elsewhere is asked."""
+
+
+def _takes(here: AtHand, **fields: Any) -> bool:
+    try:
+        here.engine.validated(System(here.engine.name, "new", **fields), 1)
+    except InputError:
+        return False
+    return True
 
 
 def _driver(here: AtHand) -> Iterator[str]:

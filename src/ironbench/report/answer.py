@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from ironbench.analyse.bottleneck import OTHERS
 from ironbench.analyse.ceiling import Ceiling
+from ironbench.analyse.differences import NOT_SET, Difference
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
+from ironbench.analyse.versions import LACKS
 from ironbench.model.finding import Conclusion
 from ironbench.report import screen
 from ironbench.report.bottleneck import ceiling_sentence, free, limit_sentence, names, prediction
@@ -28,7 +30,7 @@ from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.scalability import Fit
-from ironbench.words import THIN, counted
+from ironbench.words import THIN, counted, listed, some
 
 _NAMED = 6
 """Most comparisons to list one by one; the table of findings has all."""
@@ -44,6 +46,7 @@ def answer(study: Study) -> Answer:
     points = [*courses(study), *comparisons(study)]
     if study.screen is not None:
         points = screen.points(study, study.screen, points)
+    points[1:1] = versions(study)
     points += [Point(text) for text in (*against_trend_sentences(study.against), *growth(study), claims(study)) if text]
     doubts = (failures(study), *rounds(study), *disturbed(study), noise(study))
     return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))
@@ -162,6 +165,27 @@ def _advice_for(open_ones: Sequence[Effect]) -> str:
 
 def _advice(text: str, purpose: str = "To tell") -> str:
     return f"{purpose}: {text.rstrip('.')}."
+
+
+def versions(study: Study) -> list[Point]:
+    """What differs besides the version, before any other result: a ratio of two versions is read as the version's."""
+    texts: dict[str, list[str]] = {}
+    for one in study.beside_version:
+        words = [
+            f"features left out of the build ({_lacking(row)})"
+            if row.name == LACKS
+            else f"{row.name} ({' → '.join('absent' if value == NOT_SET else value for value in row.values)})"
+            for row in one.rows
+        ]
+        texts.setdefault(listed(words), []).append(f"{one.baseline} → {one.cell}")
+    return [
+        Point(f"Not only the version differs ({some(pairs)}): {words}. The difference may come from these.")
+        for words, pairs in texts.items()
+    ]
+
+
+def _lacking(row: Difference) -> str:
+    return " → ".join("none known" if value == NOT_SET else value for value in row.values)
 
 
 def rounds(study: Study) -> list[str]:

@@ -92,6 +92,18 @@ def prepare(cluster: Cluster, installation: Installation, identity: Identity) ->
         identity.give(cluster.temp)
 
 
+def checksums_differ(cluster: Cluster, installation: Installation, wanted: bool | None) -> bool:
+    """Whether pages of the cluster have checksums and should not, or the other way round."""
+    return wanted is not None and wanted != (_controldata(cluster, installation, "Data page checksum version") != "0")
+
+
+def set_checksums(cluster: Cluster, installation: Installation, identity: Identity, wanted: bool | None) -> None:
+    """Makes pages have checksums or not, after a clean shutdown (PostgreSQL 18 documentation, pg_checksums)."""
+    if wanted is not None and checksums_differ(cluster, installation, wanted):
+        change = "--enable" if wanted else "--disable"
+        _run([installation.program("pg_checksums"), change, "-D", str(cluster.files)], cluster, identity)
+
+
 def needs_recovery(cluster: Cluster, installation: Installation) -> bool:
     """Whether the log must be replayed where it is before it can be moved."""
     return _log_is_elsewhere(cluster) and not shut_down(cluster, installation)
@@ -203,9 +215,15 @@ def environment() -> dict[str, str]:
 
 def shut_down(cluster: Cluster, installation: Installation) -> bool:
     """Whether its last server ended in good order."""
+    return _controldata(cluster, installation, "Database cluster state") == "shut down"
+
+
+def _controldata(cluster: Cluster, installation: Installation, line: str) -> str:
+    """A value that pg_controldata prints; empty: none of that name."""
     words = [installation.program("pg_controldata"), "-D", str(cluster.files)]
     done = programs.run_program(words, environment=environment())
-    return re.search(r"^Database cluster state:\s+shut down$", done.stdout, re.MULTILINE) is not None
+    found = re.search(rf"^{line}:\s+(.*)$", done.stdout, re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def _has_segments(wal: Path) -> bool:

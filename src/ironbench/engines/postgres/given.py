@@ -53,7 +53,7 @@ def validated(system: System) -> tuple[System, Secrets]:
 
 def _way_to_vary(given: Mapping[str, str]) -> str:
     """For a setting that a session may make: some are the server's alone, which a DSN cannot change."""
-    if (name := next(iter(settings.own(given)), None)) is None:
+    if (name := next((name for name in given if name != "bin"), None)) is None:
         return ""
     meant = "" if "." in name else settings.meant(name, installation.find())
     to = written("system.dsn")

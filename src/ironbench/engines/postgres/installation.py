@@ -76,6 +76,19 @@ def _found(directory: str | None, may_run: bool) -> Installation:
     return Installation(folder, number.group(0), major, _configure(folder) if may_run else "", may_run)
 
 
+def present() -> tuple[tuple[str, str], ...]:
+    """Versions and their `bin`, the oldest first: of the distribution where it has two, else those of the wheel."""
+    packaged = [find(str(folder)) for folder in Path("/usr/lib/postgresql").glob("*/bin") if _complete(folder)]
+    if len(packaged) > 1:
+        return tuple((one.version, str(one.bin)) for one in sorted(packaged, key=lambda one: one.major))
+    names = [f"{WHEEL}{_major(folder)}" for folder in _of_the_wheel()]
+    return tuple((find(name).version, name) for name in names)
+
+
+def _complete(folder: Path) -> bool:
+    return all((folder / program).is_file() for program in _PROGRAMS)
+
+
 @functools.cache
 def extensions(installation: Installation) -> frozenset[str] | None:
     """Names of those that it can make; None: pg_config is not there, may not run, or tells another place."""

@@ -42,9 +42,24 @@ OURS = {
 """Settings that are ironbench's own business, and why."""
 
 
+CHECKSUMS = "data_checksums"
+"""Shapes the files instead of configuring the server: `cluster.set_checksums` enables or disables it. initdb enables it
+from PostgreSQL 18 on, not before, so that two versions differ in more than the version unless it is set."""
+_NOT_IN_THE_FILE = ("bin", CHECKSUMS)
+
+
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are the server's: without `bin`, which tells where its programs are."""
-    return {name: value for name, value in settings.items() if name != "bin"}
+    """The settings that the server's file holds: without `bin`, which tells where its programs are."""
+    return {name: value for name, value in settings.items() if name not in _NOT_IN_THE_FILE}
+
+
+def checksums(settings: Mapping[str, str]) -> bool | None:
+    """Whether pages are to have checksums; None: as the cluster is. InputError."""
+    if (value := settings.get(CHECKSUMS)) is None:
+        return None
+    if value.lower() not in ("on", "off"):
+        raise InputError(written("system.set", f"{CHECKSUMS}={value}"), "it is neither on nor off", "write on or off")
+    return value.lower() == "on"
 
 
 def named(settings: Mapping[str, str], installation: Installation) -> dict[str, str]:
@@ -55,7 +70,7 @@ def named(settings: Mapping[str, str], installation: Installation) -> dict[str, 
     return {names.get(name.lower(), name): value for name, value in settings.items()}
 
 
-SHAPING = ("default_toast_compression", "default_table_access_method", "default_statistics_target")
+SHAPING = (CHECKSUMS, "default_toast_compression", "default_table_access_method", "default_statistics_target")
 """Settings that shape what a load writes, the planner's statistics among it, so that data loaded under others are other
 data."""
 
@@ -103,6 +118,7 @@ def shaping(settings: Mapping[str, str]) -> dict[str, str]:
 def validate(system: System, clients: int, installation: Installation) -> None:
     """InputError for a setting the server does not know or take, and for more than this machine can carry."""
     declared = own(system.settings)
+    checksums(system.settings)
     for name, value in declared.items():
         server_settings.refuse_ours(name, value, OURS.get(name))
     if system.memory_bytes is not None:
