@@ -5,12 +5,13 @@ window, the transactions due while it was stopped wait until then: with a stop o
 began waits k + 1 s - t. The 20 slowest of 2,000 are the first ones, so that p99 is k + 1 s - 0.2 s. If it does not
 continue while the trial drains, the share that never ended forbids a 99th percentile.
 
-The simulated server answers after 20 ms. Eight clients can do 400/s; at 320/s the arrivals, and so the queue, are the
-same whatever the number of threads (one seed).
+The simulated server answers after 50 ms. Eight clients can do 160/s; at 128/s the arrivals, and so the queue, are the
+same whatever the number of threads (one seed). Other programs only delay timers: the shortest of three passes counts.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -29,7 +30,7 @@ from ironbench.workloads import ScriptSource
 
 SECONDS, RATE = 20.0, 100.0
 SCRIPT = [ScriptSource("select-only", SELECT_ONLY, 1)]
-SERVICE_S, CLIENTS, SHARE = 0.020, 8, 0.8
+SERVICE_S, CLIENTS, SHARE = 0.050, 8, 0.8
 VARIABLES = {"scale": "1"}
 
 
@@ -89,11 +90,11 @@ def _backends(session: Session) -> list[int]:
 
 
 def _threads() -> None:
-    p99_s = {}
-    for threads in (1, 2, 4, 8):
-        rate = SHARE * CLIENTS / SERVICE_S
-        load = Load(clients=CLIENTS, threads=threads, duration_s=10.0, rate=rate, seed=3)
-        p99_s[threads] = _null(load, SERVICE_S)[1]["response_time"].quantile(0.99)
+    counts, rate = (1, 2, 4, 8), SHARE * CLIENTS / SERVICE_S
+    p99_s = dict.fromkeys(counts, math.inf)
+    for threads in counts * 3:
+        load = Load(clients=CLIENTS, threads=threads, duration_s=8.0, rate=rate, seed=3)
+        p99_s[threads] = min(p99_s[threads], _null(load, SERVICE_S)[1]["response_time"].quantile(0.99))
     most = max(p99_s.values()) / min(p99_s.values())
     each = ", ".join(f"{value * 1e3:.1f}" for value in p99_s.values())
     said("p99 with 1, 2, 4, 8 threads, longest / shortest", most, at_most(1.10), f"{most:.3f} ({each} ms)")

@@ -61,7 +61,7 @@ def kept(trial: Trial) -> None:
     summary = trial.summary
     assert summary["transactions"] > 0
     assert 0 < summary["elapsed_s"] < 60
-    assert trial.histograms["response_time"].count == summary["transactions"] == sum(trial.column("transactions"))
+    assert trial.histograms["service_time"].count == summary["transactions"] == sum(trial.column("transactions"))
 
 
 @pytest.mark.parametrize("io", TRANSPORTS)
