@@ -111,6 +111,15 @@ def test_a_server_that_was_resized_is_another_subject_and_another_line() -> None
         leads("a", [small, large], "b", [record(series="3")], Shelf(machines=MACHINES), 0.05)
 
 
+def test_a_trial_that_could_not_be_watched_is_of_the_machine_of_its_run() -> None:
+    trials = [there(block=0, id="0"), there("", block=1, id="1"), there(block=2, id="2")]
+    assert len(subjects(trials)) == 1
+    other = [record(series="3", id="3", machine="c")]
+    assert leads("a", trials, "b", other, Shelf(machines=MACHINES), 0.05).cores == (64, 4)
+    assert len(costs(None, Sheet({}), Measured({"given": trials}, MACHINES)).rows) == 1
+    assert len(subjects([*trials, there("", series="other", id="4")])) == 2, "of another run nobody knows"
+
+
 def test_show_prints_the_machine_of_the_server(tmp_path: Path) -> None:
     from ironbench.analyse.differences import machine_facts
 

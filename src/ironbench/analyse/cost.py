@@ -11,9 +11,9 @@ from ironbench import catalogue
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
 from ironbench.analyse.curve import at_its_peak, highest, score_of
-from ironbench.analyse.differences import differing, facts_of
+from ironbench.analyse.differences import UNKNOWN, differing, facts_of
 from ironbench.analyse.repeats import repeats
-from ironbench.analyse.subjects import cores_held, held_to, machine_cores, work, work_name
+from ironbench.analyse.subjects import cores_held, held_to, machine_cores, machines_among, work, work_name
 from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
@@ -253,9 +253,10 @@ def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Seq
 def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
     """Records of one label by system and machine, each with a name of its own."""
     groups: list[list[Record]] = []
+    machines = machines_among(records)
     for record in records:
         for group in groups:
-            if (group[0].system, machine_of(group[0])) == (record.system, machine_of(record)):
+            if (group[0].system, machines(group[0])[0]) == (record.system, machines(record)[0]):
                 group.append(record)
                 break
         else:
@@ -264,7 +265,7 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
         return dict(zip([label], groups, strict=False))
     facts = [
         {name: value for name, value in facts_of(group[0]).items() if name.startswith("system.")}
-        | {"machine": machine_of(group[0])}
+        | {"machine": machine_of(group[0]) or UNKNOWN}
         for group in groups
     ]
     rows = differing(facts)

@@ -18,10 +18,20 @@ from ironbench.analyse.curve import Curve, Peak, curve, held_out_peak
 from ironbench.analyse.differences import NOT_SET, Difference, differences, differing, facts
 from ironbench.analyse.rate import Rate, Ratios
 from ironbench.analyse.repeats import Repeats, repeats
-from ironbench.analyse.subjects import Subject, cores_held, leading, machine_cores, marked, same_work, work, work_name
+from ironbench.analyse.subjects import (
+    Subject,
+    cores_held,
+    leading,
+    machine_cores,
+    machines_among,
+    marked,
+    same_work,
+    work,
+    work_name,
+)
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY, Purpose
-from ironbench.model.record import Record, Status, machine_of, machines_of
+from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.system import Choice, Load
 from ironbench.stats.ratio import unpaired
 from ironbench.words import counted, in_percent
@@ -346,7 +356,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
     """`works`: the side's trials by the work they did. InputError: they are of two machines, or those of one work are
     of two systems or under two kinds of load."""
     trials = [record for group in works.values() for record in group]
-    machines = {machines_of(record): record for record in trials}
+    of = machines_among(trials)
+    machines = {of(record): record for record in trials}
     if len(machines) > 1:
         _refuse(name, "of two machines", list(machines.values())[:2], archive, ("machine.", "client."))
     for name_of_work, group in works.items():

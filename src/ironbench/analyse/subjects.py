@@ -14,7 +14,16 @@ from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.purpose import PRELIMINARY
-from ironbench.model.record import AT_ONCE, EMULATED, FAILED_LIMITS, SIDE_BY_SIDE, Record, Status, machines_of
+from ironbench.model.record import (
+    AT_ONCE,
+    EMULATED,
+    FAILED_LIMITS,
+    SIDE_BY_SIDE,
+    Record,
+    Status,
+    machine_of,
+    machines_of,
+)
 from ironbench.model.system import Choice
 from ironbench.words import in_percent
 from ironbench.workloads.base import LEADING
@@ -184,9 +193,11 @@ def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
     """Records of one work parted into the systems compared, each with a name of its own. The first is the baseline:
     systems keep the order in which they were named."""
+    counting = _counting(records)
+    machines = machines_among(counting)
     groups = [
         tuple(sorted(group, key=lambda record: (record.started_at, record.id)))
-        for group in _parted(_counting(records), _identity)
+        for group in _parted(counting, lambda one: _text((one.system, one.cell.load.shape, machines(one))))
     ]
     labels = [group[0].system.label or group[0].system.engine for group in groups]
     names = []
@@ -220,8 +231,20 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
     return f"{label} ({', '.join(words)})" if words else label
 
 
-def _identity(record: Record) -> str:
-    return _text((record.system, record.cell.load.shape, machines_of(record)))
+def machines_among(records: Sequence[Record]) -> Callable[[Record], tuple[str, str]]:
+    """Returns `machines_of` for these records, where a trial whose server could not be watched has the machine of the
+    other trials of its run on that server."""
+    known: dict[tuple[str, str | None], set[str]] = {}
+    for record in records:
+        if server := machine_of(record):
+            known.setdefault((record.series, record.system.dsn), set()).add(server)
+
+    def machines(record: Record) -> tuple[str, str]:
+        server, client = machines_of(record)
+        others = known.get((record.series, record.system.dsn), set())
+        return server or (next(iter(others)) if len(others) == 1 else ""), client
+
+    return machines
 
 
 def _text(value: object) -> str:
