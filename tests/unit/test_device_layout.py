@@ -155,11 +155,12 @@ def test_a_trace_is_sorted_by_arrival_and_names_its_operations(tmp_path: Path) -
     )
     # Measured from 15 on; of the 600 ns of CPU from 30 to 90, a quarter was the work's.
     trials = (Measured(15, 95, (30, 90, 150)),)
-    assert finish(path, (Partition("data", 4096, "/d"), Partition("log", 4096, "/l")), trials) == 2
+    partitions = (Partition("data", 4096, "/d"), Partition("log", 4096, "/l"))
+    assert finish(path, Device("hdd-7200", partitions, "ext4", "ram"), trials) == 2
     assert not raw(path).exists()
     with duckdb.connect() as database:
         found = database.execute("SELECT * EXCLUDE (cores) FROM read_parquet(?)", [str(path)]).fetchall()
     assert found == [
-        (10, "write", 0, 8192, 30, "data", 0, 300, 350, 5, 1.0),
-        (20, "flush", 4096, 512, 90, "log", 1, 900, 950, 7, 0.25),
+        (10, "write", 0, 8192, 30, "data", 0, 300, 350, 5, 1.0, "hdd-7200", 8192),
+        (20, "flush", 4096, 512, 90, "log", 1, 900, 950, 7, 0.25, "hdd-7200", 8192),
     ]

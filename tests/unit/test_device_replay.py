@@ -231,6 +231,51 @@ def test_the_time_of_an_emulation_is_added_only_where_the_trace_tells_it(tmp_pat
     assert caught.value.subject == "--emulated"
 
 
+def on_a_volume(takes_ns: int) -> trace.Trace:
+    """One client on aws-gp3, whose reads take a constant time as long as its operations last."""
+    return replace(one_client(200, 10 * _MS, takes_ns), recorded=trace.Recorded("aws-gp3", 2 << 30))
+
+
+_GP3_READ_NS = round(device_models()["aws-gp3"].values()["read_latency"] * 1e9)
+
+
+def test_a_trace_is_first_replayed_on_the_device_it_was_recorded_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.parquet"
+    trace.write(path, on_a_volume(_GP3_READ_NS))
+    assert trace.read(path).recorded == trace.Recorded("aws-gp3", 2 << 30)
+    assert device.replay(str(path), "hdd-7200", json=True) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["check"]["device"] == "aws-gp3"
+    assert document["check"]["replayed_s"] == pytest.approx(document["recorded_s"], rel=0.02)
+
+
+@pytest.mark.parametrize("factor", [20, 0.01])
+def test_no_prediction_is_made_when_the_recorded_device_is_missed_by_more_than_a_quarter(
+    tmp_path: Path, factor: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.parquet"
+    thinking = replace(one_client(200, 0, round(_GP3_READ_NS * factor)), recorded=trace.Recorded("aws-gp3", 2 << 30))
+    trace.write(path, thinking)
+    check = replay.checked(thinking, CORE)
+    assert check is not None
+    assert check.missed
+    with pytest.raises(FailureError) as refused:
+        device.replay(str(path), "hdd-7200")
+    assert refused.value.subject == f"trace {path}"
+    assert capsys.readouterr().out == ""
+
+
+def test_a_recorded_device_whose_model_is_not_known_here_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    trace.write(path, replace(one_client(10, _MS, _MS), recorded=trace.Recorded("our-san", 2 << 30)))
+    with pytest.raises(InputError, match="our-san") as refused:
+        device.replay(str(path), "hdd-7200")
+    assert refused.value.subject == f"trace {path}"
+    assert "--models" in refused.value.hint
+
+
 def test_the_verbs_print_a_page_or_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trace.parquet"
     trace.write(path, one_client(100, _MS, 8 * _MS))

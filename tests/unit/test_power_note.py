@@ -8,13 +8,15 @@ import pytest
 from factories import Shelf, record
 
 from ironbench.analyse.study import studies
+from ironbench.drive import power
+from ironbench.model.plan import AT_STAKE, POWER
 from ironbench.model.record import Check, Record
 from ironbench.report import document
 
 
 def cut(passed: bool = True) -> Record:
     return replace(
-        record(), conditions={"power": "cut after the measured time"}, checks=(Check("every commit is there", passed),)
+        record(), conditions={POWER: "cut after the measured time"}, checks=(Check("every commit is there", passed),)
     )
 
 
@@ -33,6 +35,21 @@ def noted(*records: Record) -> list[str]:
 )
 def test_a_report_says_that_the_power_was_cut_and_whether_the_checks_held(records: list[Record], words: str) -> None:
     assert any(note.startswith(words) for note in noted(*records))
+
+
+@pytest.mark.parametrize(
+    ("writes", "words"),
+    [((0,), "No write was unflushed"), ((7, 1200), "7 to 1\u202f200 writes"), ((0, 5), "none in 1 trial")],
+)
+def test_a_report_says_how_many_writes_a_power_cut_could_take(writes: tuple[int, ...], words: str) -> None:
+    records = [replace(cut(), metrics={**cut().metrics, AT_STAKE: float(count)}) for count in writes]
+    assert any(words in note for note in noted(*records))
+
+
+def test_a_power_cut_without_an_unflushed_write_is_warned_of() -> None:
+    assert [one.code for one in power.Survived("torn", 0, 1.0).warnings()] == [power.NOTHING_AT_STAKE]
+    some = power.Survived("torn", 3, 1.0)
+    assert (some.warnings(), some.metrics()) == ((), {AT_STAKE: 3.0})
 
 
 def test_a_report_of_trials_whose_power_stayed_says_nothing_of_it() -> None:

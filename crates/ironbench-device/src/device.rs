@@ -30,6 +30,37 @@ pub trait Device: Send {
     }
 }
 
+/// The device; in debug builds, one that asserts that its I/Os come in order of arrival.
+pub fn in_order(device: Box<dyn Device>) -> Box<dyn Device> {
+    if cfg!(debug_assertions) { Box::new(InOrder { device, latest: 0 }) } else { device }
+}
+
+/// Asserts the order that `Device::submit` requires.
+struct InOrder {
+    device: Box<dyn Device>,
+    latest: u64,
+}
+
+impl Device for InOrder {
+    fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
+        assert!(now >= self.latest, "{op:?} arrives at {now}, before an I/O submitted earlier, at {}", self.latest);
+        self.latest = now;
+        self.device.submit(now, op, offset, length)
+    }
+
+    fn capacity(&self) -> u64 {
+        self.device.capacity()
+    }
+
+    fn host_cpu(&self, op: Op, length: u32) -> u64 {
+        self.device.host_cpu(op, length)
+    }
+
+    fn takes_time(&self) -> bool {
+        self.device.takes_time()
+    }
+}
+
 impl Device for Box<dyn Device> {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         (**self).submit(now, op, offset, length)

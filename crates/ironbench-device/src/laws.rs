@@ -173,6 +173,44 @@ fn a_log_on_a_disk_commits_once_per_turn() {
 }
 
 #[test]
+fn ios_out_of_order_are_refused_in_debug_builds() {
+    let submit = |text: &str| {
+        let mut device = made(text, 1);
+        device.submit(1000, Op::Read, 0, 4096);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| device.submit(999, Op::Read, 0, 4096)))
+    };
+    assert!(EVERY.iter().all(|text| submit(text).is_err()));
+}
+
+#[test]
+fn a_flush_of_flash_without_power_loss_protection_waits_for_its_buffer() {
+    let device = |more: &str| {
+        let mut figures = crate::testing::models().get("flash").cloned();
+        if let Some(crate::figures::Figures::Flash(flash)) = &mut figures {
+            match more {
+                "protected" => flash.protected = true,
+                "quick" => flash.quick_flash = 1e11,
+                _ => {}
+            }
+        }
+        let Some(crate::figures::Figures::Flash(flash)) = figures else { panic!("flash is flash") };
+        crate::model::Flash::new(&flash, CAPACITY, crate::model::Use { fill: 1.0, compressible: 0.0 })
+    };
+    let flushed_s = |more, writes: u64| {
+        let mut device = device(more);
+        let far = |number: u64| (number * 7_919 * 4096 * 997) % (CAPACITY - 4096) / 4096 * 4096;
+        let written = (0..writes).map(|number| device.submit(0, Op::Write, far(number), 4096)).max().unwrap();
+        (device.submit(written, Op::Flush, 0, 0) - written) as f64 / 1e9
+    };
+    // 32 MiB at 10,000 random writes of 4 KiB a second; the last of them were begun before the flush.
+    let full = f64::from(32 << 20) / 4096.0 / 10_000.0;
+    assert!((flushed_s("", 40_000) - full).abs() < full * 0.02, "{}", flushed_s("", 40_000));
+    assert!((flushed_s("", 1) - 0.001).abs() < 0.0001, "a small write is a part of the time of a flush");
+    assert!((flushed_s("protected", 40_000) - 0.001).abs() < 0.0001);
+    assert!((flushed_s("quick", 40_000) - 0.001).abs() < 0.0001, "flash that is written quickly keeps it");
+}
+
+#[test]
 fn sequential_reads_come_at_the_rate_of_the_media() {
     let load = Probe { random: false, length: 1 << 20, span: 1 << 30, ..Probe::default() };
     let outer = measured("raid0(1, disk(capacity=100G))", load).rate();

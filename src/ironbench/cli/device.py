@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,14 +17,14 @@ from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import Seen, seen
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.printer import Printer
 from ironbench.report.numbers import quantity, times
 from ironbench.report.plain import Column, fitted
-from ironbench.words import counted, grouped
+from ironbench.words import counted, grouped, in_percent
 
 if TYPE_CHECKING:
-    from ironbench.devices.replay import Prediction
+    from ironbench.devices.replay import Check, Prediction
 
 app = group("device")
 trace = group("trace", "Use what emulated devices recorded.")
@@ -103,7 +104,7 @@ def replay(
     file: Annotated[str, typer.Argument(metavar="TRACE", help="A trace (Parquet).")],
     on: Annotated[str, typer.Option("--on", metavar="MODEL", help="The device to replay it on.")],
     capacity: Annotated[
-        str, typer.Option(metavar="SIZE", help="Size of that device; otherwise as large as the trace needs.")
+        str, typer.Option(metavar="SIZE", help="Size of that device; otherwise that of the recorded one.")
     ] = "",
     trial: Annotated[
         str,
@@ -126,7 +127,10 @@ def replay(
     models: MODELS = None,
     json: JSON = False,
 ) -> int:
-    """Predict how long a trace takes on another device. Computes without waiting, and says how far to trust it."""
+    """Predict how long a trace takes on another device, without waiting.
+
+    First replays the trace on the recorded device. Refuses to predict when that misses the recorded time by over 25%.
+    """
     from ironbench.devices import replay as replays
     from ironbench.devices import trace as traces
 
@@ -142,13 +146,32 @@ def replay(
             cause = f"trace {file} does not tell what the processors did"
             raise InputError("--emulated", cause, "leave it out, or record the trace again: older traces lack that")
         answering_ns = recorded.processors.answering_ns()
+    known_models.normal(on, models or ())  # a mistake in it is found before the check takes its time
+    if recorded.recorded is not None:
+        _require_known(file, recorded.recorded.device, models or ())
+    check = replays.checked(recorded, core, not arrivals)
+    if check is not None and check.missed:
+        cause = (
+            f"replayed on the recorded device ({check.device}) it takes {quantity(check.replayed_s, 's')}, "
+            f"but took {quantity(check.recorded_s, 's')} ({in_percent(abs(check.miss))} off): no prediction"
+        )
+        raise FailureError(f"trace {file}", cause, "record it again while no other program uses the machine")
+    size = size or (recorded.recorded.capacity if recorded.recorded else None)
     prediction = replays.predicted(recorded, on, core, size, not arrivals, answering_ns)
     printer = Printer()
     if json:
-        printer.data(encoded(_prediction(prediction)))
+        printer.data(encoded(_prediction(prediction, check)))
     else:
-        printer.data(_prediction_page(prediction, printer.width()))
+        printer.data(_prediction_page(prediction, check, printer.width()))
     return 0
+
+
+def _require_known(file: str, device: str, models: Iterable[str]) -> None:
+    try:
+        known_models.normal(device, models)
+    except InputError as error:
+        cause = f"was recorded on {device}, which is not known here: {error.cause}"
+        raise InputError(f"trace {file}", cause, "name the file of its models: --models FILE") from error
 
 
 _ORIGINS = {"source": "published", "derived": "derived", "assumed": "ASSUMED", "yours": "yours"}
@@ -188,7 +211,7 @@ def _seen(text: str, found: tuple[Seen, ...], width: int | None) -> str:
     return f"{text}\n\n{fitted(columns, width)[0].rstrip()}"
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
+def _prediction(prediction: Prediction, check: Check | None) -> dict[str, Any]:
     plain = {name: getattr(prediction, name) for name in prediction.__slots__ if name not in ("latencies",)}
     latencies = [
         {
@@ -199,7 +222,7 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
         }
         for one in prediction.latencies
     ]
-    return plain | {"latencies": latencies}
+    return plain | {"latencies": latencies, "check": asdict(check) if check else None}
 
 
 def _quantiles(histogram: Any) -> dict[str, float]:
@@ -207,7 +230,17 @@ def _quantiles(histogram: Any) -> dict[str, float]:
     return {"mean_s": histogram.mean_s, "p50_s": p50, "p99_s": p99, "p999_s": p999, "max_s": histogram.max_s}
 
 
-def _prediction_page(prediction: Prediction, width: int | None) -> str:
+def _check_line(check: Check | None) -> str:
+    if check is None:
+        return "check: the trace does not name the device it was recorded on, so replay was not checked on that device"
+    way = "longer" if check.miss > 0 else "shorter"
+    return (
+        f"check: on the recorded device ({check.device}) replay takes {quantity(check.replayed_s, 's')}, "
+        f"{in_percent(abs(check.miss))} {way} than recorded"
+    )
+
+
+def _prediction_page(prediction: Prediction, check: Check | None, width: int | None) -> str:
     held = "the work and its think times held" if prediction.closed else "the arrivals held"
     lines = [
         f"{counted(prediction.ios, 'I/O')}, {quantity(prediction.read_bytes, 'bytes')} read and "
@@ -215,6 +248,7 @@ def _prediction_page(prediction: Prediction, width: int | None) -> str:
         f"recorded {quantity(prediction.recorded_s, 's')}, "
         f"predicted {quantity(prediction.predicted_s, 's')} ({times(prediction.ratio)})",
     ]
+    lines.insert(1, _check_line(check))
     if prediction.closed:
         lines.append(f"of that at least {quantity(prediction.thinking_s, 's')} is the program's own time")
     if prediction.cores:

@@ -165,7 +165,7 @@ class Mounted:
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
         """None that lacks I/Os: a replay would take a part of the work for all of it. FailureError."""
         if untraced == "":
-            finish(trace, self.device.partitions, self._trials)
+            finish(trace, self.device, self._trials)
             return
         raw(trace).unlink()
         if untraced is not None:  # else its process died, which is said elsewhere

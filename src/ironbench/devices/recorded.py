@@ -12,7 +12,7 @@ from typing import Any
 
 from ironbench.errors import FailureError
 from ironbench.model.driven import Computed
-from ironbench.model.system import Partition
+from ironbench.model.system import Device
 
 RAW = ".raw"
 """Ending of the file that the device's process writes."""
@@ -54,7 +54,7 @@ def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, comput
     return Measured(began, began + round(elapsed_s * 1e9), known)
 
 
-def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Measured] = ()) -> int:
+def finish(path: Path, device: Device, trials: Sequence[Measured] = ()) -> int:
     """Makes a trace of the raw rows, which are removed; how many there were. FailureError."""
     import numpy as np
 
@@ -67,8 +67,8 @@ def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Measure
     try:
         rows = np.fromfile(written, dtype=row)
         rows = rows[np.argsort(rows["time"], kind="stable")]
-        starts = np.cumsum([0, *(one.bytes for one in partitions[:-1])])
-        names = np.array([one.role for one in partitions], dtype=object)
+        starts = np.cumsum([0, *(one.bytes for one in device.partitions[:-1])])
+        names = np.array([one.role for one in device.partitions], dtype=object)
         trial, share = np.zeros(len(rows), "u2"), np.ones(len(rows), "f4")
         for number, one in enumerate(trials, 1):
             within = (rows["time"] >= one.began) & (rows["time"] < one.ended)
@@ -84,6 +84,7 @@ def finish(path: Path, partitions: Sequence[Partition], trials: Sequence[Measure
             names[np.searchsorted(starts, rows["offset"], side="right") - 1],
             trial,
             trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share),
+            trace.Recorded(device.model, sum(one.bytes for one in device.partitions)),
         )
         trace.write(path, recorded)
         written.unlink()

@@ -46,6 +46,28 @@ Where neither was passed, replays with known clients were within about 10 %: as 
 `crates/ironbench-device/src/replay/fidelity.rs`."""
 
 
+MISSED = 0.25
+"""A replay on the recorded device that misses the recorded time by more predicts nothing for another device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A replay on the device that was recorded, whose time is known."""
+
+    device: str
+    recorded_s: float
+    replayed_s: float
+
+    @property
+    def miss(self) -> float:
+        """Replayed over recorded time, minus 1."""
+        return self.replayed_s / self.recorded_s - 1 if self.recorded_s > 0 else 0.0
+
+    @property
+    def missed(self) -> bool:
+        return abs(self.miss) > MISSED
+
+
 @dataclass(frozen=True, slots=True)
 class Latency:
     """Of one operation, recorded and predicted."""
@@ -136,6 +158,19 @@ def predicted(
         *_disturbed(trace, prediction),
     )
     return replace(prediction, out_of_range=doubts)
+
+
+def checked(trace: Trace, models: bytes, closed: bool = True) -> Check | None:
+    """The replay of a trace on the device that was recorded; None where the trace does not name its device.
+
+    InputError: the device's expression is not known here, or the trace is empty.
+    """
+    if trace.recorded is None:
+        return None
+    # While it was recorded the emulation took its CPU, too.
+    answering_ns = trace.processors.answering_ns() if trace.processors else 0
+    own = predicted(trace, trace.recorded.device, models, trace.recorded.capacity, closed, answering_ns)
+    return Check(own.model, own.recorded_s, own.predicted_s)
 
 
 def _doubts(prediction: Prediction) -> tuple[str, ...]:

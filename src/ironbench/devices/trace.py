@@ -27,6 +27,8 @@ LATER = {
     "runnable_ns": "the same for threads that ran or waited for a core: together, and without the emulation's",
     "emulation_ns": "CPU that the emulation had used when it was answered, less waiting, sampling or a driver's part",
     "work_share": "of used_ns over the trial: what its engine and those who drove it used; 1 where nobody knows",
+    "device": "the emulated device that was recorded, as an expression",
+    "device_bytes": "its capacity",
 }
 """Columns that older traces lack. The counts begin somewhere; they are sampled every 10 ms."""
 COUNTS = ("used_ns", "runnable_ns", "emulation_ns", "work_share")
@@ -44,6 +46,8 @@ _LATER = {
     "runnable_ns": "runnable_ns::UBIGINT AS runnable_ns",
     "emulation_ns": "emulation_ns::UBIGINT AS emulation_ns",
     "work_share": "work_share::FLOAT AS work_share",
+    "device": "device::VARCHAR AS device",
+    "device_bytes": "device_bytes::UBIGINT AS device_bytes",
 }
 _LAST = "FROM read_parquet(?, file_row_number = true) ORDER BY time_ns, file_row_number"
 ALL = "all"
@@ -81,6 +85,16 @@ class Processors:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """The emulated device that a trace was recorded on."""
+
+    device: str
+    """Its expression."""
+    capacity: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """Columns of one length, ordered by `time_ns`; `op` as its place in `OPS`."""
 
@@ -92,6 +106,8 @@ class Trace:
     partition: np.ndarray[Any, np.dtype[np.object_]]
     trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
     processors: Processors | None = None
+    recorded: Recorded | None = None
+    """None: the trace does not name its device."""
 
     def for_core(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """As `_core.replay_trace` takes its columns."""
@@ -129,7 +145,7 @@ class Trace:
         )
         columns: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
         trial = None if self.trial is None else self.trial[chosen]
-        return Trace(**columns, trial=trial, processors=processors)
+        return Trace(**columns, trial=trial, processors=processors, recorded=self.recorded)
 
     def end(self) -> int:
         """The first byte beyond all that was touched."""
@@ -155,11 +171,14 @@ def read(path: Path) -> Trace:
             cause = str(error).partition("\n")[0]
             raise InputError(f"trace {path}", f"cannot be read: {cause}", "a trace is a Parquet file") from error
     columns: dict[str, Any] = {name: np.ma.getdata(values) for name, values in table.items()}
-    processors = None
-    if columns.keys() >= LATER.keys() and len(columns["cores"]):
+    processors = recorded = None
+    if columns.keys() >= {"cores", *COUNTS} and len(columns["cores"]):
         counts = (columns[name] for name in COUNTS)
         processors = Processors(int(columns["cores"][0]), *counts)
-    trace = Trace(**{name: columns[name] for name in COLUMNS}, trial=columns.get("trial"), processors=processors)
+    if columns.keys() >= {"device", "device_bytes"} and len(columns["device"]):
+        recorded = Recorded(str(columns["device"][0]), int(columns["device_bytes"][0]))
+    plain = {name: columns[name] for name in COLUMNS}
+    trace = Trace(**plain, trial=columns.get("trial"), processors=processors, recorded=recorded)
     if (trace.op >= len(OPS)).any():
         raise InputError(f"trace {path}", "it contains an unknown operation", f"known: {', '.join(OPS)}")
     return trace
@@ -174,6 +193,9 @@ def write(path: Path, trace: Trace) -> None:
     if (processors := trace.processors) is not None:
         table["cores"] = np.full(len(trace.op), processors.cores, "u2")
         table |= {name: getattr(processors, name) for name in COUNTS}
+    if (recorded := trace.recorded) is not None:
+        table["device"] = np.full(len(trace.op), recorded.device, dtype=object)
+        table["device_bytes"] = np.full(len(trace.op), recorded.capacity, "u8")
     with duckdb.connect() as database:
         database.register("trace", table)
         target = str(path).replace("'", "''")

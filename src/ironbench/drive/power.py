@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from ironbench import units
 from ironbench.devices.mounting import Devices
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.model.record import Check
+from ironbench.model.plan import AT_STAKE, POWER
+from ironbench.model.record import Check, Warning
 from ironbench.model.session import Powered, Session
 from ironbench.words import counted
 from ironbench.workloads.base import checked
@@ -22,6 +23,7 @@ WAYS = {
 """What a cut may take; the devices do it: `crates/ironbench-device/src/live/undo.rs`."""
 NOT_BACK = "afterwards the database does not start"
 """Stands in the cause of a trial whose database did not survive its power cut."""
+NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
 """Set in the summary that checks see: what the engine counted by itself has not survived."""
 
@@ -36,8 +38,35 @@ class PowerCut:
     """Under the engine, mounted so that their power can be cut."""
 
 
-def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
-    """Cuts it and waits for the engine to be back; what happened, for the record. FailureError: it stays away."""
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """A power cut after which the engine started again."""
+
+    how: str
+    """Of `WAYS`."""
+    at_stake: int
+    """Writes that no flush had followed when the power went, on all devices."""
+    back_s: float
+    """From the return of the power until the engine answered."""
+
+    def conditions(self) -> dict[str, str]:
+        back = f"the engine was back after {units.span(self.back_s)}"
+        return {POWER: f"cut after the measured time: {_words(self.at_stake)}; {back}"}
+
+    def metrics(self) -> dict[str, float]:
+        return {AT_STAKE: float(self.at_stake)}
+
+    def warnings(self) -> tuple[Warning, ...]:
+        if self.at_stake:
+            return ()
+        cause = (
+            f"no write was unflushed when the power was cut ({self.how}): the device could neither lose nor tear any"
+        )
+        return (Warning(NOTHING_AT_STAKE, cause),)
+
+
+def cut(session: Session, planned: PowerCut, seed: int) -> Survived:
+    """Cuts the power and waits for the engine to be back. FailureError: it does not come back."""
     subject = f"power cut ({planned.how})"
     if not isinstance(session, Powered):
         raise FailureError(subject, f"{session.engine} cannot be started on what a power cut leaves")
@@ -54,11 +83,9 @@ def cut(session: Session, planned: PowerCut, seed: int) -> dict[str, str]:
         if not session.alive():
             raise FailureError(subject, "it does not answer")
     except IronbenchError as error:
-        words = f"{_at_stake(at_stake)}; {NOT_BACK}: {error}"
+        words = f"{_words(sum(at_stake))}; {NOT_BACK}: {error}"
         raise FailureError(subject, words, "check the settings by which it makes commits safe") from error
-    took_s = time.monotonic() - began_s
-    back = f"the engine was back after {units.span(took_s)}"
-    return {"power": f"cut after the measured time: {_at_stake(at_stake)}; {back}"}
+    return Survived(planned.how, sum(at_stake), time.monotonic() - began_s)
 
 
 def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
@@ -69,5 +96,5 @@ def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
         return (checked(f"data can be read after the power cut ({how})", "yes", str(error)),)
 
 
-def _at_stake(counts: list[int]) -> str:
-    return f"{counted(sum(counts), 'write')} had not been flushed"
+def _words(at_stake: int) -> str:
+    return f"{counted(at_stake, 'write')} had not been flushed"

@@ -171,7 +171,9 @@ class _Drive:
             with around.checking():
                 checks = workload.check(session, self._options, before, done)
         elif ended and around.cut is not None:
-            prepared = prepared.merge(power.cut(session, around.cut, self._seed))
+            survived = power.cut(session, around.cut, self._seed)
+            prepared = prepared.merge(survived.conditions(), survived.warnings())
+            figures = {**figures, **survived.metrics()}
             summary = {**result.summary, power.SUMMARY: True}
             if has_data:
                 checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))

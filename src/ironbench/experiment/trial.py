@@ -12,7 +12,7 @@ from ironbench import devices, engines, observe, workloads
 from ironbench.cluster.crew import Crew
 from ironbench.devices.mounting import NO_DEVICES, Devices
 from ironbench.drive.live import Live
-from ironbench.drive.power import PowerCut
+from ironbench.drive.power import NOTHING_AT_STAKE, PowerCut
 from ironbench.drive.trial import Surroundings, drive
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment import server_control, upkeep
@@ -25,7 +25,7 @@ from ironbench.load.databases import TrialDatabases
 from ironbench.load.source import DataSource
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.plan import Plan
+from ironbench.model.plan import POWER, Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
@@ -75,6 +75,11 @@ def measure(
         driven, prepared = control.judged(driven), control.noted(prepared)
     watched = observe.observed(driven, how, workload.connections(how.clients))
     record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
+    if POWER in record.conditions:
+        printer.say(f"  power: {record.conditions[POWER]}")
+        for warning in record.warnings:
+            if warning.code == NOTHING_AT_STAKE:
+                printer.say(f"  warning: {warning.text}")
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
         printer.say(f"  {record.status.value}: {record.cause}")
         for warning in record.warnings:

@@ -13,6 +13,10 @@ SEED_GIVEN = "seed"
 """Condition of a trial whose seed somebody chose."""
 LIMITS, RANGE, CRASH = "limits", "range searched", "crash"
 """Conditions: the limits of a search, and its range; what a power cut after the trial was to do."""
+POWER = "power"
+"""Condition: what happened when the power was cut after the trial."""
+AT_STAKE = "power_cut_unflushed_writes"
+"""Metric: writes that no flush had followed when the power was cut."""
 _COUNTED = {"clients": "clients", "rate": "transactions per second"}
 
 

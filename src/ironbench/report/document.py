@@ -12,6 +12,7 @@ from ironbench.analyse.rate import Rate, paced
 from ironbench.analyse.study import Effect, Study, SubjectResults
 from ironbench.analyse.subjects import counted_in
 from ironbench.drive import checkpoints
+from ironbench.model.plan import AT_STAKE, POWER
 from ironbench.model.record import Record
 from ironbench.report import presentation, theme
 from ironbench.report.answer import answer
@@ -23,7 +24,7 @@ from ironbench.report.numbers import confidence, failed, measured, moment, quant
 from ironbench.report.section import Answer, Section
 from ironbench.report.sections import sections
 from ironbench.units import rate
-from ironbench.words import THIN, counted, some
+from ironbench.words import THIN, counted, grouped, some
 
 _MOST_CARDS = 4
 """Most comparisons with a card each; the chart has all."""
@@ -290,13 +291,26 @@ def _power_note(study: Study) -> list[str]:
     """What was checked after the power of emulated devices had been cut."""
     records = [*(one for part in study.parts for one in part.subject.records)]
     records += [one for cell in study.cells for one in cell.trials]
-    cut = [one for one in records if "power" in one.conditions]
+    cut = [one for one in records if POWER in one.conditions]
     if not cut:
         return []
     held = sum(bool(one.checks) and all(check.passed for check in one.checks) for one in cut)
     after = f"after {counted(len(cut), 'trial')}" if len(cut) > 1 else "after the trial"
     passed = f"all checks held in {held} of them" if len(cut) > 1 else "all checks held" if held else "a check failed"
-    return [f"The power was cut {after}, and {passed} once the engine was back."]
+    at_stake = [one.metrics[AT_STAKE] for one in cut if AT_STAKE in one.metrics]
+    return [f"The power was cut {after}, and {passed} once the engine was back.{_at_stake(at_stake)}"]
+
+
+def _at_stake(writes: Sequence[float]) -> str:
+    """How many writes the power cuts could take; records of older versions do not contain it."""
+    if not writes:
+        return ""
+    if not max(writes):
+        return " No write was unflushed at that moment, so this says nothing about writes that a device loses or tears."
+    low, high = grouped(min(writes)), grouped(max(writes))
+    without = sum(not count for count in writes)
+    trials = f", none in {counted(without, 'trial')}" if without else ""
+    return f" {low if low == high else f'{low} to {high}'} writes were unflushed at that moment{trials}."
 
 
 def _confidence_note(study: Study) -> str:

@@ -16,6 +16,8 @@ pub struct Behind {
     command: u64,
     bytes: Line,
     commands: Line,
+    /// When the latest I/O reached the devices behind.
+    passed: u64,
     latency: u64,
     memory: Option<Memory>,
 }
@@ -55,6 +57,7 @@ impl Behind {
             command: nanoseconds(1.0 / figures.iops),
             bytes: Line::default(),
             commands: Line::default(),
+            passed: 0,
             latency: nanoseconds(figures.latency),
             memory,
         }
@@ -64,14 +67,17 @@ impl Behind {
 impl Device for Behind {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         if op == Op::Flush {
-            // What is in memory with a battery is stored.
-            let stored = if self.memory.is_some() { now } else { self.inner.submit(now, op, offset, length) };
-            return stored + self.latency;
+            if self.memory.is_some() {
+                return now + self.latency; // what is in memory with a battery is stored
+            }
+            // Behind the I/Os that the controller has not passed on yet.
+            return self.inner.submit(now.max(self.passed), op, offset, length) + self.latency;
         }
         let takes = self.byte.of(length);
         let carried = self.bytes.pass(now, takes);
         let admitted = self.commands.pass(now, self.command).max(carried - takes);
-        let done = self.inner.submit(admitted, op, offset, length).max(carried);
+        self.passed = self.passed.max(admitted);
+        let done = self.inner.submit(self.passed, op, offset, length).max(carried);
         match &mut self.memory {
             Some(memory) if op == Op::Write => memory.accept(carried.max(admitted), done, length) + self.latency,
             _ => done + self.latency,

@@ -1,8 +1,11 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::replay::{Probe, probe};
 
 type Log = Arc<Mutex<Vec<(usize, Op, u64, u32)>>>;
 
@@ -116,6 +119,75 @@ fn a_full_row_is_written_without_reading_and_a_small_write_reads_two() {
     assert_eq!(log.lock().unwrap().iter().filter(|io| io.1 == Op::Read).count(), 0);
     parity.submit(0, Op::Write, 0, 4096);
     assert_eq!(log.lock().unwrap().iter().filter(|io| io.1 == Op::Read).count(), 2);
+}
+
+/// Serves one I/O after another, each in a millisecond; asserts that they come in order of arrival.
+#[derive(Default)]
+struct Serial {
+    free: u64,
+    latest: u64,
+}
+
+const SERVICE: u64 = 1_000_000;
+
+impl Device for Serial {
+    fn submit(&mut self, now: u64, _op: Op, _offset: u64, _length: u32) -> u64 {
+        assert!(now >= self.latest, "{now} after {}", self.latest);
+        self.latest = now;
+        self.free = self.free.max(now) + SERVICE;
+        self.free
+    }
+
+    fn capacity(&self) -> u64 {
+        1 << 30
+    }
+}
+
+/// Small writes per second on RAID 5 of such members, each `depth` in flight, event by event: the writes to the members
+/// arrive when the reads before them are done.
+fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
+    let mut random = pgbench_script::Random::new(1);
+    let mut devices: Vec<Serial> = (0..members).map(|_| Serial::default()).collect();
+    // Time, and of a write whose reads are done: its two members.
+    let mut due: BinaryHeap<Reverse<(u64, Option<(usize, usize)>)>> = (0..depth).map(|_| Reverse((0, None))).collect();
+    let (mut begun, mut end) = (0, 0);
+    while let Some(Reverse((now, ready))) = due.pop() {
+        let mut both = |(data, parity): (usize, usize)| {
+            [data, parity].map(|member| devices[member].submit(now, Op::Write, 0, 4096)).into_iter().max().unwrap()
+        };
+        if let Some(places) = ready {
+            end = both(places);
+            due.push(Reverse((end, None)));
+        } else if begun < count {
+            begun += 1;
+            let data = random.up_to(members as u64 - 1) as usize;
+            let other = (data + 1 + random.up_to(members as u64 - 2) as usize) % members;
+            due.push(Reverse((both((data, other)), Some((data, other)))));
+        }
+    }
+    count as f64 / (end as f64 / 1e9)
+}
+
+#[test]
+fn small_writes_to_raid_5_are_within_a_tenth_of_a_simulation_of_every_event() {
+    for members in [4, 5, 8] {
+        for depth in [1, 2, 4, 8, 16, 32, 64] {
+            let devices: Members = (0..members).map(|_| Box::new(Serial::default()) as Box<dyn Device>).collect();
+            let load = Probe { reads: 0.0, depth, count: 20_000, warm_up: 0, ..Probe::default() };
+            let found = probe(&mut Parity::new(devices, CHUNK), &load).iops();
+            let truth = simulated_small_writes(members, depth, 20_000);
+            assert!((found / truth - 1.0).abs() < 0.11, "{members} members, depth {depth}: {found:.0} for {truth:.0}");
+        }
+    }
+}
+
+#[test]
+fn a_flush_reaches_the_devices_behind_a_controller_after_what_it_has_not_passed_on() {
+    let figures =
+        crate::figures::ControllerFigures { rate: 1e6, iops: 100.0, latency: 0.0, cache: 0.0, write_cache: false };
+    let mut behind = Behind::new(&figures, Box::new(Serial::default()), false);
+    let written = (0..10).map(|number| behind.submit(0, Op::Write, number << 20, 4096)).max().unwrap();
+    assert!(behind.submit(1, Op::Flush, 0, 0) >= written);
 }
 
 #[test]

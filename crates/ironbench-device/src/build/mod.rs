@@ -8,7 +8,7 @@ use pgbench_script::nearest;
 
 use self::options::Options;
 use crate::array::{Behind, Mirror, Parity, Stripe};
-use crate::device::Device;
+use crate::device::{Device, in_order};
 use crate::figures::{Figures, Models};
 use crate::text::{Expression, Member};
 
@@ -59,23 +59,24 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn device(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
-        match expression.name.as_str() {
+        let device = match expression.name.as_str() {
             "raid0" => self.stripe(expression, wanted, "stripe"),
             "spread" => self.stripe(expression, wanted, "extent"),
             "raid1" => {
                 self.options(expression, &[])?;
-                Ok(Box::new(Mirror::new(self.members(expression, wanted, 2)?)))
+                Ok(Box::new(Mirror::new(self.members(expression, wanted, 2)?)) as Box<dyn Device>)
             }
             "raid10" => self.striped_mirrors(expression, wanted),
             "raid5" => {
                 let chunk = self.chunk(expression, "stripe")?;
                 let data = count(expression).saturating_sub(1).max(1);
                 let members = self.members(expression, wanted.map(|all| share(all, data, chunk)), 3)?;
-                Ok(Box::new(Parity::new(members, chunk)))
+                Ok(Box::new(Parity::new(members, chunk)) as Box<dyn Device>)
             }
             "behind" => self.behind(expression, wanted),
             _ => self.leaf(expression, wanted),
-        }
+        };
+        device.map(in_order)
     }
 
     fn stripe(&mut self, expression: &Expression, wanted: Option<u64>, option: &str) -> Result<Box<dyn Device>> {
@@ -93,7 +94,7 @@ impl Builder<'_> {
         let mut members = self.members(expression, wanted.map(|all| share(all, pairs, chunk)), 4)?.into_iter();
         let mut mirrors: Vec<Box<dyn Device>> = Vec::new();
         while let (Some(one), Some(other)) = (members.next(), members.next()) {
-            mirrors.push(Box::new(Mirror::new(vec![one, other])));
+            mirrors.push(in_order(Box::new(Mirror::new(vec![one, other]))));
         }
         Ok(Box::new(Stripe::new(mirrors, chunk)))
     }

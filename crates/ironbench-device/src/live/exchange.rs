@@ -48,7 +48,23 @@ struct Asked {
     length: u32,
     /// Of a flush: the last write that it covers.
     covers: u64,
+    /// The write is a discard or zeroing, which brings no data.
+    clears: Option<Cleared>,
 }
+
+/// What becomes of a range whose bytes are no longer needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleared {
+    /// The device forgets them, by a command that changes its map of blocks.
+    Discarded,
+    /// The device writes zeros.
+    Zeroed,
+}
+
+/// The model takes a discard for a write of so many bytes: one block of the device's map changes.
+const DISCARD: u64 = 4096;
+/// Discards and zeroing are noted for a power cut in pieces of so many bytes, without those that are zeros already.
+const PIECE: u64 = 1 << 20;
 
 /// An I/O whose answer is held back.
 #[derive(Debug)]
@@ -217,7 +233,7 @@ impl Exchange {
     /// This and the next two: answered at once, unless the answer is held until it is due and then left to `answer`.
     pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
         let length = self.within(partition, offset, size);
-        let asked = Asked { partition, op: Op::Read, offset, length, covers: 0 };
+        let asked = Asked { partition, op: Op::Read, offset, length, covers: 0, clears: None };
         self.submit(asked, answer, || self.partitions[partition].image.ahead(offset, length as usize))
     }
 
@@ -227,25 +243,31 @@ impl Exchange {
             answer.refuse(libc::ENOSPC);
             return None;
         }
-        let asked = Asked { partition, op: Op::Write, offset, length, covers: 0 };
+        let asked = Asked { partition, op: Op::Write, offset, length, covers: 0, clears: None };
         self.submit(asked, answer, || self.store(partition, offset, data).map(|()| None))
     }
 
     pub fn flush<A: Answer>(&self, partition: usize, answer: A) -> Option<Held<A>> {
         let covers = self.undo.as_ref().map_or(0, |undo| locked(undo).last());
-        self.submit(Asked { partition, op: Op::Flush, offset: 0, length: 0, covers }, answer, || Ok(None))
+        let asked = Asked { partition, op: Op::Flush, offset: 0, length: 0, covers, clears: None };
+        self.submit(asked, answer, || Ok(None))
     }
 
-    /// Takes no time of the model's.
-    pub fn discard(&self, partition: usize, offset: u64, length: u64, answer: impl Answer) {
-        let place = &self.partitions[partition];
-        if self.dead.load(Acquire) {
-            return answer.refuse(libc::EIO);
-        }
-        match place.image.discard(offset.min(place.length), length.min(place.length.saturating_sub(offset))) {
-            Ok(()) => answer.done(),
-            Err(error) => answer.refuse(errno(&error)),
-        }
+    /// Zeroing takes the time of writing as many bytes, a discard that of a small write.
+    pub fn clear<A: Answer>(
+        &self,
+        partition: usize,
+        offset: u64,
+        length: u64,
+        how: Cleared,
+        answer: A,
+    ) -> Option<Held<A>> {
+        let whole = self.partitions[partition].length;
+        let (offset, length) = (offset.min(whole), length.min(whole.saturating_sub(offset)));
+        let modelled = if how == Cleared::Discarded { length.min(DISCARD) } else { length };
+        let modelled = u32::try_from(modelled).unwrap_or(u32::MAX);
+        let asked = Asked { partition, op: Op::Write, offset, length: modelled, covers: 0, clears: Some(how) };
+        self.submit(asked, answer, || self.zero(partition, offset, length).map(|()| None))
     }
 
     /// `work`: what the images are to do, which may take time. It begins once the model has been asked, so that this time
@@ -268,7 +290,7 @@ impl Exchange {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.pace.answered(&plan, arrival, asked.op, asked.length);
-                place.tally.failed();
+                place.tally.uncounted();
                 answer.refuse(errno(&error));
                 return None;
             }
@@ -298,24 +320,28 @@ impl Exchange {
     /// Once it is due, or so much before that.
     pub fn answer<A: Answer>(&self, held: Held<A>, ahead: u64) {
         let Held { answer, asked, arrival, plan, bytes } = held;
-        let Asked { partition, op, offset, length, covers } = asked;
+        let Asked { partition, op, offset, length, covers, clears } = asked;
         let tally = &self.partitions[partition].tally;
         // Before another request may be taken to follow this answer.
         let leaves = self.clock.now();
         self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
-            tally.failed();
+            tally.uncounted();
             return answer.refuse(libc::EIO);
         }
         if op == Op::Flush && !self.settled(covers) {
-            tally.failed();
+            tally.uncounted();
             return answer.refuse(libc::EIO);
         }
         let usually_late_ns = self.pace.overhead().late_ns;
         let now = leaves + ahead;
         let late_ns = if plan.modelled { now.saturating_sub(plan.due + usually_late_ns) } else { 0 };
         let beside = plan.way_ns.saturating_sub(usually_late_ns);
-        tally.ended(op, length, now - arrival + beside, late_ns);
+        if clears == Some(Cleared::Discarded) {
+            tally.uncounted(); // as the kernel counts it: a discard is no write
+        } else {
+            tally.ended(op, length, now - arrival + beside, late_ns);
+        }
         if let (Some(recording), true) = (&self.recording, plan.asked) {
             let place = self.partitions[partition].start + offset;
             recording.note(plan.reached, op, place, length, plan.over(leaves));
@@ -338,6 +364,7 @@ impl Exchange {
     fn reply<A: Answer>(&self, answer: A, asked: &Asked, bytes: Option<Vec<u8>>) {
         let Asked { partition, op, offset, length, .. } = *asked;
         match (op, bytes) {
+            (Op::Write, _) if asked.clears.is_some() => answer.done(),
             (Op::Write, _) => answer.written(length),
             (Op::Flush, _) => answer.done(),
             (Op::Read, Some(bytes)) => answer.data(&bytes),
@@ -366,7 +393,27 @@ impl Exchange {
         }
         let before = image.read(offset, data.len(), <[u8]>::to_vec)?;
         image.write(offset, data)?;
-        undo.note(partition, offset, before, data.to_vec());
+        undo.note(partition, [(offset, before, data.to_vec())]);
+        Ok(())
+    }
+
+    fn zero(&self, partition: usize, offset: u64, length: u64) -> io::Result<()> {
+        let image = &self.partitions[partition].image;
+        let Some(undo) = &self.undo else { return image.discard(offset, length) };
+        let mut undo = locked(undo);
+        if self.dead.load(Acquire) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        let (mut pieces, end) = (Vec::new(), offset + length);
+        for at in (offset..end).step_by(PIECE as usize) {
+            let size = PIECE.min(end - at) as usize;
+            let kept = |bytes: &[u8]| bytes.iter().any(|byte| *byte != 0).then(|| bytes.to_vec());
+            if let Some(before) = image.read(at, size, kept)? {
+                pieces.push((at, before, vec![0; size]));
+            }
+        }
+        image.discard(offset, length)?;
+        undo.note(partition, pieces);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use fuser::{
 };
 
 use super::due::Due;
-use super::exchange::{Answer, Exchange, Held};
+use super::exchange::{Answer, Cleared, Exchange, Held};
 use super::tree;
 
 #[derive(Debug)]
@@ -228,8 +228,11 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         match self.partition(inode) {
+            // The loop driver zeroes by a discard wherever it may (Linux: drivers/block/loop.c, `lo_fallocate`).
             Some(partition) if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 => {
-                self.exchange.discard(partition, offset, length, Reply::Empty(reply));
+                let zeroes = mode & libc::FALLOC_FL_ZERO_RANGE != 0;
+                let how = if zeroes { Cleared::Zeroed } else { Cleared::Discarded };
+                self.held(self.exchange.clear(partition, offset, length, how, Reply::Empty(reply)));
             }
             _ => reply.error(Errno::EOPNOTSUPP),
         }

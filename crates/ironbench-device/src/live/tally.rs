@@ -105,8 +105,8 @@ impl Tally {
         kind.latencies[latency_bucket(latency_ns)].fetch_add(1, Relaxed);
     }
 
-    /// It was refused: nothing of it counts.
-    pub fn failed(&self) {
+    /// It is over without being counted: it was refused, or is no read, write or flush.
+    pub fn uncounted(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
@@ -170,7 +170,7 @@ mod tests {
         tally.ended(Op::Read, 4096, 80_000, 0);
         tally.ended(Op::Write, 8192, 2_000_000, 1_000);
         tally.began();
-        tally.failed();
+        tally.uncounted();
         let counts = tally.counts();
         assert_eq!((counts.read.count, counts.read.bytes, counts.read.sizes), (1, 4096, vec![(4096, 1)]));
         assert_eq!((counts.write.latency_ns, counts.write.late, counts.write.late_ns), (2_000_000, 1, 1_000));

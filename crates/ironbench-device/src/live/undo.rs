@@ -19,6 +19,7 @@ const SECTOR: usize = 512;
 
 #[derive(Debug)]
 struct Written {
+    /// Of the write; parts of one have the same.
     number: u64,
     partition: usize,
     offset: u64,
@@ -26,7 +27,7 @@ struct Written {
     after: Vec<u8>,
 }
 
-/// The writes since the last flush, oldest first.
+/// The writes since the last flush, oldest first. Discards and zeroing are writes of zeros.
 #[derive(Debug, Default)]
 pub struct Undo {
     written: std::collections::VecDeque<Written>,
@@ -34,9 +35,12 @@ pub struct Undo {
 }
 
 impl Undo {
-    pub fn note(&mut self, partition: usize, offset: u64, before: Vec<u8>, after: Vec<u8>) {
+    /// A write of these parts: offset, the bytes before it, the bytes after it.
+    pub fn note(&mut self, partition: usize, parts: impl IntoIterator<Item = (u64, Vec<u8>, Vec<u8>)>) {
         self.number += 1;
-        self.written.push_back(Written { number: self.number, partition, offset, before, after });
+        let number = self.number;
+        let written = |(offset, before, after)| Written { number, partition, offset, before, after };
+        self.written.extend(parts.into_iter().map(written));
     }
 
     /// The last write so far: a flush that begins now covers it.
@@ -72,7 +76,7 @@ impl Undo {
                 }
             }
         }
-        (steps, written.len())
+        (steps, written.chunk_by(|one, next| one.number == next.number).count())
     }
 }
 
@@ -101,7 +105,7 @@ mod tests {
         for number in 1..=40usize {
             let offset = (number * 5 % 7) * SECTOR;
             let after = vec![number as u8; 2 * SECTOR];
-            undo.note(0, offset as u64, disk[offset..offset + after.len()].to_vec(), after.clone());
+            undo.note(0, [(offset as u64, disk[offset..offset + after.len()].to_vec(), after.clone())]);
             disk[offset..offset + after.len()].copy_from_slice(&after);
             if number == flush_after {
                 let last = undo.last();
@@ -138,7 +142,7 @@ mod tests {
     #[test]
     fn a_torn_write_leaves_sectors_of_old_and_new() {
         let mut undo = Undo::default();
-        undo.note(0, 0, vec![0; LENGTH], vec![1; LENGTH]);
+        undo.note(0, [(0, vec![0; LENGTH], vec![1; LENGTH])]);
         let left = after(vec![1; LENGTH], undo.cut(Cut::Torn, 3).0);
         let sectors: Vec<u8> = left.chunks(SECTOR).map(|sector| sector[0]).collect();
         assert!(sectors.contains(&0) && sectors.contains(&1));

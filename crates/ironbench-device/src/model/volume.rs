@@ -1,11 +1,19 @@
 //! A volume in a cloud: two token buckets, one of operations and one of bytes, on top of a latency.
 //!
-//! What counts as an operation is as Amazon documents it for its SSD volumes (EBS user guide, "I/O characteristics and
-//! monitoring"): at most `io_size` bytes; a larger I/O counts as several, small sequential ones count together as one.
+//! An operation has at most `io_size` bytes. A larger I/O counts as several operations; small I/Os that are physically
+//! sequential are merged into one (Amazon EBS user guide, "I/O characteristics and monitoring",
+//! docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html). Merged are I/Os of 32 KiB or more, "before
+//! processing" (AWS knowledge center, "How does Amazon EBS calculate the optimal I/O size",
+//! repost.aws/knowledge-center/ebs-calculate-optimal-io-size); "each I/O operation under 32 KiB counts as 1 operation" (the
+//! user guide's edition of 2020). So an I/O joins the one before it only while that one is still in flight: writes that
+//! wait for each other, such as WAL appends, are never merged.
 
 use super::line::{PerByte, nanoseconds};
 use crate::device::{Device, Op};
 use crate::figures::VolumeFigures;
+
+/// Smaller I/Os are not merged, in bytes.
+const MERGED_FROM: u64 = 32 << 10;
 
 #[derive(Debug, Clone)]
 pub struct Volume {
@@ -22,12 +30,14 @@ pub struct Volume {
     latest: u64,
 }
 
-/// Sequential I/Os that count as one so far.
+/// Sequential I/Os that are merged so far.
 #[derive(Debug, Clone, Default)]
 struct Run {
     op: Option<Op>,
     end: u64,
     bytes: u64,
+    /// When the latest of them is done.
+    done: u64,
 }
 
 /// A token bucket by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
@@ -62,13 +72,15 @@ impl Volume {
         }
     }
 
-    /// How many operations this I/O counts as; 0 when it joins the sequential ones before it.
-    fn counted(&mut self, op: Op, offset: u64, length: u64) -> u64 {
+    /// How many operations this I/O counts as; 0 when it is merged into the ones before it.
+    fn counted(&mut self, now: u64, op: Op, offset: u64, length: u64) -> u64 {
         let sequential = self.run.op == Some(op) && self.run.end == offset;
-        let before = if sequential { self.run.bytes } else { 0 };
+        let merged = sequential && now < self.run.done && length >= MERGED_FROM;
+        let before = if merged { self.run.bytes } else { 0 };
         let after = before + length;
         let count = after.div_ceil(self.io_size) - before.div_ceil(self.io_size);
-        self.run = Run { op: Some(op), end: offset + length, bytes: after };
+        let op = (length >= MERGED_FROM).then_some(op);
+        self.run = Run { op, end: offset + length, bytes: after, done: self.run.done };
         count
     }
 }
@@ -81,10 +93,11 @@ impl Device for Volume {
             Op::Read => self.read_latency,
             Op::Write => self.write_latency,
         };
-        let count = self.counted(op, offset, u64::from(length));
+        let count = self.counted(now, op, offset, u64::from(length));
         let admitted = self.operations.pass(now, count as f64 * self.operation);
         let carried = self.bytes.pass(now, self.byte.of(length) as f64);
         let done = admitted.max(carried) + latency;
+        self.run.done = done;
         if op == Op::Write {
             self.latest = self.latest.max(done);
         }
@@ -134,12 +147,33 @@ mod tests {
         assert!((299..=301).contains(&passed.count()));
     }
 
+    /// Operations that sequential I/Os of this size are counted as. `next`: when an I/O arrives, after one that is done then.
+    fn operations(count: u64, length: u32, next: impl Fn(u64) -> u64) -> u64 {
+        let mut volume = Volume { read_latency: 1_000_000, write_latency: 1_000_000, ..volume(1e9) };
+        let (mut now, mut taken) = (0, 0.0);
+        for number in 0..count {
+            let before = volume.operations.full.max(now as f64);
+            let done = volume.submit(now, Op::Write, number * u64::from(length), length);
+            taken += volume.operations.full - before;
+            now = next(done);
+        }
+        (taken / volume.operation).round() as u64
+    }
+
     #[test]
-    fn small_sequential_operations_count_as_one() {
-        let mut volume = volume(0.0);
-        let count: u64 = (0..64).map(|i| volume.counted(Op::Read, i * 32_768, 32_768)).sum();
-        assert_eq!(count, 8);
-        assert_eq!(volume.counted(Op::Write, 64 * 32_768, 1 << 20), 4);
-        assert_eq!(volume.counted(Op::Read, 0, 512), 1);
+    fn sequential_operations_are_merged_while_they_are_in_flight() {
+        assert_eq!(operations(64, 32 << 10, |_| 0), 8);
+        assert_eq!(operations(4, 1 << 20, |_| 0), 16);
+    }
+
+    #[test]
+    fn appends_that_wait_for_each_other_count_one_by_one() {
+        assert_eq!(operations(64, 32 << 10, |done| done), 64);
+        assert_eq!(operations(64, 8 << 10, |done| done + 1_000_000_000), 64);
+    }
+
+    #[test]
+    fn operations_under_32_kib_count_one_by_one() {
+        assert_eq!(operations(64, 8 << 10, |_| 0), 64);
     }
 }

@@ -78,27 +78,35 @@ pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
     let end = ramp + nanoseconds(load.seconds);
     let last = if timed { u64::MAX } else { load.warm_up + load.count };
     let mut random = Random::new(load.seed);
-    let mut due: BinaryHeap<Reverse<u64>> = (0..load.depth.max(1)).map(|_| Reverse(0)).collect();
+    // When what happens next; of a write that is to be flushed now: when it was asked, and its number.
+    let mut due: BinaryHeap<Reverse<(u64, Option<(u64, u64)>)>> =
+        (0..load.depth.max(1)).map(|_| Reverse((0, None))).collect();
     let mut measured = Measured { latency: Histogram::new(), elapsed: 0, bytes: 0 };
-    let mut begun = 0;
-    for number in 0..last {
-        let Some(Reverse(now)) = due.pop() else { break };
-        if timed && now >= end {
-            break;
-        }
-        let op = if load.reads >= 1.0 || random.fraction() < load.reads { Op::Read } else { Op::Write };
-        let place = if load.random { random.up_to(places - 1) } else { number % places };
-        let mut done = device.submit(now, op, place * u64::from(load.length), load.length);
-        if load.flush && op == Op::Write {
-            done = device.submit(done, Op::Flush, 0, 0);
-        }
-        due.push(Reverse(done));
-        if number == load.warm_up {
-            begun = now;
-        }
+    let (mut begun, mut next) = (0, 0);
+    while let Some(Reverse((now, written))) = due.pop() {
+        let (asked, number, done) = match written {
+            Some((asked, number)) => (asked, number, device.submit(now, Op::Flush, 0, 0)),
+            None if next == last || timed && now >= end => continue,
+            None => {
+                let number = next;
+                next += 1;
+                let op = if load.reads >= 1.0 || random.fraction() < load.reads { Op::Read } else { Op::Write };
+                let place = if load.random { random.up_to(places - 1) } else { number % places };
+                let done = device.submit(now, op, place * u64::from(load.length), load.length);
+                if number == load.warm_up {
+                    begun = now;
+                }
+                if load.flush && op == Op::Write {
+                    due.push(Reverse((done, Some((now, number)))));
+                    continue;
+                }
+                (now, number, done)
+            }
+        };
+        due.push(Reverse((done, None)));
         let counts = if timed { ramp < done && done <= end } else { number >= load.warm_up };
         if counts {
-            measured.latency.record(done - now);
+            measured.latency.record(done - asked);
             measured.bytes += u64::from(load.length);
             measured.elapsed = measured.elapsed.max(done.saturating_sub(begun));
         }

@@ -1,8 +1,41 @@
 use super::*;
 
+/// Notes how a request was answered.
+#[derive(Debug, Default)]
+struct Noted(std::sync::Arc<std::sync::Mutex<Vec<&'static str>>>);
+
+impl Noted {
+    fn is(self, word: &'static str) {
+        self.0.lock().unwrap().push(word);
+    }
+}
+
+impl Answer for Noted {
+    fn data(self, _bytes: &[u8]) {
+        self.is("data");
+    }
+    fn written(self, _length: u32) {
+        self.is("written");
+    }
+    fn done(self) {
+        self.is("done");
+    }
+    fn refuse(self, _error: i32) {
+        self.is("refused");
+    }
+}
+
 fn cuttable() -> Exchange {
+    exchange("free")
+}
+
+fn exchange(model: &str) -> Exchange {
+    let kinds = serde_json::json!({
+        "free": {"kind": "free", "capacity": 1e12},
+        "memory": {"kind": "memory", "capacity": 1e12, "latency": 0.001, "rate": 1e6},
+    });
     let spec = serde_json::json!({
-        "model": "free", "seed": 1, "backing": null, "cuttable": true,
+        "model": model, "models": kinds, "seed": 1, "backing": null, "cuttable": true,
         "partitions": [{"name": "data", "bytes": 1 << 20}],
     });
     Exchange::new(&Spec::read(spec.to_string().as_bytes()).unwrap()).unwrap()
@@ -18,4 +51,40 @@ fn a_flush_whose_writes_a_cut_has_taken_back_is_not_confirmed() {
     assert!(!exchange.settled(2));
     let left = exchange.partitions[0].image.read(0, 1024, <[u8]>::to_vec).unwrap();
     assert_eq!((left[0], left[512]), (1, 0));
+}
+
+#[test]
+fn a_power_cut_takes_discards_and_zeroing_that_were_not_flushed() {
+    for how in [Cleared::Discarded, Cleared::Zeroed] {
+        let exchange = cuttable();
+        exchange.store(0, 4096, &[7; 8192]).unwrap();
+        let last = locked(exchange.undo.as_ref().unwrap()).last();
+        assert!(exchange.settled(last));
+        let answers = Noted::default();
+        assert!(exchange.clear(0, 0, 1 << 20, how, Noted(answers.0.clone())).is_none());
+        assert_eq!(*answers.0.lock().unwrap(), ["done"]);
+        let byte = || exchange.partitions[0].image.read(4096, 1, |bytes| bytes[0]).unwrap();
+        assert_eq!(byte(), 0);
+        assert_eq!(exchange.cut(Cut::Lose, 1).unwrap(), 1);
+        assert_eq!(byte(), 7);
+        assert!(exchange.clear(0, 0, 4096, how, Noted(answers.0.clone())).is_none());
+        assert_eq!(answers.0.lock().unwrap()[1], "refused");
+    }
+}
+
+#[test]
+fn zeroing_takes_as_long_as_writing_and_a_discard_as_long_as_a_small_write() {
+    let exchange = exchange("memory");
+    exchange.pace(Mode::Model);
+    let took_ns = |how| {
+        let held = exchange.clear(0, 0, 1 << 20, how, Noted::default()).expect("the model takes time");
+        let took_ns = held.due() - held.arrival();
+        exchange.answer(held, 0);
+        took_ns
+    };
+    let (discard, zeroing) = (took_ns(Cleared::Discarded), took_ns(Cleared::Zeroed));
+    assert!((5_000_000..7_000_000).contains(&discard), "{discard}");
+    assert!(zeroing > 1_040_000_000, "{zeroing}");
+    let counts = exchange.partitions[0].tally.counts();
+    assert_eq!((counts.write.count, counts.write.bytes, counts.in_flight), (1, 1 << 20, 0));
 }

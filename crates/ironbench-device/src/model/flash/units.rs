@@ -20,8 +20,9 @@ struct Unit {
     read: u64,
     /// When the programs so far are done.
     programmed: u64,
-    /// How long the latest program takes.
+    /// How long the latest program takes, and its bytes.
     program: u64,
+    bytes: u64,
     /// Whether what it was given last was a program.
     programs: bool,
 }
@@ -33,6 +34,13 @@ impl Unit {
         let turns = self.programs != programs;
         self.programs = programs;
         if turns { switch } else { 0 }
+    }
+
+    /// When at most `room` bytes are left to program, if all of them take as long as the latest.
+    #[inline]
+    fn left_with(&self, room: u64) -> u64 {
+        let takes = room as f64 / self.bytes.max(1) as f64 * self.program as f64;
+        self.programmed.saturating_sub(takes as u64)
     }
 }
 
@@ -71,9 +79,13 @@ impl Units {
         let takes = takes + unit.turned(true, self.switch);
         // Behind reads that are under way, and behind programs.
         unit.programmed = unit.programmed.max(now).max(unit.read) + takes;
-        unit.program = takes;
-        let may_wait = (self.room as f64 / bytes as f64 * takes as f64) as u64;
-        Program { accepted: now.max(unit.programmed.saturating_sub(may_wait)), done: unit.programmed }
+        (unit.program, unit.bytes) = (takes, bytes);
+        Program { accepted: now.max(unit.left_with(self.room)), done: unit.programmed }
+    }
+
+    /// When no unit has more than `room` bytes left to program, of what it was given so far.
+    pub fn written_back(&self, room: u64) -> u64 {
+        self.units.iter().map(|unit| unit.left_with(room)).max().unwrap_or(0)
     }
 }
 
