@@ -14,8 +14,14 @@ import pytest
 from factories import lacking
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for page in sorted((ROOT / "docs" / "guide").glob("*.md")) if page.name not in ("devices.md", "odbc.md")]
-"""Devices need rights and programs of file systems, ODBC needs drivers: tests/live runs both."""
+PAGES = [
+    page
+    for place in ("", "guide", "concepts", "findings")
+    for page in sorted((ROOT / "docs" / place).glob("*.md"))
+    if (place, page.name) not in (("guide", "devices.md"), ("guide", "odbc.md"), ("", "engines.md"))
+]
+"""Devices need rights and programs of file systems, ODBC needs drivers: tests/live runs both. The page for authors of
+engines names one that does not exist."""
 DEBIAN = "/usr/lib/postgresql/15/bin"
 """Programs that a page names for their contrib modules."""
 LACKED = {"mariadb": "mariadb", "directory": "slapd"}
@@ -25,16 +31,34 @@ NEEDED = ("--cluster", "--dump", "--resume", "expected=")
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The words of every `ironbench run …` that has a line of its own; what explains it there follows two spaces."""
-    lines = re.findall(r"^ironbench (run .*?)(?:  .*)?$", page.read_text(), re.MULTILINE)
+    """The words of every `ironbench run WORKLOAD …`, on a line of its own or within a sentence.
+
+    On a line of its own it may follow a prompt (`old$ `), and two spaces and an explanation may follow it. Placeholders
+    within sentences (`FILE`) are no commands.
+    """
+    text = page.read_text()
+    lines = re.findall(r"^(?:\w+\$ )?ironbench (run .*?)(?:  .*)?$", text, re.MULTILINE)
+    sentences = re.findall(
+        r"`ironbench\s+(run\s+[a-z][^`]*\s--[^`]*)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    )
+    lines += [line for line in sentences if not re.search(r"\b[A-Z]+\b|…", line)]
     return [shlex.split(line, comments=True) for line in lines]
+
+
+def test_commands_within_sentences_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Try `ironbench run storage\n--with tests=sync`, not `ironbench run script FILE`.\n\nold$ ironbench run x\n"
+    )
+    assert commands(page) == [["run", "x"], ["run", "storage", "--with", "tests=sync"]]
 
 
 @pytest.mark.parametrize(
     "page", [page for page in (ROOT / "README.md", *PAGES) if commands(page)], ids=lambda page: page.name
 )
 def test_every_run_of_a_page_can_be_planned(page: Path, tmp_path: Path) -> None:
-    (tmp_path / "card").mkdir()
+    for folder in ("card", "wal"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "day.csv").write_text("0 100\n1h 200\n")
     planned = 0
     for words in commands(page):

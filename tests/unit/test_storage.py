@@ -15,10 +15,12 @@ import pytest
 
 from ironbench import catalogue, units, workloads
 from ironbench._core import Histogram, StorageProgress
+from ironbench.analyse.summarise import summarise
 from ironbench.catalogue import base_name
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import Choice, Device, Layout, Load, Partition, System
 from ironbench.model.work import Work
+from ironbench.words import THIN
 from ironbench.workloads.storage import figures, files, profiles
 from ironbench.workloads.storage.passes import Pass, Terms, _settled, due, run
 from ironbench.workloads.storage.profiles import MIB, SETS, chosen, known, order
@@ -42,14 +44,27 @@ def one_pass(name: str = "rnd4k-q1t1-read", ios: int = 1000, seconds: float = 2.
     return Pass(test, began_s, seconds, ios, size, ios * 1e-5, *way, tuple(buckets), "io_uring", "", False)
 
 
-def test_the_default_is_the_table_of_disk_benchmarks() -> None:
-    names = [test.name for test in chosen("default", 0)]
-    lines = ["seq1m-q8t1", "seq1m-q1t1", "rnd4k-q32t1", "rnd4k-q1t1"]
-    assert names == [f"{line}-read" for line in lines] + [f"{line}-write" for line in lines]
+LINES = ["seq1m-q8t1", "seq1m-q1t1", "rnd4k-q32t1", "rnd4k-q1t1"]
+
+
+@pytest.mark.parametrize(("name", "prefix"), [("default", "kdm-"), ("steady", "")])
+def test_the_default_is_the_table_of_disk_benchmarks(name: str, prefix: str) -> None:
+    names = [test.name for test in chosen(name, 0)]
+    assert names == [f"{prefix}{line}-{way}" for way in ("read", "write") for line in LINES]
+    assert {test.kdiskmark for test in chosen(name, 0)} == {name == "default"}
+
+
+def test_a_pass_of_kdiskmark_ends_with_the_file_and_its_result_is_the_mean(tmp_path: Path) -> None:
+    terms = Terms(16 * MIB, 0, "threads", 1, ())
+    with files.made([str(tmp_path)], terms.size, direct=False) as measured:
+        for test in chosen("default", 0)[::4]:
+            assert run(test, measured, terms, 600.0, 0.0, StorageProgress()).bytes == terms.size
+    found = figures.metrics([one_pass("kdm-rnd4k-q1t1-read", ios) for ios in (1000, 3000, 3500)])
+    assert found["storage_bytes_per_s{profile=kdm-rnd4k-q1t1-read}"] == pytest.approx(2500 * 4096 / 2)
 
 
 def test_sets_are_joined_without_doing_a_test_twice() -> None:
-    names = [test.name for test in chosen("default+peak+sync", 0)]
+    names = [test.name for test in chosen("steady+peak+sync", 0)]
     assert len(names) == len(set(names)) == 8 + 6
 
 
@@ -67,7 +82,7 @@ def test_every_test_is_known_by_its_name_again(name: str) -> None:
 
 
 def test_a_line_reads_before_it_writes_and_mixed_comes_after() -> None:
-    names = [test.name for test in chosen("default", 70)]
+    names = [test.name for test in chosen("steady", 70)]
     lines = [name.rpartition("-")[0] for name in sorted(names, key=order)]
     assert lines[:6] == ["seq1m-q8t1"] * 3 + ["seq1m-q1t1"] * 3
     assert [name.rpartition("-")[2] for name in sorted(names, key=order)][:3] == ["read", "write", "mix70"]
@@ -200,6 +215,29 @@ def test_metrics_are_the_median_pass_and_the_range() -> None:
     assert all(base_name(name) in catalogue.metrics() for name in found)
 
 
+def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
+    from factories import DISK, record
+
+    from ironbench.analyse.compare import Comparison
+    from ironbench.analyse.study import studies
+    from ironbench.report import sections as shown
+    from ironbench.report.storage import compared
+
+    passes = [[one_pass("dsync-8k", ios) for ios in counts] for counts in ((1000, 2000, 9000), (900, 4900, 8000))]
+    metrics = [figures.metrics(each) for each in passes]
+    rows = [
+        SimpleNamespace(metric=name, a=summarise([a]), b=summarise([metrics[1][name]]))
+        for name, a in metrics[0].items()
+    ]
+    comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows)))
+    (row,) = compared(comparison)[0][1].rows
+    assert [cell.replace(THIN, "") for cell in row[1:3]] == ["1000", "2450"]
+    assert [cell.replace(THIN, "") for cell in row[4:]] == ["500 to 4500", "450 to 4000", "overlap"]
+    (study,) = studies([replace(record(DISK, 1, 10.0, metrics=metrics[0]), choice=Choice("storage"))])
+    (section,) = [one for one in shown.sections(study) if one.id == "storage-sync"]
+    assert section.tables[0][1].rows[0][2].replace(THIN, "") == "500 to 4500"
+
+
 def test_one_pass_has_no_best() -> None:
     assert not any("best" in name for name in figures.metrics([one_pass()]))
 
@@ -277,7 +315,6 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
     from ironbench.analyse.study import studies
     from ironbench.report import sections as shown
     from ironbench.report.storage import headline
-    from ironbench.words import THIN
 
     metrics = {}
     for name, cost_s in (("cost8k-device", 12e-6), ("cost8k-cached", 4e-6)):

@@ -21,7 +21,7 @@ pub struct Blocking {
 impl Blocking {
     pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> Self {
         let mut random = Random::new(pass.seed.wrapping_add(stream));
-        let buffer = Buffer::new(pass.block_bytes as usize, pass.zero_percent, &mut random);
+        let buffer = Buffer::new(pass, &mut random);
         Self { file, buffer, sync: pass.sync, evict: pass.evict }
     }
 
@@ -90,6 +90,12 @@ fn whole(length: usize, mut call: impl FnMut() -> isize) -> io::Result<()> {
             }
         }
     }
+}
+
+/// Makes safe what was written to the file.
+pub fn fsync(file: RawFd) -> io::Result<()> {
+    // SAFETY: it takes a descriptor and nothing else.
+    if unsafe { libc::fsync(file) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Takes the file out of the page cache; what is not written back yet stays.

@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
 use super::lane::Random;
-use super::plan::ALIGNMENT;
+use super::plan::{ALIGNMENT, Pass};
 
 /// Devices and file systems that fold equal blocks or compress look at units of 4 KiB or more.
 const UNIT: usize = 4096;
@@ -27,16 +27,18 @@ unsafe impl Send for Buffer {}
 
 impl Buffer {
     /// Of each 4 KiB the last `zero_percent` are zeros, and what is before them is random.
-    pub fn new(bytes: usize, zero_percent: u32, random: &mut Random) -> Self {
+    pub fn new(pass: &Pass, random: &mut Random) -> Self {
+        let (bytes, zero_percent) = (pass.block_bytes as usize, pass.zero_percent);
+        let large = bytes >= LARGE && !pass.small_pages;
         let (size, align) =
-            if bytes < LARGE { (bytes.max(1), ALIGNMENT) } else { (bytes.next_multiple_of(LARGE_PAGE), LARGE_PAGE) };
+            if large { (bytes.next_multiple_of(LARGE_PAGE), LARGE_PAGE) } else { (bytes.max(1), ALIGNMENT) };
         let layout = Layout::from_size_align(size, align).expect("a block is at most 64 MiB");
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc(layout) };
         if start.is_null() {
             handle_alloc_error(layout);
         }
-        if bytes >= LARGE {
+        if large {
             // SAFETY: whole pages, which are ours. Where it is refused pages stay small.
             unsafe { libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE) };
         }
@@ -89,14 +91,19 @@ impl Drop for Buffer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::pass;
     use super::*;
     use proptest::prelude::*;
+
+    fn of(units: usize, zero_percent: u32) -> Pass {
+        Pass { block_bytes: (units * UNIT) as u32, zero_percent, ..pass() }
+    }
 
     proptest! {
         #[test]
         fn the_share_of_zeros_is_the_one_asked_for(units in 1usize..20, percent in 0u32..=100, seed: u64) {
             let mut random = Random::new(seed);
-            let mut buffer = Buffer::new(units * UNIT, percent, &mut random);
+            let mut buffer = Buffer::new(&of(units, percent), &mut random);
             buffer.stamp(&mut random);
             let zeros = buffer.as_mut().iter().filter(|&&byte| byte == 0).count() as f64;
             let share = zeros / (units * UNIT) as f64;
@@ -110,7 +117,7 @@ mod tests {
     #[test]
     fn no_two_stamped_units_are_equal() {
         let mut random = Random::new(1);
-        let mut buffer = Buffer::new(4 * UNIT, 0, &mut random);
+        let mut buffer = Buffer::new(&of(4, 0), &mut random);
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..100 {
             buffer.stamp(&mut random);

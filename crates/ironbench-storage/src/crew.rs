@@ -110,6 +110,10 @@ pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> 
                 let shift = Shift { start, deadline, file: fd, evict: pass.evict, progress, gate, untold };
                 let before = Cpu::of_thread();
                 worker.run(lane, &shift, &mut recording).map_err(failed)?;
+                if pass.sync_at_end && pass.read_percent < 100 {
+                    super::blocking::fsync(fd).map_err(failed)?;
+                    recording.counted(clock::now() - start, 0);
+                }
                 recording.cpu = recording.cpu.plus(Cpu::of_thread().since(before));
                 Ok((file, recording))
             };
@@ -166,7 +170,7 @@ fn chosen(pass: &Pass) -> Result<(&'static str, String)> {
 
 fn deadline(pass: &Pass, start: u64) -> u64 {
     match pass.until {
-        Until::Seconds(seconds) => start + clock::from_seconds(seconds),
+        Until::Seconds(seconds) | Until::FirstOf { seconds, .. } => start + clock::from_seconds(seconds),
         Until::Bytes(_) => NEVER,
     }
 }

@@ -39,7 +39,7 @@ impl<'a> Lane<'a> {
         let share = |blocks: u64| blocks * (u64::from(number) + 1) / threads - blocks * u64::from(number) / threads;
         let limit = match pass.until {
             Until::Seconds(_) => u64::MAX,
-            Until::Bytes(bytes) => share(bytes / u64::from(pass.block_bytes)),
+            Until::Bytes(bytes) | Until::FirstOf { bytes, .. } => share(bytes / u64::from(pass.block_bytes)),
         };
         Self {
             cursor,

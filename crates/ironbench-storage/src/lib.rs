@@ -32,6 +32,8 @@ pub(crate) mod testing {
             read_percent: 100,
             zero_percent: 0,
             sync: Sync::None,
+            sync_at_end: false,
+            small_pages: false,
             evict: false,
             until: Until::Seconds(0.05),
             io: Io::Auto,

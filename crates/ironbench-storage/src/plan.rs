@@ -30,6 +30,10 @@ pub struct Pass {
     pub zero_percent: u32,
     /// What follows each write.
     pub sync: Sync,
+    /// The pass ends, and its time with it, when what it wrote is on stable storage.
+    pub sync_at_end: bool,
+    /// Leave the buffers in ordinary pages, as most programs have them.
+    pub small_pages: bool,
     /// Drop the file from the page cache whenever it is begun anew: a scan through the cache finds nothing there.
     pub evict: bool,
     pub until: Until,
@@ -60,6 +64,11 @@ pub enum Until {
     Seconds(f64),
     /// Bytes of each file.
     Bytes(u64),
+    /// Whichever comes first.
+    FirstOf {
+        seconds: f64,
+        bytes: u64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +94,10 @@ impl Pass {
             (!(1..=MOST_DEPTH).contains(&self.depth), "1 to 1024 I/Os of a thread can be under way"),
             (!(1..=MOST_THREADS).contains(&self.threads), "1 to 256 threads can work on a file"),
             (self.read_percent > 100 || self.zero_percent > 100, "a percentage is at most 100"),
-            (matches!(self.until, Until::Seconds(s) if !(s > 0.0 && s < 1e6)), "it lasts more than 0 s"),
+            (
+                matches!(self.until, Until::Seconds(s) | Until::FirstOf { seconds: s, .. } if !(s > 0.0 && s < 1e6)),
+                "it lasts more than 0 s",
+            ),
             (self.sync != Sync::None && self.depth > 1, "a write that is synced has no other beside it in its thread"),
         ];
         match wrong.iter().find(|(is_wrong, _)| *is_wrong) {

@@ -46,6 +46,24 @@ fn every_way_of_io_counts_all_it_did() {
 }
 
 #[test]
+fn a_pass_ends_with_its_bytes_or_its_seconds_whichever_comes_first() {
+    let file = file(1 << 20);
+    let until = |seconds, bytes| {
+        let pass = on(&file, |pass| {
+            pass.read_percent = 0;
+            pass.sync_at_end = true;
+            pass.small_pages = true;
+            pass.threads = 2;
+            pass.until = Until::FirstOf { seconds, bytes };
+        });
+        run(&pass, &Progress::default(), &mut goes_on()).unwrap().summary
+    };
+    assert_eq!(until(600.0, 2 << 20).bytes, 2 << 20);
+    let timed = until(0.05, 1 << 50);
+    assert!(timed.bytes > 0 && timed.elapsed_s >= 0.05);
+}
+
+#[test]
 fn what_is_written_is_random_but_for_the_zeros_asked_for() {
     for (percent, low, high) in [(0, 0.0, 0.01), (60, 0.59, 0.62), (100, 1.0, 1.0)] {
         let file = file(1 << 20);

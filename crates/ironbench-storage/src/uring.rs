@@ -44,13 +44,8 @@ impl Uring {
         let ring = ring(pass.depth, may_block(file))?;
         ring.submitter().register_files(&[file])?;
         let mut random = Random::new(pass.seed.wrapping_add(stream));
-        let mut slots: Vec<_> = (0..pass.depth)
-            .map(|_| Slot {
-                buffer: Buffer::new(pass.block_bytes as usize, pass.zero_percent, &mut random),
-                began: 0,
-                reads: false,
-            })
-            .collect();
+        let mut slots: Vec<_> =
+            (0..pass.depth).map(|_| Slot { buffer: Buffer::new(pass, &mut random), began: 0, reads: false }).collect();
         let vectors: Vec<_> = slots
             .iter_mut()
             .map(|slot| libc::iovec { iov_base: slot.buffer.as_mut_ptr().cast(), iov_len: slot.buffer.len() })

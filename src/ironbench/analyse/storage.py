@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
-from ironbench.workloads.storage.profiles import known, order
+from ironbench.workloads.storage.profiles import KDISKMARK, known, order
 
 WORKLOAD = "storage"
 RATE = "storage_bytes_per_s"
@@ -69,6 +69,7 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
 
 
 def _kind(name: str) -> str:
+    name = name.removeprefix(KDISKMARK)
     if name.startswith("rnd"):
         return "random"
     if name.startswith("cost"):

@@ -32,12 +32,13 @@ _DETAILS = (
     ("each directory alone, summed", "storage_alone_bytes_per_s", "bytes/s"),
 )
 _LEAD = (
-    "Median of the passes, and the range of all of them. MB are 10⁶ bytes; SEQ1M Q8T1 reads or writes blocks of 1 MiB "
-    "one after the other, 8 under way at a time from 1 thread; RND4K blocks of 4 KiB anywhere in the file."
+    "Median of the passes (KDiskMark lines: their mean), and the range of all passes. MB are 10⁶ bytes; SEQ1M Q8T1 "
+    "reads or writes blocks of 1 MiB in sequence with queue depth 8 from 1 thread; RND4K blocks of 4 KiB anywhere in "
+    "the file."
 )
 _LEAD_LAB = (
-    "Median of the trials, each of which is the median of its passes. MB are 10⁶ bytes. Ratios are of these medians "
-    "and carry no verdict; verdicts stand with the findings."
+    "Median of the trials, each of which is the median of its passes (KDiskMark lines: their mean). MB are 10⁶ bytes. "
+    "Ratios are of these medians and carry no verdict; verdicts stand with the findings."
 )
 _COST = "storage_cpu_per_io_s"
 _SUSTAINED = "Past the write cache"
@@ -47,8 +48,8 @@ _LEAD_COST = (
     "page cache. The difference is what asking a device costs, whichever it is; work in interrupts comes on top."
 )
 _LEAD_SYNC = (
-    "What a database waits for at every commit: a write of its log, and the answer that it is safe. One at a time, "
-    "as one client commits."
+    "What a database waits for at every commit: a WAL write and its flush. One at a time, as one client commits; "
+    "median of the passes, and the range of all passes."
 )
 
 
@@ -137,13 +138,24 @@ def _known_table(lines: Sequence[Tested]) -> Table:
             cells += [megabytes(test.rate.centre), _range(test)] if test else ["–", ""]
         rows.append((title, *cells))
     heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "lowest to best")]
-    return Table(("median of passes", *heads), tuple(rows), numbers=True)
+    return Table(("test", *heads), tuple(rows), numbers=True)
 
 
 def _range(one: Tested) -> str:
     if one.high == one.low:
         return "one pass"
-    return f"{megabytes(one.low)} to {megabytes(one.high)}"
+    return f"{_figure(one, one.low)} to {_figure(one, one.high)}"
+
+
+def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
+    """Durable writes per second, a row per test."""
+    rows = []
+    for name, lines in parts:
+        for one in (line for line in lines if line.kind == "sync"):
+            title = f"{one.title}, {name}" if len(parts) > 1 else one.title
+            rows.append((title, _figure(one, one.rate.centre), _range(one)))
+    head = ("WAL write", "durable writes per s", "lowest to best")
+    return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
 def _ratio(a: Tested | None, b: Tested | None) -> str:
@@ -169,7 +181,7 @@ def sections(study: Study) -> list[Section]:
         Section(
             "storage", "What the device does", _LEAD, tuple(charts.rates(parts)), (("", table(study)),), at_end=True
         ),
-        Section("storage-sync", "How fast a log is safe", _LEAD_SYNC, tuple(charts.syncs(parts)), at_end=True),
+        Section("storage-sync", "WAL writes", _LEAD_SYNC, tuple(charts.syncs(parts)), _syncs(parts), at_end=True),
         Section("storage-cost", "What a read costs the processor", _LEAD_COST, costs, _costs(parts)),
         replace(_latencies(parts, tuple(charts.latencies(parts))), at_end=True),
         Section("storage-sustained", _SUSTAINED, lead_sustained, tuple(charts.sustained(_lines(study)))),
@@ -255,13 +267,9 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
     pairs = [(one, b[one.name]) for one in a.values() if one.name in b]
     head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", "ranges")
     rates = [_compared(one, other) for one, other in pairs if one.kind != "sync"]
-    safe = [
-        (_title(one), grouped(one.iops), grouped(other.iops), _ratio(one, other))
-        for one, other in pairs
-        if one.kind == "sync"
-    ]
-    tables = [("", Table(("MB/s, median of passes", *head), tuple(rates), numbers=True))] if rates else []
-    tables += [("", Table(("log writes made safe per second", *head[:3]), tuple(safe), numbers=True))] if safe else []
+    safe = [_compared(one, other) for one, other in pairs if one.kind == "sync"]
+    tables = [("", Table(("MB/s", *head), tuple(rates), numbers=True))] if rates else []
+    tables += [("", Table(("durable WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
         cells = [
             (_title(one), quantity(x, "s"), quantity(y, "s"), times(y / x))
@@ -273,11 +281,16 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
 
 
 def _compared(a: Tested, b: Tested) -> tuple[str, ...]:
-    return _title(a), megabytes(a.rate.centre), megabytes(b.rate.centre), _ratio(a, b), *_ranges(a, b)
+    return _title(a), _figure(a, a.rate.centre), _figure(b, b.rate.centre), _ratio(a, b), *_ranges(a, b)
 
 
 def _title(one: Tested) -> str:
     return f"{one.title} {_WORDS[one.direction]}"
+
+
+def _figure(one: Tested, bytes_per_s: float) -> str:
+    """A rate as its table writes it: durable writes per second of a WAL test, else MB/s."""
+    return grouped(bytes_per_s / one.block_bytes) if one.kind == "sync" else megabytes(bytes_per_s)
 
 
 def _ranges(a: Tested, b: Tested) -> tuple[str, str, str]:

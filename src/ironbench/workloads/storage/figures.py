@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from ironbench.model.observation import Series
@@ -32,7 +32,8 @@ _SETTLED = 3
 
 
 def metrics(passes: Sequence[Pass]) -> dict[str, float]:
-    """Of every test: its rate in the median pass, the range, latency and CPU time over all passes."""
+    """For every test: the rate of the median pass (of KDiskMark's tests the mean of the passes), the range of the
+    passes, and latency and CPU time over all passes."""
     values: dict[str, float] = {}
     by_test = grouped(passes)
     for name, own in by_test.items():
@@ -88,10 +89,11 @@ def grouped(passes: Sequence[Pass]) -> dict[str, list[Pass]]:
 def _of(passes: Sequence[Pass]) -> dict[str, float]:
     rates = [one.bytes_per_s for one in passes]
     times = merged(passes)
-    iops, cpu_per_io_s = median(rates) / passes[0].test.block_bytes, _cpu_per_io_s(passes)
+    rate = fmean(rates) if passes[0].test.kdiskmark else median(rates)
+    cpu_per_io_s = _cpu_per_io_s(passes)
     values = {
-        "storage_bytes_per_s": median(rates),
-        "storage_iops": iops,
+        "storage_bytes_per_s": rate,
+        "storage_iops": rate / passes[0].test.block_bytes,
         "storage_latency_mean_s": times.mean_s,
         **quantiles(times, _QUANTILES),
         _CPU_PER_IO: cpu_per_io_s,

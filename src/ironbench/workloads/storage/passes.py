@@ -84,7 +84,10 @@ def run(
         _settled(files)
     if test.read_percent < 100:
         _out_of_cache([file for file in files if _descriptor(test, file) == file.direct])
-    result = _core_pass(test, files, terms, {"seconds": seconds}, progress)
+    until: dict[str, Any] = {"seconds": seconds}
+    if test.kdiskmark:
+        until = {"first_of": {"seconds": seconds, "bytes": test.threads * terms.size}}
+    result = _core_pass(test, files, terms, until, progress)
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     return Pass(
         test=test,
@@ -134,6 +137,8 @@ def _core_pass(
         "read_percent": test.read_percent,
         "zero_percent": terms.zero_percent,
         "sync": test.sync if test.sync in ("fsync", "fdatasync") else "none",
+        "sync_at_end": test.kdiskmark,
+        "small_pages": test.kdiskmark,
         "evict": test.cached,
         "until": until,
         # A write that is safe when it returns is one call of one thread, as a log makes it.

@@ -1,7 +1,11 @@
 """The tests of storage: the profiles people know from CrystalDiskMark and KDiskMark, and those that a database makes.
 
-Names as CrystalDiskMark 8 writes them: SEQ1M Q8T1 is sequential, blocks of 1 MiB, 8 I/Os under way, 1 thread
+Names as CrystalDiskMark 8 writes them: SEQ1M Q8T1 is sequential, blocks of 1 MiB, queue depth 8, 1 thread
 (profiles of versions 3 to 8 by their published result texts; KDiskMark `src/appsettings.cpp`).
+
+Lines of the sets `default` and `nvme` follow KDiskMark's method, which is a call of fio for each pass (KDiskMark
+`src/helper.cpp`: `--ioengine=libaio --direct=1 --end_fsync=1 --randrepeat=0 --size=1024m --runtime=5`, not
+`--time_based`). The other lines run each pass for its whole time.
 """
 
 from __future__ import annotations
@@ -40,6 +44,10 @@ class Test:
     """From the page cache, which holds the whole file: no device is asked."""
     blocking: bool = False
     """By one call after the other of one thread, whatever else is possible: CPU times are then of the same calls."""
+    kdiskmark: bool = False
+    """By KDiskMark's method: a pass ends after its seconds or once each thread has transferred the size of the file,
+    whichever comes first; a write pass ends with an fsync, which counts; buffers lie in ordinary pages; the result is
+    the mean of the passes."""
 
 
 def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, Test]:
@@ -72,6 +80,15 @@ def _cost(block: int) -> tuple[Test, Test]:
     return read, replace(read, name=f"cost{size.lower()}-cached", title=f"COST{size} cached", hot=True)
 
 
+def _kdiskmark(line: tuple[Test, Test]) -> tuple[Test, Test]:
+    read, write = (
+        replace(test, name=f"{KDISKMARK}{test.name}", title=f"KDiskMark {test.title}", kdiskmark=True) for test in line
+    )
+    return read, write
+
+
+KDISKMARK = "kdm-"
+"""Begins the names of tests that follow KDiskMark's method."""
 SEQ1M_Q8 = _pair("sequential", MIB, 8)
 SEQ1M_Q1 = _pair("sequential", MIB, 1)
 SEQ128K_Q32 = _pair("sequential", 128 * KIB, 32)
@@ -81,8 +98,10 @@ RND4K_Q32T16 = _pair("random", 4 * KIB, 32, 16)
 RND4K_Q1 = _pair("random", 4 * KIB, 1)
 
 SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
-    "default": (SEQ1M_Q8, SEQ1M_Q1, RND4K_Q32, RND4K_Q1),
-    "nvme": (SEQ1M_Q8, SEQ128K_Q32, RND4K_Q32T16, RND4K_Q1),
+    "default": tuple(map(_kdiskmark, (SEQ1M_Q8, SEQ1M_Q1, RND4K_Q32, RND4K_Q1))),
+    "nvme": tuple(map(_kdiskmark, (SEQ1M_Q8, SEQ128K_Q32, RND4K_Q32T16, RND4K_Q1))),
+    "steady": (SEQ1M_Q8, SEQ1M_Q1, RND4K_Q32, RND4K_Q1),
+    "steady-nvme": (SEQ1M_Q8, SEQ128K_Q32, RND4K_Q32T16, RND4K_Q1),
     "peak": (SEQ1M_Q8, RND4K_Q32),
     "real-world": (SEQ1M_Q1, RND4K_Q1),
     "classic": (SEQ1M_Q1, RND512K_Q1, RND4K_Q1, RND4K_Q32),
@@ -96,8 +115,10 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
 }
 """Name of a set → its lines, each with its directions."""
 SET_WORDS = {
-    "default": "SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
-    "nvme": "SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
+    "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
+    "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
+    "steady": "the lines of default, each pass for its whole time, buffers in large pages",
+    "steady-nvme": "the lines of nvme in the same way",
     "peak": "SEQ1M Q8T1, RND4K Q32T1",
     "real-world": "SEQ1M Q1T1, RND4K Q1T1",
     "classic": "SEQ1M Q1T1, RND512K Q1T1, RND4K Q1T1, RND4K Q32T1",
