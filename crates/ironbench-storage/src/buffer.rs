@@ -8,8 +8,9 @@ use super::plan::{ALIGNMENT, Pass};
 /// Devices and file systems that fold equal blocks or compress look at units of 4 KiB or more.
 const UNIT: usize = 4096;
 
-/// A block this large lies in large pages where the kernel gives them: a block of many small ones has more pieces than a
-/// device may take with one request (`max_segments`, Documentation/ABI/stable/sysfs-block), and is cut in two.
+/// A block this large lies in large pages where the kernel gives them, unless the pass asks for small ones: a block of many
+/// small pages has more segments than a device may take with one request (`max_segments`,
+/// Documentation/ABI/stable/sysfs-block), so the kernel splits it, and virtual disks need time for each segment.
 const LARGE: usize = 128 << 10;
 const LARGE_PAGE: usize = 2 << 20;
 
