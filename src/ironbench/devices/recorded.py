@@ -82,9 +82,9 @@ def finish(path: Path, device: Device, trials: Sequence[Measured] = ()) -> int:
             rows["length"].copy(),
             rows["completed"].copy(),
             names[np.searchsorted(starts, rows["offset"], side="right") - 1],
-            trial,
-            trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share),
-            trace.Recorded(device.model, sum(one.bytes for one in device.partitions)),
+            trial=trial,
+            processors=trace.Processors(cores, rows["used"].copy(), rows["runnable"].copy(), rows["own"].copy(), share),
+            recorded=trace.Recorded(device.model, sum(one.bytes for one in device.partitions)),
         )
         trace.write(path, recorded)
         written.unlink()
