@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from ironbench.analyse.claims import ClaimVerdict
 from ironbench.analyse.findings import declared, method_of
 from ironbench.analyse.looks import at, earlier
+from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding
 from ironbench.model.lab import VALUE, Lab
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
@@ -242,8 +243,6 @@ def has_better(metric: str) -> bool:
 
 
 def _better(metric: str) -> str:
-    from ironbench.catalogue import base_name, metrics
-
     known = metrics().get(base_name(metric))
     return known.better if known is not None else "higher"
 
