@@ -36,6 +36,8 @@ from workload_trial import Trial
 from ironbench import engines, workloads
 from ironbench.engines.slapd import dsn
 from ironbench.errors import FailureError, InputError
+from ironbench.model.driven import Driven
+from ironbench.workloads.directory.found import metrics, warnings
 from ironbench.workloads.directory.jobs import JOBS
 
 pytestmark = pytest.mark.live
@@ -62,6 +64,57 @@ def test_every_job_runs_without_an_error_and_leaves_the_directory_as_it_was(serv
     assert all(check.passed for check in checks.values()), checks
     if workloads.get("directory").writes(options(job=job)):
         assert "our changes = the server's" in checks
+
+
+def test_searches_that_find_nobody_and_compares_that_are_false_are_noticed(server: DirectoryServer) -> None:
+    found = Trial(server.session, "directory", transactions=10, **options(job="search"))  # type: ignore[arg-type]
+    figures = found.summary["figures"]
+    assert (figures["directory_searches"], figures["directory_entries"]) == (40, 40)
+    assert not found.failed()
+    empty = {**figures, "directory_empty_searches": 3.0}
+    assert found.failed(figures=empty) == {"searches that return no entry"}
+    person = "uid=user.1,ou=directory,"
+    server.session.query(f"modify {person}?replace employeeNumber=0")
+    try:
+        trial = Trial(server.session, "directory", transactions=10, **options(job="compare", id="[1-1]"))  # type: ignore[arg-type]
+        assert trial.failed() == {"compares that are false"}
+    finally:
+        server.session.query(f"modify {person}?replace employeeNumber=1")
+
+
+def test_a_filter_of_the_users_that_finds_nobody_is_measured_and_not_checked(server: DirectoryServer) -> None:
+    wanted = options(job="search", filter="(uid=nobody.[1-9])")
+    trial = Trial(server.session, "directory", transactions=10, **wanted)  # type: ignore[arg-type]
+    assert not trial.failed() and "searches that return no entry" not in trial.checks()
+    values = metrics(trial.summary)
+    assert values["directory_empty_searches"] == 1.0 and values["directory_entries_per_search"] == 0.0
+    assert values["directory_results{code=success}"] == 40
+    (warning,) = warnings(Driven("", True, summary=trial.summary))
+    assert warning.code == "searches-empty"
+
+
+@pytest.mark.parametrize("job", ["add-delete", "modify-dn", "mixed"])
+def test_what_a_job_leaves_is_counted_before_it_is_removed(server: DirectoryServer, job: str) -> None:
+    wanted = options(job=job)
+    where = "ou=directory,?1.1?one?(uid=moved.*)" if job == "modify-dn" else "ou=work,ou=directory,?1.1?one"
+    name = "people renamed at the end" if job == "modify-dn" else "entries added and not deleted"
+    trial = Trial(server.session, "directory", transactions=25, **wanted)  # type: ignore[arg-type]
+    left = server.session.count(f"search {where}")
+    if job == "modify-dn":
+        server.session.query("rename uid=user.12,ou=directory,?uid=moved.12")
+    else:
+        server.session.query("add uid=left,ou=work,ou=directory,?objectClass=account?uid=left")
+    check = trial.checks()[name]
+    assert not check.passed and (check.expected, check.actual) == (str(left), str(left + 1))
+    again = Trial(server.session, "directory", transactions=25, **wanted)  # type: ignore[arg-type]
+    assert not again.failed()
+
+
+def test_a_rename_of_a_mix_is_one_operation(server: DirectoryServer) -> None:
+    wanted = options(job="mixed", weights="modify-dn=1")
+    trial = Trial(server.session, "directory", transactions=10, **wanted)  # type: ignore[arg-type]
+    assert trial.summary["commits"] == 40 + 4  # each of the four clients adds the entry that it renames
+    assert not trial.failed()
 
 
 def test_a_search_finds_what_openldaps_own_client_finds(server: DirectoryServer) -> None:

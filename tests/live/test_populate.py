@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -16,6 +17,11 @@ from factories import require_installed
 from patience import eventually
 from raw_mysql import RawMysql
 from user import records
+from workload_trial import Target
+
+from ironbench.load.prepare import fill
+from ironbench.printer import Printer
+from ironbench.workloads.wide import Wide
 
 pytestmark = pytest.mark.live
 
@@ -97,12 +103,29 @@ def test_the_null_engine_shows_what_making_rows_costs(place: Path, tmp_path: Pat
 
 
 def test_a_missing_row_is_found(place: Path, postgres: Any) -> None:
-    from ironbench.workloads.wide import Wide
-
     table = Wide(100, 64, "number")
     for statement in table.dataset("postgres", loaded=True).schema:
         postgres.query(statement)
     assert [check.passed for check in table.checks(postgres)] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "payload = 'x' || substr(payload, 2)",
+        "payload = substr(payload, 1, 35) || 'x'",
+        "amount = amount + 1",
+        "moment = '2020-01-01 00:00:00'",
+    ],
+)
+def test_a_row_that_differs_in_one_character_is_found(target: Target, change: str) -> None:
+    table = Wide(300, 36, "number")
+    fill(target, table.dataset(target.engine, loaded=True), 2, Printer.silent())
+    assert [check.passed for check in table.checks(target)] == [True] * 3
+    if target.engine == "mariadb":
+        change = re.sub(r"= (.*) \|\| (.*)", r"= concat(\1, \2)", change)
+    target.query(f"update wide_row set {change} where number = 123")
+    assert [check.name for check in table.checks(target) if not check.passed] == ["checksum of their content"]
 
 
 def test_what_a_population_owes_is_not_told_of_a_running_server_without_a_statement_for_a_checkpoint(

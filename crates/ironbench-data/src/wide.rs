@@ -1,10 +1,11 @@
 //! Wide rows of one table: what population, backup and maintenance work on.
 //!
-//! A row is a pure function of its number, and so is every character of its payload: what a table must hold can be
-//! summed up without making it.
+//! A row is a pure function of its number, so the sums of what a table must contain are known without reading it.
 
+use std::io::Write;
 use std::ops::Range;
 
+use ironbench_core::wire::digest::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::dice::{Dice, mix};
@@ -50,7 +51,7 @@ enum Purpose {
     Payload,
 }
 
-/// What all rows add up to. The same sums in SQL: `src/ironbench/workloads/wide.py`.
+/// Sums over all rows: of digests of every column but the key, and of the low bits of keys. The same sums in SQL: `src/ironbench/workloads/wide.py`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub rows: u64,
@@ -85,12 +86,7 @@ impl Wide {
         sink.bigint(number as i64);
         sink.integer(self.amount(number));
         sink.timestamp(FIRST_MOMENT + number as i64);
-        payload.clear();
-        let dice = self.dice(Purpose::Payload, number);
-        for place in 0..self.width.div_ceil(LETTERS_PER_NUMBER) {
-            payload.extend_from_slice(&dice.nth(place).to_le_bytes().map(|byte| LETTERS[usize::from(byte & 63)]));
-        }
-        payload.truncate(self.width as usize);
+        self.payload(number, payload);
         sink.text(std::str::from_utf8(payload).expect("letters are ASCII"));
     }
 
@@ -106,11 +102,34 @@ impl Wide {
         }
     }
 
+    /// Computed by as many threads as there are processors.
     pub fn sums(&self) -> Sums {
-        let mut sums = Sums { rows: self.count, content: 0, keys: 0 };
-        for number in 1..=self.count {
-            let letter = i64::from(self.letter(number, number % self.width));
-            sums.content += (i64::from(self.amount(number)) + letter) * (1 + number as i64 % 127);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let share = |thread: u64| 1 + self.count * thread / threads..1 + self.count * (thread + 1) / threads;
+        std::thread::scope(|scope| {
+            let working: Vec<_> =
+                (0..threads).map(|thread| scope.spawn(move || self.sums_of(share(thread)))).collect();
+            working.into_iter().map(|one| one.join().expect("adding up does not panic")).fold(
+                Sums { rows: 0, content: 0, keys: 0 },
+                |sum, part| Sums {
+                    rows: sum.rows + part.rows,
+                    content: sum.content + part.content,
+                    keys: sum.keys + part.keys,
+                },
+            )
+        })
+    }
+
+    fn sums_of(&self, numbers: Range<u64>) -> Sums {
+        let mut sums = Sums { rows: numbers.end - numbers.start, content: 0, keys: 0 };
+        let (mut payload, mut text) = (Vec::new(), Vec::new());
+        for number in numbers {
+            self.payload(number, &mut payload);
+            let (amount, moment) = (self.amount(number), FIRST_MOMENT + number as i64);
+            text.clear();
+            write!(text, "{number} {amount} {moment} ").expect("a vector takes all");
+            text.extend_from_slice(&payload);
+            sums.content += digest(&text);
             sums.keys += self.key(number) & 65_535;
         }
         sums
@@ -120,9 +139,13 @@ impl Wide {
         self.dice(Purpose::Amount, number).below(AMOUNTS) as i32
     }
 
-    fn letter(&self, number: u64, place: u64) -> u8 {
-        let eight = self.dice(Purpose::Payload, number).nth(place / LETTERS_PER_NUMBER).to_le_bytes();
-        LETTERS[usize::from(eight[(place % LETTERS_PER_NUMBER) as usize] & 63)]
+    fn payload(&self, number: u64, out: &mut Vec<u8>) {
+        out.clear();
+        let dice = self.dice(Purpose::Payload, number);
+        for place in 0..self.width.div_ceil(LETTERS_PER_NUMBER) {
+            out.extend_from_slice(&dice.nth(place).to_le_bytes().map(|byte| LETTERS[usize::from(byte & 63)]));
+        }
+        out.truncate(self.width as usize);
     }
 
     fn dice(&self, purpose: Purpose, number: u64) -> Dice {
@@ -150,10 +173,9 @@ mod tests {
             let wide = Wide { count, width, keys: Keys::Random, seed };
             let mut found = Sums { rows: 0, content: 0, keys: 0 };
             for row in rows(&wide) {
-                let number: i64 = row[1].parse().unwrap();
-                let letter = i64::from(row[4].as_bytes()[number as usize % width as usize]);
+                let moment = FIRST_MOMENT + row[1].parse::<i64>().unwrap();
                 found.rows += 1;
-                found.content += (row[2].parse::<i64>().unwrap() + letter) * (1 + number % 127);
+                found.content += digest(format!("{} {} {moment} {}", row[1], row[2], row[4]).as_bytes());
                 found.keys += row[0].parse::<i64>().unwrap() & 65_535;
             }
             prop_assert_eq!(found, wide.sums());

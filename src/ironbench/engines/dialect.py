@@ -86,9 +86,13 @@ class Dialect:
         """A statement that has an empty table compressed. Only asked of engines with `compressed tables`."""
         raise NotImplementedError
 
-    def code(self, character: str) -> str:
-        """Number of a character, as an expression."""
-        return f"ascii({character})"
+    def digest(self, text: str) -> str:
+        """The first 28 bits of a text's MD5 as an integer expression. Only asked of engines with `population`."""
+        raise NotImplementedError
+
+    def epoch(self, moment: str) -> str:
+        """Whole seconds from 1970-01-01 to a moment, as an expression. Only asked of engines with `population`."""
+        raise NotImplementedError
 
     def partitions(self, table: str) -> str:
         """How many partitions a table has. Only asked of engines with the ability `partitions`."""

@@ -95,11 +95,8 @@ class Wide:
 
         rows, content, keys = _core.wide_sums(msgspec.json.encode(self.described()))
         dialect = engines.get(session.engine).traits.dialect
-        letter = dialect.code(f"substr(payload, 1 + cast(number % {self.width} as int), 1)")
-        sums = one_row(
-            session,
-            f"select count(*), sum((amount + {letter}) * (1 + number % 127)), sum(id & 65535) from {TABLE}",
-        )
+        row = f"concat(number, ' ', amount, ' ', {dialect.epoch('moment')}, ' ', payload)"
+        sums = one_row(session, f"select count(*), sum({dialect.digest(row)}), sum(id & 65535) from {TABLE}")
         found = (
             checked("rows in the table", rows, sums[0]),
             checked("checksum of their content", content, sums[1]),

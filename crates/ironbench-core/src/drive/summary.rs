@@ -244,7 +244,7 @@ pub(super) fn of(
         threads,
         clients: plan.clients,
         waiting_clients: jobs.map_or(0, Jobs::waiting_clients),
-        figures: jobs.map_or_else(BTreeMap::new, |jobs| figures(jobs, &delays.lag, elapsed_ns)),
+        figures: jobs.map_or_else(|| measured.directory.figures(), |jobs| figures(jobs, &delays.lag, elapsed_ns)),
     };
     summary.set_lateness(&delays.lateness);
     summary

@@ -4,6 +4,7 @@ pub mod clock;
 pub mod cpu;
 pub mod crew;
 pub mod curve;
+pub mod directory;
 pub mod histogram;
 pub mod hlog;
 pub mod recorder;

@@ -6,6 +6,7 @@ use super::Histogram;
 use super::buckets::Buckets;
 use super::clock::SECOND;
 use super::cpu::Cpu;
+use super::directory::Answers;
 
 /// Counts of one kind of transaction (for scripts: one script).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,6 +80,7 @@ pub struct Tally {
     pub commits: u64,
     /// Changes that a directory refused: it counts them among those that it has completed.
     pub refused_changes: u64,
+    pub directory: Answers,
     /// Errors by SQLSTATE (or a class of ours), repeated attempts included.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class, with its place.
@@ -210,6 +212,7 @@ impl Tally {
         }
         self.commits += other.commits;
         self.refused_changes += other.refused_changes;
+        self.directory = self.directory.plus(other.directory);
         self.reconnects = self.reconnects.plus(other.reconnects);
         for (class, count) in &other.errors {
             *self.errors.entry(class.clone()).or_default() += count;
@@ -246,6 +249,7 @@ impl Tally {
             answers: None,
             commits: self.commits - earlier.commits,
             refused_changes: self.refused_changes - earlier.refused_changes,
+            directory: self.directory.since(earlier.directory),
             reconnects: self.reconnects.since(earlier.reconnects),
             messages: messages.map(|(class, message)| (class.clone(), message.clone())).collect(),
             errors,
@@ -266,6 +270,8 @@ mod tests {
         tally.kinds[1].transactions = 3;
         tally.kinds[1].unscheduled = 1;
         tally.refused_changes = 2;
+        tally.directory.search(0);
+        tally.directory.search(3);
         tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
         tally.error("40001", || "second".into());
         tally.failure(1, "42P01", false, || "no table".into());
@@ -273,6 +279,8 @@ mod tests {
         assert_eq!((window.total().transactions, window.total().unscheduled), (3, 1));
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
         assert_eq!((window.reconnects, window.refused_changes), (tally.reconnects, 2));
+        let directory = window.directory;
+        assert_eq!((directory.searches, directory.empty_searches, directory.entries), (2, 1, 3));
         assert_eq!(window.messages["40001"], "first");
         let mut sum = before;
         sum.merge(&window);

@@ -4,6 +4,7 @@ mod address;
 mod fault;
 mod interrupt;
 
+pub mod digest;
 pub mod ldap;
 pub mod library;
 pub mod mysql;

@@ -4,6 +4,7 @@
 //! division of a table, so that any range of units starts where it must without making the rows before it.
 
 pub mod arrow;
+mod refresh;
 mod rows;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use tpchgen::generators::{
 
 use crate::plan::Table;
 use crate::row::Sink;
+use refresh::{Keys, NewOrders, SETS};
 use rows::Rows;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,11 +29,6 @@ pub struct Tpch {
     pub refresh_set: Option<u64>,
 }
 
-/// Orders are divided into so many refresh sets; the one after the last starts over with other keys.
-pub const SETS: u64 = 1000;
-/// Of every 32 keys, each group of refresh sets uses eight others; the fifth group would be the first again.
-const KEY_GROUPS: u64 = 4;
-const KEYS_OF_A_GROUP: u64 = 8;
 /// Above this scale factor keys of orders pass 2^31, and all keys are bigint.
 pub const WIDE_ABOVE: f64 = 300.0;
 
@@ -122,21 +119,16 @@ impl Tpch {
 
     /// Part and number of parts of `tpchgen`'s division for one unit of a table.
     fn part(&self, table: &str, unit: u64) -> (i32, i32) {
-        if let Some(set) = self.refresh_set {
-            return (((set - 1) % SETS) as i32 + 1, SETS as i32);
-        }
         let units = KNOWN.iter().find(|known| known.table.name == table).map_or(1, |known| self.divided(known).units);
         (unit as i32 + 1, units as i32)
     }
 
-    /// What is added to the keys of orders: the first eight of each 32 are those of the load.
-    fn key_offset(&self) -> i64 {
-        self.refresh_set.map_or(0, |set| ((((set - 1) / SETS + 1) % KEY_GROUPS) * KEYS_OF_A_GROUP) as i64)
-    }
-
     pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         let sf = self.scale_factor;
-        let mut rows = Rows::new(sink, sf > WIDE_ABOVE, self.whole_numbers, self.key_offset());
+        if let Some(set) = self.refresh_set {
+            return self.emit_new(table, &NewOrders::of(sf, set), sink);
+        }
+        let mut rows = Rows::new(sink, sf > WIDE_ABOVE, self.whole_numbers, Keys::default());
         for unit in units {
             let (part, parts) = self.part(table, unit);
             match table {
@@ -149,6 +141,22 @@ impl Tpch {
                 "nation" => NationGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.nation(&row))?,
                 "region" => RegionGenerator::new(sf, part, parts).iter().try_for_each(|row| rows.region(&row))?,
                 _ => unreachable!("TPC-H has no table {table}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The orders of a refresh set, or their lines.
+    fn emit_new<S: Sink>(&self, table: &str, new: &NewOrders, sink: &mut S) -> Result<(), S::Error> {
+        let sf = self.scale_factor;
+        let mut rows = Rows::new(sink, sf > WIDE_ABOVE, self.whole_numbers, new.keys);
+        for (part, end) in new.parts(sf) {
+            if table == "orders" {
+                let orders = OrderGenerator::new(sf, part, SETS as i32);
+                orders.iter().take_while(|row| row.o_orderkey < end).try_for_each(|row| rows.order(&row))?;
+            } else {
+                let lines = LineItemGenerator::new(sf, part, SETS as i32);
+                lines.iter().take_while(|row| row.l_orderkey < end).try_for_each(|row| rows.lineitem(&row))?;
             }
         }
         Ok(())

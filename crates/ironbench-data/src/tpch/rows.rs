@@ -4,6 +4,7 @@ use tpchgen::dates::TPCHDate;
 use tpchgen::decimal::TPCHDecimal;
 use tpchgen::generators::{Customer, LineItem, Nation, Order, Part, PartSupp, Region, Supplier};
 
+use super::refresh::Keys;
 use crate::row::{Phrase, Sink};
 
 pub(super) struct Rows<'a, S> {
@@ -11,12 +12,12 @@ pub(super) struct Rows<'a, S> {
     phrase: Phrase,
     wide: bool,
     whole_numbers: bool,
-    key_offset: i64,
+    order_keys: Keys,
 }
 
 impl<'a, S: Sink> Rows<'a, S> {
-    pub(super) fn new(sink: &'a mut S, wide: bool, whole_numbers: bool, key_offset: i64) -> Self {
-        Self { sink, phrase: Phrase::default(), wide, whole_numbers, key_offset }
+    pub(super) fn new(sink: &'a mut S, wide: bool, whole_numbers: bool, order_keys: Keys) -> Self {
+        Self { sink, phrase: Phrase::default(), wide, whole_numbers, order_keys }
     }
 
     fn key(&mut self, key: i64) {
@@ -36,7 +37,7 @@ impl<'a, S: Sink> Rows<'a, S> {
     }
 
     pub(super) fn lineitem(&mut self, row: &LineItem<'_>) -> Result<(), S::Error> {
-        self.key(row.l_orderkey + self.key_offset);
+        self.key(self.order_keys.of(row.l_orderkey));
         self.key(row.l_partkey);
         self.key(row.l_suppkey);
         self.sink.integer(row.l_linenumber);
@@ -61,7 +62,7 @@ impl<'a, S: Sink> Rows<'a, S> {
     }
 
     pub(super) fn order(&mut self, row: &Order<'_>) -> Result<(), S::Error> {
-        self.key(row.o_orderkey + self.key_offset);
+        self.key(self.order_keys.of(row.o_orderkey));
         self.key(row.o_custkey);
         self.sink.text(row.o_orderstatus.as_str());
         self.hundredths(row.o_totalprice);

@@ -57,6 +57,55 @@ fn a_refresh_set_inserts_keys_of_the_second_eight_of_each_32() {
     assert!(lines.iter().all(|key| set.contains(key)));
 }
 
+/// The rows without their keys of orders.
+fn contents(text: &str) -> Vec<&str> {
+    text.lines().map(|line| line.split_once('\t').unwrap().1).collect()
+}
+
+#[test]
+fn new_orders_differ_from_those_that_they_replace_and_from_other_sets() {
+    let loaded = text(0.01, "orders", None, false, 1);
+    let all: std::collections::BTreeSet<&str> = contents(&loaded).into_iter().collect();
+    let first = text(0.01, "orders", Some(1), false, 1);
+    let second = text(0.01, "orders", Some(2), false, 1);
+    let later = text(0.01, "orders", Some(1001), false, 1);
+    assert!(contents(&first).iter().all(|row| !all.contains(row)));
+    assert_ne!(contents(&first), contents(&second));
+    assert_ne!(contents(&first), contents(&later));
+    let again = text(0.01, "orders", Some(3001), false, 1);
+    assert_eq!(again.lines().collect::<Vec<_>>(), loaded.lines().take(15).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_status_and_price_of_a_new_order_are_those_of_its_lines() {
+    let orders = text(0.01, "orders", Some(7), true, 1);
+    let lines = text(0.01, "lineitem", Some(7), true, 1);
+    for order in orders.lines().map(|line| line.split('\t').collect::<Vec<_>>()) {
+        let own = lines.lines().map(|line| line.split('\t').collect::<Vec<_>>()).filter(|line| line[0] == order[0]);
+        let (mut price, mut open, mut count) = (0, 0, 0);
+        for line in own {
+            let number = |at: usize| line[at].parse::<i64>().unwrap();
+            price += number(5) * (100 - number(6)) / 100 * (100 + number(7)) / 100;
+            open += usize::from(line[9] == "O");
+            count += 1;
+        }
+        assert_eq!(price, order[3].parse::<i64>().unwrap());
+        assert!((1..=7).contains(&count));
+        assert_eq!(order[2], if open == count { "O" } else if open == 0 { "F" } else { "P" });
+    }
+}
+
+#[test]
+fn every_order_is_replaced_once_by_a_thousand_sets_and_the_last_has_the_remainder() {
+    for sf in [0.01, 0.011_1] {
+        let old = keys(&text(sf, "orders", None, false, 1));
+        let new: Vec<u64> = (1..=1000).flat_map(|set| keys(&text(sf, "orders", Some(set), false, 1))).collect();
+        assert_eq!(new, old.iter().map(|key| key + 8).collect::<Vec<_>>());
+        let last = keys(&text(sf, "lineitem", Some(1000), false, 1));
+        assert_eq!(last.last(), new.last());
+    }
+}
+
 #[test]
 fn after_four_thousand_sets_keys_are_those_of_the_load_again() {
     let groups: Vec<u64> = [1, 1001, 2001, 3001].map(|set| keys(&text(0.01, "orders", Some(set), false, 1))[0]).into();

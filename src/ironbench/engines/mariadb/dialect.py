@@ -51,6 +51,12 @@ class MariadbDialect(Dialect):
     kinds: Mapping[str, str] = {"view": "view", "system view": "view"}
     identity = "auto_increment"
 
+    def digest(self, text: str) -> str:
+        return f"cast(conv(left(md5({text}), 7), 16, 10) as unsigned)"
+
+    def epoch(self, moment: str) -> str:
+        return f"timestampdiff(second, '1970-01-01', {moment})"
+
     def transaction(self, isolation: str) -> str:
         # For the next transaction only (manual, "SET TRANSACTION").
         return f"set transaction isolation level {isolation};\nbegin"

@@ -23,9 +23,6 @@ class SqlServerDialect(Dialect):
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
         return [f"update statistics {table}" for table in tables]
 
-    def code(self, character: str) -> str:
-        return f"unicode({character})"
-
 
 class OracleDialect(Dialect):
     """https://docs.oracle.com/en/database/oracle/oracle-database: names without quotes are kept in capitals."""

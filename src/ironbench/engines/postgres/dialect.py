@@ -26,6 +26,12 @@ class PostgresDialect(Dialect):
     begin = ""
     """Statements sent together are one transaction (PostgreSQL 18 documentation, 54.2.2.1), which a failure ends."""
 
+    def digest(self, text: str) -> str:
+        return f"('x' || left(md5({text}), 7))::bit(28)::integer"
+
+    def epoch(self, moment: str) -> str:
+        return f"extract(epoch from {moment})::bigint"
+
     def transaction(self, isolation: str) -> str:
         return f"begin isolation level {isolation}"
 

@@ -45,8 +45,12 @@ class SqliteDialect(Dialect):
     def emptied(self, table: str) -> Sequence[str]:
         return [f"delete from {table}", "vacuum", self.checkpoint()]
 
-    def code(self, character: str) -> str:
-        return f"unicode({character})"
+    def digest(self, text: str) -> str:
+        """A function that the core adds to each connection (crates/…/wire/sqlite/session.rs)."""
+        return f"ironbench_digest({text})"
+
+    def epoch(self, moment: str) -> str:
+        return f"strftime('%s', {moment})"
 
     def explain(self, *, measured: bool) -> str:
         """There is no plan with times outside its shell."""

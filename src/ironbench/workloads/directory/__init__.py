@@ -16,7 +16,7 @@ from ironbench.model.session import Directory as DirectorySession
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload, checked
-from ironbench.workloads.directory import counts, entries, jobs, usage
+from ironbench.workloads.directory import counts, entries, found, jobs, usage
 
 READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
@@ -143,6 +143,7 @@ class Directory(Workload):
         assert isinstance(session, DirectorySession)
         writes = counts.writes_after(session, before.writes, summary)
         added = _added(session, options, summary)
+        left = _left(session, options, summary)
         _clear(session)
         if options["job"] == "modify-dn":
             _rename_back(session)
@@ -151,12 +152,15 @@ class Directory(Workload):
         return (
             *kept,
             *added,
+            *left,
+            *found.checks(options, summary),
             *self._written(session, options, summary),
             *counts.changes(session, before.writes, writes, summary),
         )
 
     def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
-        return {}, counts.others(driven)
+        doubts = found.warnings(driven)
+        return found.metrics(driven.summary), (*counts.others(driven), *doubts)
 
     def _written(
         self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]
@@ -196,6 +200,32 @@ def _added(session: DirectorySession, options: Mapping[str, str], summary: Mappi
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     there = session.count(f"search {entries.WORK}?1.1?one")
     return (checked("entries added", f"{ours} to {ours + unsure}", there, ours <= there <= ours + unsure),)
+
+
+def _left(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """What jobs leave behind before it is removed: entries that they added, people that are renamed.
+
+    Each change is one commit, so the number follows from commits and completed transactions; a transaction that failed
+    between two changes is covered. Of those whose outcome is unknown each may have left one or removed one.
+    """
+    if options["job"] not in ("add-delete", "modify-dn", "mixed") or summary.get("power_cut"):
+        return ()
+    done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}
+    commits, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
+    if options["job"] == "mixed":
+        # A delete or rename that found none of the client's entries has added one first.
+        left = commits - 2 * done.get("delete", 0) - done.get("modify", 0) - done.get("modify-dn", 0)
+    else:
+        left = commits - 2 * done[options["job"]]
+    renames = options["job"] == "modify-dn"
+    name = "people renamed at the end" if renames else "entries added and not deleted"
+    where = f"{entries.TOP}?1.1?one?(uid={jobs.MOVED}*)" if renames else f"{entries.WORK}?1.1?one"
+    try:
+        there = session.count(f"search {where}")
+    except FailureError:  # a server of others may limit what it shows
+        return ()
+    low, high = max(0, left - unsure), left + unsure
+    return (checked(name, f"{low} to {high}" if unsure else left, there, low <= there <= high),)
 
 
 def _clear(session: Any) -> None:

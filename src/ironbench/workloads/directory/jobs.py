@@ -239,13 +239,16 @@ def _prime(options: Mapping[str, str]) -> str:
 
 
 def _mixed(options: Mapping[str, str]) -> dict[str, str]:
-    """Deletes and renames are of entries that the client itself has added; where none is left, it adds one first."""
-    first = f"\\set added :added + 1\n{_NEW.format(number='added')}\n"
-    some = f"\\if :added <= :deleted\n{first}\\endif\n"
-    own, moved = _OWN.format(number="added"), f"{MOVED}:client_id.:added,{WORK}"
-    delete = f"{some}\\set deleted :deleted + 1\ndelete {_OWN.format(number='deleted')};\n"
-    back = f"rename uid={moved}?uid=ironbench.:client_id.:added;\n"
-    rename = f"{some}rename {own}?uid={MOVED}:client_id.:added;\n{back}"
+    """Deletes and renames are of entries that the client itself has added; where none is left, it adds one first.
+
+    A client's entries are numbered without gaps, from `deleted` + 1 to `added`: a rename gives the oldest the next
+    number. Numbers change after the operation, which may fail.
+    """
+    first = f"\\set new :added + 1\n{_NEW.format(number='new')}\n\\set added :new\n"
+    oldest = f"\\if :added <= :deleted\n{first}\\endif\n\\set old :deleted + 1\n"
+    delete = f"{oldest}delete {_OWN.format(number='old')};\n\\set deleted :old\n"
+    renamed = f"rename {_OWN.format(number='old')}?uid=ironbench.:client_id.:new;\n"
+    rename = f"{oldest}\\set new :added + 1\n{renamed}\\set added :new\n\\set deleted :old\n"
     plain_jobs = {name: _TEXTS[name](options) for name in ("search", "modify", "bind", "compare")}
     return plain_jobs | {"add": first, "delete": delete, "modify-dn": rename}
 

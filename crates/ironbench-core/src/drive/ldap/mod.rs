@@ -14,6 +14,7 @@ use super::jobs::Next;
 use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction, UNASKED};
+use crate::measure::directory::Answers;
 use crate::measure::{Tally, clock};
 use crate::wire::ldap::OwnBind;
 use crate::wire::ldap::ber::Malformed;
@@ -33,6 +34,8 @@ struct Awaited<'p> {
     /// Number of its command in the script.
     at: usize,
     sent: u64,
+    /// Returned so far, by a search.
+    entries: u64,
 }
 
 /// Why the transaction is given up.
@@ -144,7 +147,7 @@ impl<'p> LdapScript<'p> {
         self.entries = 0;
         self.lifetime.used();
         let sent = if self.timed { clock::now() } else { 0 };
-        self.awaited.push(Awaited { id, operation, at: self.script.at(), sent });
+        self.awaited.push(Awaited { id, operation, at: self.script.at(), sent, entries: 0 });
         Ok(())
     }
 
@@ -235,6 +238,7 @@ impl<'p> LdapScript<'p> {
         match message.tag {
             op::ENTRY => {
                 self.entries += 1;
+                self.awaited[place].entries += 1;
                 match self.gathers {
                     Some(sql) => gather(self.operations.gathered(sql), message.body, &mut self.script.variables),
                     None => Ok(()),
@@ -253,6 +257,7 @@ impl<'p> LdapScript<'p> {
                 let well = awaited.operation.succeeded(code);
                 tally.commits += u64::from(well && awaited.operation.verb.writes());
                 tally.refused_changes += u64::from(!well && awaited.operation.verb.writes());
+                counted(awaited.operation, code, awaited.entries, &mut tally.directory);
                 self.is_others |= awaited.operation.verb == Verb::Bind;
                 if self.timed {
                     tally.lap(self.script.command(awaited.at), clock::now() - awaited.sent, !well);
@@ -287,6 +292,18 @@ fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
         Ok(done) if message.id == 0 => format!("the server ends the session: {done}"),
         _ => UNASKED.to_owned(),
+    }
+}
+
+/// Counts a final answer; `entries`: what a search returned before it.
+#[inline]
+fn counted(operation: &Operation, code: i32, entries: u64, answers: &mut Answers) {
+    answers.success += u64::from(code == code::SUCCESS);
+    answers.compare_true += u64::from(code == code::COMPARE_TRUE);
+    answers.compare_false += u64::from(code == code::COMPARE_FALSE);
+    if operation.verb == Verb::Search && operation.succeeded(code) {
+        answers.size_limited += u64::from(code == code::SIZE_LIMIT_EXCEEDED);
+        answers.search(entries);
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use pgbench_script::{Piece, Random, Seeds};
 use serde::{Deserialize, Serialize};
 
-use super::{last_words, refused, unasked};
+use super::{counted, last_words, refused, unasked};
 use crate::drive::engines::{self, Poll};
 use crate::drive::jobs::Next;
 use crate::drive::outcome::Outcome;
@@ -108,6 +108,8 @@ struct Replayer<'p> {
     /// The connection is the one that the next operation wants.
     connected: bool,
     id: i32,
+    /// Returned so far by the search under way.
+    entries: u64,
     /// See [`crate::drive::plan::Engine::Ldap`].
     own: Option<&'p OwnBind>,
     /// Of a bind that has been answered: whether it went well, until the connection is its own user's again.
@@ -133,6 +135,7 @@ impl<'p> Replayer<'p> {
             under_way: false,
             connected: true,
             id: super::FIRST_ID,
+            entries: 0,
             own: None,
             bound: None,
         }
@@ -192,12 +195,15 @@ impl<'p> Replayer<'p> {
                 return Err(unasked(message));
             }
             match message.tag {
-                op::ENTRY | op::INTERMEDIATE | op::REFERENCE => {}
+                op::ENTRY => self.entries += 1,
+                op::INTERMEDIATE | op::REFERENCE => {}
                 tag if tag == verb.answer() => {
                     let code = message::code_of(message.body).map_err(told)?;
                     let well = self.operation().succeeded(code);
                     tally.commits += u64::from(well && verb.writes());
                     tally.refused_changes += u64::from(!well && verb.writes());
+                    counted(self.operation(), code, self.entries, &mut tally.directory);
+                    self.entries = 0;
                     if !well {
                         self.failed(message.body, tally).map_err(told)?;
                     }

@@ -3,7 +3,9 @@ use crate::drive::Control;
 use crate::drive::crew::Orders;
 use crate::drive::plan::{Engine, Plan, Schedule, ScriptSource, Stop};
 use crate::drive::script::Clients;
+use crate::measure::directory::Answers;
 use crate::wire::ldap::ber::{self, tag};
+
 use pgbench_script::{Program, Seeds, Source};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicUsize;
@@ -107,6 +109,27 @@ fn the_entry_that_a_search_finds_gives_the_next_operation_its_name() {
     let (steps, tally) = run(text, &[found, answer(101, op::MODIFY + 1, 0)]);
     assert_eq!(steps, [Step::Send, Step::Send, WELL]);
     assert_eq!((tally.commits, tally.errors.len()), (1, 0));
+}
+
+#[test]
+fn entries_and_result_codes_are_counted() {
+    let found = [entry(100, "cn=y", &[]), entry(100, "cn=z", &[]), answer(100, op::SEARCHED, 0)].concat();
+    let empty = answer(101, op::SEARCHED, 0);
+    let limited = [entry(102, "cn=y", &[]), answer(102, op::SEARCHED, code::SIZE_LIMIT_EXCEEDED)].concat();
+    let compared = answer(103, op::COMPARE + 1, code::COMPARE_FALSE);
+    let text = "search dc=x;\nsearch dc=x;\nsearch dc=x??sub??sizelimit=1;\ncompare dc=x?a=b;";
+    let (steps, tally) = run(text, &[found, empty, limited, compared]);
+    assert_eq!(steps.last(), Some(&WELL));
+    let expected = Answers {
+        success: 2,
+        searches: 3,
+        empty_searches: 1,
+        entries: 3,
+        size_limited: 1,
+        compare_true: 0,
+        compare_false: 1,
+    };
+    assert_eq!(tally.directory, expected);
 }
 
 #[test]

@@ -4,13 +4,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fallible_iterator::FallibleIterator;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, InterruptHandle, OpenFlags};
 
 use super::copy;
+use crate::wire::digest::digest;
 use crate::wire::library::Trouble;
 use crate::{Error, Result};
 
+/// SQLite has no hash function.
+const DIGEST: &str = "ironbench_digest";
 /// Instructions of SQLite's virtual machine between two looks at the clock: less than a millisecond.
 const STEPS_PER_LOOK: i32 = 10_000;
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -158,6 +162,10 @@ pub fn connect(path: &str, pragmas: &[String], more: OpenFlags) -> Result<Connec
         };
         failed(path, &error).hint(hint)
     })?;
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection
+        .create_scalar_function(DIGEST, 1, flags, |call| Ok(digest(call.get_raw(0).as_bytes().unwrap_or_default())))
+        .map_err(|error| failed(path, &error))?;
     for pragma in pragmas {
         run_all(&connection, pragma)
             .map_err(|error| Error::input(pragma.clone(), Trouble::of(&error).message).hint(format!("on {path}")))?;

@@ -1,0 +1,71 @@
+//! Which rows the sets of refresh function RF1 insert.
+//!
+//! A set inserts as many orders as it deletes, populated by the rules of the initial population (TPC-H specification
+//! 2.17.3, clauses 2.6 and 4.2), so a new order differs from the one it replaces in everything but the neighbourhood of
+//! its key. The streams of random numbers behind the loaded orders go on after the last one: that is where new rows come
+//! from. Sets 3,001 to 4,000 insert the loaded rows again, after which the database is as it was loaded.
+
+use tpchgen::generators::OrderGenerator;
+
+/// Orders are divided into so many refresh sets; the one after the last starts over with other keys.
+pub const SETS: u64 = 1000;
+/// Of every 32 keys, each group of refresh sets uses eight others; the fifth group would be the first again.
+const KEY_GROUPS: u64 = 4;
+const KEYS_OF_A_GROUP: u64 = 8;
+/// Bits of a key in a group of eight, and bits between groups of 32 and of eight.
+const KEEP: i64 = 3;
+const SPARSE: i64 = 2;
+
+/// The orders of one set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewOrders {
+    /// Part of `tpchgen`'s division into `SETS` parts with which the rows begin; beyond `SETS`: rows that are not loaded.
+    pub part: i32,
+    /// How many orders.
+    pub count: i64,
+    pub keys: Keys,
+}
+
+/// How keys of orders follow from those that `tpchgen` gives to its rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Subtracted from the position of an order.
+    shift: i64,
+    /// Added to its key.
+    offset: i64,
+}
+
+impl NewOrders {
+    /// Of set `number`, from 1.
+    pub fn of(scale_factor: f64, number: u64) -> Self {
+        let (group, set) = ((number - 1) / SETS + 1, (number - 1) % SETS + 1);
+        let offset = group % KEY_GROUPS * KEYS_OF_A_GROUP;
+        let skipped = if offset == 0 { 0 } else { group * SETS };
+        let each = OrderGenerator::calculate_row_count(scale_factor, 1, SETS as i32);
+        Self {
+            part: (set + skipped) as i32,
+            count: OrderGenerator::calculate_row_count(scale_factor, set as i32, SETS as i32),
+            keys: Keys { shift: skipped as i64 * each, offset: offset as i64 },
+        }
+    }
+
+    /// The parts with the rows, and the key before which the set ends: the last set has the remainder of the division.
+    pub fn parts(&self, scale_factor: f64) -> impl Iterator<Item = (i32, i64)> {
+        let each = OrderGenerator::calculate_row_count(scale_factor, 1, SETS as i32);
+        let first = i64::from(self.part - 1) * each;
+        let end = OrderGenerator::make_order_key(first + self.count + 1);
+        let parts = if i64::from(self.part) == SETS as i64 { 1 } else { self.count.div_ceil(each) };
+        (self.part..).take(parts as usize).map(move |part| (part, end))
+    }
+}
+
+impl Keys {
+    #[inline]
+    pub fn of(self, key: i64) -> i64 {
+        if self.shift == 0 {
+            return key + self.offset;
+        }
+        let position = (key >> (KEEP + SPARSE) << KEEP) + (key & ((1 << KEEP) - 1));
+        OrderGenerator::make_order_key(position - self.shift) + self.offset
+    }
+}

@@ -1,0 +1,76 @@
+"""What searches returned and compares answered: a search that finds nobody does less work and must not pass as fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ironbench.model.driven import Driven
+from ironbench.model.record import Check, Warning
+from ironbench.words import in_percent
+from ironbench.workloads.base import checked
+
+_OWN_CODES = frozenset({"script", "connection"})
+"""Classes of errors that are no result codes of a directory."""
+_EMPTY = "searches that return no entry"
+_MOST = "searches of six kinds that return no entry"
+_FALSE = "compares that are false"
+_CHOICES = ("filter", "filters", "dn", "template", "ldif")
+"""Options by which users decide what a search finds."""
+
+
+def metrics(summary: Mapping[str, Any]) -> dict[str, float]:
+    """Entries per search, shares of empty searches and false compares, and result codes, by catalogue name."""
+    figures = _figures(summary)
+    values = {}
+    if searches := figures.get("searches", 0.0):
+        values["directory_entries_per_search"] = figures.get("entries", 0.0) / searches
+        values["directory_empty_searches"] = figures.get("empty_searches", 0.0) / searches
+    true, false = figures.get("compare_true", 0.0), figures.get("compare_false", 0.0)
+    if true + false:
+        values["directory_false_compares"] = false / (true + false)
+    codes = {
+        "success": figures.get("success", 0.0),
+        "sizeLimitExceeded": figures.get("size_limited", 0.0),
+        "compareTrue": true,
+        "compareFalse": false,
+    }
+    for name, count in summary.get("errors", {}).items():
+        if name not in _OWN_CODES:
+            codes[name] = codes.get(name, 0.0) + float(count)
+    return values | {f"directory_results{{code={name}}}": count for name, count in codes.items() if count}
+
+
+def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
+    """Searches for people that ironbench made find them, and compares with their numbers are true."""
+    if any(options[name] for name in _CHOICES):
+        return ()
+    figures = _figures(summary)
+    found = []
+    if searches := int(figures.get("searches", 0)):
+        empty = int(figures.get("empty_searches", 0))
+        if options["job"] == "multi-search":  # one filter of six asks for a name that most people do not have
+            found.append(checked(_MOST, f"{searches // 2} at most", empty, 2 * empty <= searches))
+        else:
+            found.append(checked(_EMPTY, 0, empty))
+    if figures.get("compare_true") or figures.get("compare_false"):
+        found.append(checked(_FALSE, 0, int(figures.get("compare_false", 0))))
+    return tuple(found)
+
+
+def warnings(driven: Driven) -> tuple[Warning, ...]:
+    """The same where users chose what is searched for, so that nothing was checked: they may want it so."""
+    values = metrics(driven.summary)
+    checked_names = {check.name for check in driven.checks}
+    found = []
+    if (empty := values.get("directory_empty_searches", 0.0)) and not checked_names & {_EMPTY, _MOST}:
+        found.append(Warning("searches-empty", f"{in_percent(empty)} of the searches returned no entry"))
+    if (false := values.get("directory_false_compares", 0.0)) and _FALSE not in checked_names:
+        found.append(Warning("compares-false", f"{in_percent(false)} of the compares were false"))
+    return tuple(found)
+
+
+def _figures(summary: Mapping[str, Any]) -> dict[str, float]:
+    prefix = "directory_"
+    counted = summary.get("figures", {})
+    return {name.removeprefix(prefix): value for name, value in counted.items() if name.startswith(prefix)}
