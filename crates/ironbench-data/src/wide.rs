@@ -107,8 +107,7 @@ impl Wide {
         let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let share = |thread: u64| 1 + self.count * thread / threads..1 + self.count * (thread + 1) / threads;
         std::thread::scope(|scope| {
-            let working: Vec<_> =
-                (0..threads).map(|thread| scope.spawn(move || self.sums_of(share(thread)))).collect();
+            let working: Vec<_> = (0..threads).map(|thread| scope.spawn(move || self.sums_of(share(thread)))).collect();
             working.into_iter().map(|one| one.join().expect("adding up does not panic")).fold(
                 Sums { rows: 0, content: 0, keys: 0 },
                 |sum, part| Sums {

@@ -54,7 +54,7 @@ impl NewOrders {
         let each = OrderGenerator::calculate_row_count(scale_factor, 1, SETS as i32);
         let first = i64::from(self.part - 1) * each;
         let end = OrderGenerator::make_order_key(first + self.count + 1);
-        let parts = if i64::from(self.part) == SETS as i64 { 1 } else { self.count.div_ceil(each) };
+        let parts = if i64::from(self.part) == SETS as i64 { 1 } else { (self.count + each - 1) / each };
         (self.part..).take(parts as usize).map(move |part| (part, end))
     }
 }

@@ -91,7 +91,16 @@ fn the_status_and_price_of_a_new_order_are_those_of_its_lines() {
         }
         assert_eq!(price, order[3].parse::<i64>().unwrap());
         assert!((1..=7).contains(&count));
-        assert_eq!(order[2], if open == count { "O" } else if open == 0 { "F" } else { "P" });
+        assert_eq!(
+            order[2],
+            if open == count {
+                "O"
+            } else if open == 0 {
+                "F"
+            } else {
+                "P"
+            }
+        );
     }
 }
 
