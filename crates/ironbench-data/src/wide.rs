@@ -51,7 +51,8 @@ enum Purpose {
     Payload,
 }
 
-/// Sums over all rows: of digests of every column but the key, and of the low bits of keys. The same sums in SQL: `src/ironbench/workloads/wide.py`.
+/// Sums over all rows: of digests of every column but the key, and of the low bits of keys. The same sums in SQL:
+/// `src/ironbench/workloads/wide.py`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub rows: u64,

@@ -106,7 +106,7 @@ fn the_status_and_price_of_a_new_order_are_those_of_its_lines() {
 
 #[test]
 fn every_order_is_replaced_once_by_a_thousand_sets_and_the_last_has_the_remainder() {
-    for sf in [0.01, 0.011_1] {
+    for sf in [0.01, 0.0111] {
         let old = keys(&text(sf, "orders", None, false, 1));
         let new: Vec<u64> = (1..=1000).flat_map(|set| keys(&text(sf, "orders", Some(set), false, 1))).collect();
         assert_eq!(new, old.iter().map(|key| key + 8).collect::<Vec<_>>());
