@@ -8,10 +8,15 @@ import pytest
 from factories import DISK, Shelf, record
 from labfactory import lab, said, studied, trials
 
+from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.compare import compare
+from ironbench.analyse.cost import Measured as CostOf
+from ironbench.analyse.cost import costs
+from ironbench.analyse.history import histories
 from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import marked, subjects
-from ironbench.model.record import EMULATED, Record, Warning
+from ironbench.catalogue import prices
+from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record, Warning
 from ironbench.model.system import Device, Layout
 from ironbench.report import comparison
 from ironbench.report.document import report
@@ -69,3 +74,15 @@ def test_a_name_is_marked_once_and_an_emulated_layout_counts_without_a_warning()
     assert marked("x", [record(replace(DISK, layout=device))]) == "x (emulated)"
     assert marked("emulated gp3", of("gp3", True, 1.0)) == "emulated gp3"
     assert marked("x", of("x", False, 1.0)) == "x"
+
+
+def test_a_price_comparison_says_that_a_result_is_emulated_or_can_lose_data() -> None:
+    lossy = Warning(CAN_LOSE_DATA, "fsync=off can lose data")
+    records = {"gp3": [replace(one, warnings=(NOTE, lossy)) for one in of("gp3", True, 4000.0)]}
+    found = costs(None, prices.shipped(), CostOf(records, {}, Shelf([])))
+    assert [row.cautions for row in found.rows] == [(NOTE.text, lossy.text)]
+
+
+def test_a_line_of_a_history_is_called_emulated() -> None:
+    (found,) = histories(of("gp3", True, 4000.0), EMPTY).all
+    assert [line.name for line in found.lines] == ["gp3 (emulated)"]

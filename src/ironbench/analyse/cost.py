@@ -10,6 +10,7 @@ from typing import Any
 from ironbench import catalogue
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
+from ironbench.analyse.comparability import together
 from ironbench.analyse.curve import at_its_peak, highest, score_of
 from ironbench.analyse.differences import UNKNOWN, differing, facts_of
 from ironbench.analyse.repeats import repeats
@@ -18,7 +19,7 @@ from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
-from ironbench.model.record import Record, machine_of
+from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record, machine_of
 from ironbench.plan.offers import Offers
 from ironbench.words import counted
 
@@ -117,14 +118,16 @@ def costs(
     rows = [
         replace(
             _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into),
-            cautions=tuple(_contradictions(offer, own, machines)),
+            cautions=(*_contradictions(offer, own, machines), *_conditional(own)),
         )
         for offer in named
         for own in (_of_one_system(offer, records),)
     ]
     offered = {offer.records for offer in named}
     rows += [
-        _unpriced(name, group, machines, _did(name, group, target, metric, archive))
+        replace(
+            _unpriced(name, group, machines, _did(name, group, target, metric, archive)), cautions=_conditional(group)
+        )
         for label, labelled in records.items()
         if label not in offered
         for name, group in _systems(label, labelled).items()
@@ -187,6 +190,11 @@ def _did(name: str, records: Sequence[Record], target: Target | None, metric: st
         return _Did(None)
     known = repeats(best.trials, metric)
     return _Did(known.range(best.metrics[metric].centre), known.runs, basis=at_its_peak(best))
+
+
+def _conditional(records: Sequence[Record]) -> tuple[str, ...]:
+    """That figures are a device model's, or of a system that can lose data: a price comparison must not hide it."""
+    return tuple(one.text for one in together(records) if one.code in (EMULATED, CAN_LOSE_DATA))
 
 
 def _score(records: Mapping[str, Sequence[Record]]) -> str:

@@ -21,7 +21,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.differences import Difference, chosen_settings
 from ironbench.analyse.rate import loop_words
 from ironbench.analyse.reproduce import is_usual
-from ironbench.analyse.subjects import leading, method, work, work_name
+from ironbench.analyse.subjects import leading, marked, method, work, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
@@ -259,7 +259,7 @@ def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tup
     for configuration, records in by_configuration.items():
         now = dict(configuration)
         differs = facts_of_systems.differences([before, now]) if before is not None else ()
-        name = records[0].system.label or records[0].system.engine
+        name = marked(records[0].system.label or records[0].system.engine, records)
         found.append(replace(_line(name, _points(records, metric, tag), metric), differs=differs))
         before = now
     return _named_apart(found)
