@@ -33,11 +33,11 @@ def stocked(results: Path) -> Path:
     return results
 
 
-def begun(results: Path, plan: Lab | None = None, share: float = 1.0) -> LabDirectory:
+def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: bool = False) -> LabDirectory:
     """A lab whose first trials, a `share` of all, are measured."""
     plan = plan or lab({"log": ("disk", "memory")})
     directory = LabDirectory(results / "labs" / LAB)
-    directory.begin(Frozen(plan, "", {}, {}))
+    directory.begin(Frozen(plan, "", {}, {}, gate=gate))
     directory.declare(plan.method.stages[0], plan.trials)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1150.0}, observed=True)
     for record in records[: int(share * len(records))]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -393,3 +394,18 @@ def test_a_footnote_names_the_work_as_its_workload_does(workload: str, word: str
     trials = [record(choice=Choice(workload, {}))]
     (study,) = studies(trials, Shelf(trials), {})
     assert any(f"before it sends the next {word}," in note for note in study.footnotes)
+
+
+@pytest.mark.parametrize(("elapsed_s", "seconds"), [(3.0, 3), (3.4, 3), (3.97, 4)])
+def test_the_count_of_a_second_that_the_trial_did_not_fill_is_not_drawn_as_a_rate(
+    elapsed_s: float, seconds: int
+) -> None:
+    trial = replace(record(), elapsed_s=elapsed_s)
+
+    class Ends(Shelf):
+        def seconds(self, id: str) -> dict[str, list[float]]:
+            times = [float(t) for t in range(math.ceil(elapsed_s))]
+            return {"t_s": times, "transactions": [10.0] * len(times), "response_p99_s": [0.1] * len(times)}
+
+    rates, times = timeline(trial, Ends([trial])).lines
+    assert (len(rates.t_s), len(times.t_s)) == (seconds, math.ceil(elapsed_s))

@@ -101,3 +101,32 @@ def test_a_series_read_backwards_has_its_changes_where_it_had_them(seed: int) ->
     values, variances = series(np.random.default_rng(seed), 20, -0.15, at=9)
     forward, backward = changes(values, variances), changes(values[::-1], variances[::-1])
     assert [one.place for one in forward.points] == [20 - one.place for one in backward.points]
+
+
+def alarms(correlation: float, series_: int, nights: int) -> int:
+    """How many series without a change have a change point on any of the nights on which they are read."""
+    dice = np.random.default_rng(5)
+    count = 0
+    for _ in range(series_):
+        levels = dice.standard_normal(nights)
+        for night in range(1, nights):
+            levels[night] = correlation * levels[night - 1] + math.sqrt(1 - correlation**2) * levels[night]
+        values = list(0.02 * levels + 0.003 * dice.standard_normal(nights))
+        count += any(changes(values[:seen], [0.003**2] * seen).points for seen in range(LEAST, nights + 1))
+    return count
+
+
+def test_a_series_that_is_read_every_night_keeps_its_chance_of_a_false_alarm() -> None:
+    assert alarms(0.0, 60, 30) <= 2
+    assert alarms(0.5, 60, 30) <= 15
+
+
+def test_correlation_of_neighbouring_points_is_estimated_and_a_shift_is_not_taken_for_it() -> None:
+    dice = np.random.default_rng(6)
+    levels = dice.standard_normal(120)
+    shifted = levels + np.where(np.arange(120) >= 60, 8.0, 0.0)
+    alike = levels.copy()
+    for night in range(1, 120):
+        alike[night] = 0.6 * alike[night - 1] + 0.8 * levels[night]
+    found = [changes(list(one), [1e-6] * 120).correlation for one in (levels, shifted, alike)]
+    assert found[0] < 0.25 and found[1] < 0.25 and found[2] > 0.25

@@ -212,3 +212,20 @@ def test_a_value_of_a_file_that_is_none_is_answered_with_a_line_of_such_a_file(t
         rate("file:day.csv", tmp_path)
     assert "day.csv line 2" in caught.value.subject
     assert caught.value.hint == "write a time and a value, for example 30s 500"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_stall_after_which_the_system_keeps_a_higher_rate_is_no_knee(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    waiting = 0.0
+
+    def done(asked: float) -> float:
+        """A server that stops for 4 seconds at 200/s, then works off what waited at 450/s at most."""
+        nonlocal waiting
+        waiting += float(dice.poisson(asked))
+        finished = 0.0 if 200 <= asked < 240 else min(waiting, 450.0)
+        waiting -= finished
+        return finished
+
+    knee = ramped("rate", done).knee
+    assert knee is not None and 420 <= knee <= 500

@@ -255,3 +255,12 @@ def test_settings_come_first_and_addresses_last_and_short() -> None:
 def test_addresses_that_differ_in_parameters_alone_show_those() -> None:
     row = Difference("system", "dsn", ("postgresql://h:1/d", "postgresql://h:1/d?options=-c%20jit%3Doff"))
     assert values(row) == ["no parameters", "options=-c%20jit%3Doff"]
+
+
+def test_contributions_of_scripts_sum_to_the_means_on_both_sides() -> None:
+    found = explained(measured())
+    (mean, *_) = found.response
+    assert sum(one.part_before_s for one in found.scripts) == pytest.approx(mean.before, rel=0.01)
+    assert sum(one.part_after_s for one in found.scripts) == pytest.approx(mean.after, rel=0.01)
+    for one in found.scripts:
+        assert one.part_after_s - one.part_before_s == pytest.approx(one.delta_s)

@@ -6,14 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import OLTP
+from factories import OLTP, Shelf
 from labfactory import lab, said, studied, trials
 
 from ironbench.analyse.bottleneck import OTHERS, Limit, TimeSpent
 from ironbench.analyse.ceiling import Ceiling, Verdict
+from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.factors import contrasts
+from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import work_name, work_names
+from ironbench.analyse.timelines import percentiles
 from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Stage
 from ironbench.model.record import Status
@@ -380,3 +383,18 @@ def test_a_cell_that_was_never_measured_differs_by_what_was_varied_and_not_by_al
     assert [(row.room, row.name) for row in made.differences] == [("system", "settings.work_mem")]
     assert made.differences[0].values == ("4MB", "64MB", "1GB")
     assert "machine.cpu.model" in made.shared
+
+
+def test_the_percentiles_of_a_cell_are_those_of_all_its_transactions_as_in_every_section() -> None:
+    plan = lab(LOG_FACTORS, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
+    archive = Shelf(records)
+    study = lab_study(plan, records, archive)
+    for cell in study.cells:
+        known = metrics_of(cell.usable, ["response_time_p50_s"], archive)["response_time_p50_s"]
+        assert cell.metrics["response_time_p50_s"] == known
+        whole = percentiles(cell.usable, archive)
+        assert whole is None or known.centre == pytest.approx(dict(whole.points)[0.5])
+
+
+LOG_FACTORS = {"log": ("disk", "memory")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, record
@@ -21,8 +22,10 @@ from ironbench.model.record import Record, Status, Warning
 from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
+from ironbench.record import Store
 from ironbench.record.index import short
 from ironbench.report import formats, trial
+from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
 from ironbench.report.formats.text import search_summary
 from ironbench.report.headline import headline
@@ -150,6 +153,24 @@ def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_an
     ((_, text),) = headline(study(*most, *fresh))
     assert text.startswith("within device_queue_depth <= 1 reaches 145 transactions per second with 1 client")
     assert "; there device_queue_depth 0.93" in text
+
+
+def test_the_headline_of_a_search_does_not_say_that_a_limit_is_kept_which_its_confirmations_broke() -> None:
+    limits = {SEARCH: "best clients: 1 with 145/s, by 8 trials", LIMITS: "device_queue_depth <= 1"}
+    fresh = [
+        record(DISK, 1, 145.0, block=block, purpose=purpose, conditions=limits, metrics={"device_queue_depth": depth})
+        for purpose, depth in (("sweep", 0.93), ("confirmation", 1.2))
+        for block in range(2)
+    ]
+    ((_, text),) = headline(study(*fresh))
+    assert text.startswith("does not keep device_queue_depth <= 1") and "; there device_queue_depth 1.2" in text
+
+
+def test_json_marks_percentiles_of_too_few_transactions(tmp_path: Path) -> None:
+    few = replace(record(), metrics={"transactions": 4.0, "response_time_p50_s": 0.1, "response_time_p99_s": 0.2})
+    many = replace(few, metrics={**few.metrics, "transactions": 400.0})
+    marked = [one["undersampled"] for one in run_fields([few, many], Store(tmp_path))["trials"]]
+    assert marked == [["response_time_p50_s", "response_time_p99_s"], []]
 
 
 def test_no_target_is_met_by_a_percentile_of_few_transactions() -> None:

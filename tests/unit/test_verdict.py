@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from labfactory import lab, trials
 
 from ironbench.analyse.verdict import Comparison, finding
+from ironbench.experiment.noise import FACTOR, SIDES, floors
 from ironbench.model.finding import Conclusion, Finding
-from ironbench.model.lab import Method, Stage
+from ironbench.model.lab import Lab, Method, Stage
 from ironbench.stats.multiplicity import corrected, divisors
 from ironbench.stats.ratio import bootstrap, paired
 from ironbench.words import THIN, grouped
@@ -204,3 +206,38 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
     assert f"from {one.low:.3f} to {one.high:.3f}" in page
     assert f"finds from {100 * (one.detectable or 0):.0f} %" in page
     assert f"to tell: {one.advice.replace(THIN, ' ')}**" in page
+
+
+def test_percentiles_that_are_rounded_alike_are_no_perfect_knowledge() -> None:
+    """Six blocks that read 10.0 ms and 10.1 ms each: one step of the histogram, and no variation."""
+    metric, pairs = "response_time_p99_s", [(block, 10.01, 10.0) for block in range(6)]
+    same = finding(Comparison(metric, "lower", "A", "B", pairs), SIX)
+    assert same.p == pytest.approx(1.0) and same.conclusion is not Conclusion.SLOWER
+    assert same.low < 1.0 <= same.high
+    clear = finding(Comparison(metric, "lower", "A", "B", [(block, 10.5, 10.0) for block in range(6)]), SIX)
+    assert clear.conclusion is Conclusion.SLOWER and clear.p is not None and clear.p > 0
+    assert clear.low < 1.05 < clear.high
+
+
+def test_a_noise_floor_does_not_depend_on_how_many_blocks_measured_it() -> None:
+    dice = random.Random(1)
+    lab_blocks = 400
+    plan = against(lab_blocks)
+    names = [setup.cell.name for setup in plan.setups]
+    values = {(name, block): 1000 * math.exp(dice.gauss(0, 0.02)) for name in names for block in range(lab_blocks)}
+    records = [
+        replace(one, metrics={**one.metrics, "throughput": values[one.cell.name, one.block]})
+        for one in trials(plan, dict.fromkeys(names, 1000.0))
+    ]
+    few, many = (
+        next(one for one in floors([r for r in records if r.block < blocks], plan) if one.metric == "throughput")
+        for blocks in (25, lab_blocks)
+    )
+    # 1.96 standard deviations of the log ratio of two runs that vary by 2 % each.
+    assert many.floor == pytest.approx(math.expm1(1.96 * 0.02 * math.sqrt(2)), rel=0.1)
+    assert few.floor == pytest.approx(many.floor, rel=0.4)
+    assert many.of_blocks(16) < many.floor / 3
+
+
+def against(blocks: int) -> Lab:
+    return lab({FACTOR: SIDES}, blocks=blocks)

@@ -80,8 +80,11 @@ class Script:
     before_s: float
     after_s: float
     """Its own mean response time."""
+    part_before_s: float
+    part_after_s: float
+    """Its contributions; those of all scripts sum to the mean response time."""
     delta_s: float
-    """Of the contribution; those of all scripts sum to the difference of the mean response times."""
+    """Of the contribution."""
     low_s: float
     high_s: float
     """95 % interval; infinite where a side has a single trial."""
@@ -239,9 +242,10 @@ def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple
         if all(values):
             before, after = (statistics.fmean(mean for _, mean in side.values()) for side in values)
             parts = [{block: part for block, (part, _) in side.items()} for side in values]
-            delta = statistics.fmean(parts[1].values()) - statistics.fmean(parts[0].values())
+            of_a, of_b = (statistics.fmean(side.values()) for side in parts)
+            delta = of_b - of_a
             half = _half(parts[0], parts[1], in_blocks)
-            found.append(Script(name, before, after, delta, delta - half, delta + half))
+            found.append(Script(name, before, after, of_a, of_b, delta, delta - half, delta + half))
     return tuple(sorted(found, key=lambda one: -abs(one.delta_s)))
 
 

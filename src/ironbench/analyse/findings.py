@@ -17,7 +17,7 @@ from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
 from ironbench.model.record import SIDE_BY_SIDE, Record, Status, machine_of
-from ironbench.model.sample import lacking, sampled, unresolved
+from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
 from ironbench.record.progress import Place, by_place, missing
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
@@ -137,7 +137,7 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
 def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[Noise]) -> list[Finding]:
     """Holm's order over the family, for differences and for equivalences, each at its look's level."""
     places = [at(method_of(lab, one.cell), look) for one in family]
-    results = [paired(one.ratios) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
+    results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
     alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
     by_differ = divisors(differ, lambda one, divisor: places[one].level(LEVEL / divisor, 2))
@@ -177,7 +177,7 @@ def _finding(
         dropped=one.dropped,
         lost=one.lost,
         barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
-        noise=floor.floor if floor else None,
+        noise=floor.of_blocks(max(1, len(one.pairs))) if floor else None,
         change=ratio_change(one.pairs) if decides else None,
     )
     return finding(comparison, method_of(lab, one.cell), look, holm, decides)

@@ -35,6 +35,7 @@ from ironbench.analyse.looks import at, earlier
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding
 from ironbench.model.lab import VALUE, Lab
+from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.ratio import paired
 from ironbench.words import counted, in_percent
@@ -189,7 +190,10 @@ def _turned_as(one: Finding, asked: Finding) -> Finding | None:
 
 def gated(effect: Effect, margin: float, at: Levels = Levels(), missing: int = 0) -> GatedComparison:
     """`missing`: planned trials that are still to be run."""
-    finding, ratios = effect.finding, paired([ratio for _, ratio in effect.finding.ratios] or [1.0])
+    finding, ratios = (
+        effect.finding,
+        paired([ratio for _, ratio in effect.finding.ratios] or [1.0], resolution(effect.finding.metric)),
+    )
     low, high = ratios.interval(at.slower)
     ends = [_slower(finding.metric, end) for end in (low, high)]
     bounds = [_slower(finding.metric, end) for end in ratios.interval(2 * at.not_slower)]

@@ -105,6 +105,8 @@ class Line:
     """Whether the last judged point stands apart, and the next will tell a change from a spike."""
     between: float = 0.0
     """Relative standard deviation from point to point beyond what their own spreads explain."""
+    correlation: float = 0.0
+    """Of neighbouring points, as estimated and allowed for."""
     differs: tuple[Difference, ...] = ()
     """From the line that began before: (before, here)."""
     open_question: str = ""
@@ -336,6 +338,7 @@ def _line(name: str, points: Sequence[Point], metric: str) -> Line:
         tuple(judged[place] for place in found.spikes),
         found.unconfirmed,
         math.expm1(found.between),
+        found.correlation,
         open_question=question,
         detectable=math.expm1(found.detectable) if found.detectable else None,
     )

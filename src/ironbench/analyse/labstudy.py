@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from ironbench.analyse.archive import Archive
+from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import balance
 from ironbench.analyse.bottleneck import where_time_goes
 from ironbench.analyse.ceiling import baseline_of, ceilings
 from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.comparability import disturbances, doubts, left_out
-from ironbench.analyse.curve import metrics_of
+from ironbench.analyse.curve import MOST_POOLED, metrics_of
 from ironbench.analyse.device_io import read_costs, role_latencies
 from ironbench.analyse.differences import chosen, completed, differences, facts, shared
 from ironbench.analyse.explain import Explanation, explain
@@ -218,17 +218,19 @@ def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, 
     trials = tuple(record for record in last if record.cell.name == name)
     usable = [record for record in trials if record.status.comparable]
     machine = archive.machine(machine_of(usable[0])) if usable else {}
+    metrics = metrics_of(usable, None, archive if len(records) <= MOST_POOLED else EMPTY)
     return Measured(
         name,
         setup,
         sum(trial.cell.name == name for trial in lab.trials),
         trials,
-        metrics_of(usable, [lab.method.metric], archive).get(lab.method.metric),
+        metrics.get(lab.method.metric),
         _budget(usable),
         balance=balance(usable, machine, archive.engine(usable[0].engine)) if usable else (),
         cores=cores_held(usable[0], machine_cores(machine)) if usable else None,
         time=where_time_goes(usable),
         repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
+        metrics=metrics,
     )
 
 

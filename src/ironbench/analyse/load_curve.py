@@ -68,13 +68,27 @@ def _rate_knee(moments: Sequence[Moment]) -> float | None:
     random instants as many begin in a while as a Poisson count says, whose variance is its mean."""
     step_s = moments[1].t_s - moments[0].t_s
     behind: list[Moment] = []
-    for moment in moments:
+    for place, moment in enumerate(moments):
         behind = [*behind, moment] if moment.done < KEPT * moment.asked else []
         asked = step_s * sum(one.asked for one in behind)
         lacking = asked - step_s * sum(one.done for one in behind)
-        if len(behind) >= _IN_A_ROW and lacking > _CHANCE * math.sqrt(asked):
+        if len(behind) < _IN_A_ROW or lacking <= _CHANCE * math.sqrt(asked):
+            continue
+        # A system that caught up later, at a higher load, had stalled: its limit lies above.
+        if not _keeps_up(moments[place + 1 :], step_s):
             return behind[0].asked
     return None
+
+
+def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
+    """Whether some points in a row, without what makes up for an earlier stall, finish what is asked."""
+    kept = 0
+    for one in later:
+        chance = _CHANCE * math.sqrt(one.asked / step_s) if step_s else 0.0
+        kept = kept + 1 if KEPT * one.asked <= one.done <= one.asked + chance else 0
+        if kept >= _IN_A_ROW:
+            return True
+    return False
 
 
 def _clients_knee(moments: Sequence[Moment]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench.analyse import timelines
@@ -11,7 +11,7 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import Entry, balance
 from ironbench.analyse.comparability import doubts, left_out, unlike
 from ironbench.analyse.compare import Standing, standing
-from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, metrics_of, shortfall
+from ironbench.analyse.curve import MOST_POOLED, NOT_POOLED, Curve, Little, curve, little, shortfall
 from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
 from ironbench.analyse.differences import Difference, differences, facts, shared
 from ironbench.analyse.footnotes import footnotes
@@ -117,15 +117,13 @@ class Measured:
     """Where the time of a transaction goes; None where backends were not observed."""
     repeated: tuple[Record, ...] = ()
     """Attempts that another one has replaced."""
+    metrics: dict[str, Summary] = field(default_factory=dict)
+    """All, over the trials that may be compared; percentiles of all their transactions together, as everywhere on a
+    page."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
         return tuple(record for record in self.trials if record.status.comparable)
-
-    @property
-    def metrics(self) -> dict[str, Summary]:
-        """All, over the trials that may be compared."""
-        return metrics_of(self.usable)
 
 
 @dataclass(frozen=True, slots=True)

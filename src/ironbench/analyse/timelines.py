@@ -31,6 +31,9 @@ _DEVICE = (
 )
 
 
+_LATE = 0.05
+"""Seconds that a trial may end before its last second does."""
+
 ONE_DEVICE = 0.02
 """Share by which the counters of one device may differ when they are read for two roles."""
 
@@ -79,8 +82,10 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     seconds = archive.seconds(record.id)
     times = [float(t) for t in seconds.get("t_s", ())]
     step = max(1, math.ceil(len(times) / MOST_POINTS))
+    # A count of the last second is a rate only if the trial lasted until its end.
+    whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
     lines = tuple(
-        Line(name, "", *_thinned(times, _values(seconds, column), step, reduce))
+        Line(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
         for name, column, reduce in (
             ("throughput", "transactions", fmean),
             ("errors", "errors", fmean),
@@ -88,6 +93,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
             ("response_time_p99_s", "response_p99_s", max),
         )
         if column in seconds
+        for known in (whole if reduce is fmean else len(times),)
     )
     observed = archive.observed(record.id)
     return Timeline(record.id, float(step), lines, devices(observed), _own(observed))

@@ -22,6 +22,7 @@ from ironbench.analyse.looks import Look, at
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
 from ironbench.model.record import SIDE_BY_SIDE, Record
+from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
 from ironbench.stats.ratio import Paired, bootstrap, paired
@@ -56,7 +57,7 @@ class Comparison:
     barred: str = ""
     """Why there may be no verdict."""
     noise: float | None = None
-    """This machine's noise floor as a relative difference."""
+    """This machine's noise floor of so many blocks, as a relative difference."""
     change: Change | None = None
     """Of the logarithm of the ratio over the blocks."""
 
@@ -82,7 +83,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     ratios = tuple((block, value / base) for block, value, base in sorted(one.pairs))
     if not ratios:
         return _nothing(one, method, place, decides)
-    result = paired([ratio for _, ratio in ratios])
+    result = paired([ratio for _, ratio in ratios], resolution(one.metric))
     level = place.level(LEVEL / holm.comparisons, 2)
     tests = _Tests(method.margin, level, place.level(LEVEL / holm.equivalences, 1))
     low, high = result.interval(level or LEVEL)
@@ -209,7 +210,9 @@ def _cautions(
             f"The difference is real but smaller than the margin of {in_percent(tests.margin)} that was declared."
         )
     if noise is not None and abs(result.mean) <= math.log1p(noise):
-        sentences.append(f"Below this machine's noise floor: A against A showed up to {in_percent(noise)}.")
+        sentences.append(
+            f"Below this machine's noise floor: so many blocks of A against A differ by up to {in_percent(noise)}."
+        )
     if second is not None and tests.level > 0:
         low, high = result.interval(tests.level)
         if (low > 1 or high < 1) != (second[0] > 1 or second[1] < 1):

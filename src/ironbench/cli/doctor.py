@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,11 +55,14 @@ def doctor(
     from ironbench.machine.capability_tests import LiveAttempts
     from ironbench.machine.host_view import Ourselves, watch_host
     from ironbench.machine.tree import Tree
+    from ironbench.record import running_labs
 
     printer = Printer()
     places = _places(data)
     printer.say("watching this machine for a second …")
     host = watch_host(Tree(), places, LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid(), os.getppid()})))
+    own = running_labs.own_processes()
+    host = replace(host, ourselves=replace(host.ourselves, pids=host.ourselves.pids | own))
     code = diagnose(printer, host, everything, json)
     _hint_at_leftovers(printer)
     return code

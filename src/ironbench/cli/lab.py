@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -128,7 +129,7 @@ def measured(
     directory.store.validate()
     _announce(lab, directory, printer)
     with directory.locked(), _resumable(directory, printer):
-        directory.begin(freeze.freeze(lab, secrets, directory.store))
+        directory.begin(replace(freeze.freeze(lab, secrets, directory.store), gate=policy is not None))
         begun = time.monotonic()
         records = loop.conduct(secrets, directory, printer, traces=traces)
         if policy and gates.adds_blocks(

@@ -13,7 +13,7 @@ from ironbench.analyse.subjects import by, method, work_of_noise
 from ironbench.errors import InputError
 from ironbench.experiment import size
 from ironbench.experiment.slices import duet_plan, slice_plan
-from ironbench.model.finding import Finding, Noise
+from ironbench.model.finding import Finding, Noise, floor_of
 from ironbench.model.lab import Factor, Lab, Stage
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, machine_of
@@ -74,8 +74,8 @@ def is_one(lab: Lab) -> bool:
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
     """A floor for every whole metric of a lab whose two cells are the same; none below six complete blocks.
 
-    The interval is Student's t on log ratios (`stats.ratio`); its far end is the largest difference that these blocks
-    do not exclude although there is none.
+    A floor follows from the standard deviation of log ratios from block to block, so that more blocks make it more
+    certain and not smaller.
     """
     found = findings(records, lab, max((record.stage for record in records), default=1))
     usable = [record for record in records if record.status.comparable]
@@ -84,13 +84,14 @@ def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
 
 def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
     setup = lab.setups[0]
+    spread = statistics.stdev(math.log(ratio) for _, ratio in found.ratios)
     return Noise(
         machine=machine_of(records[0]),
         work=work_of_noise(setup.choice) + by(method(records[0])),
         metric=found.metric,
         blocks=found.blocks,
-        spread=statistics.stdev(math.log(ratio) for _, ratio in found.ratios),
-        floor=max(found.high, 1 / found.low) - 1,
+        spread=spread,
+        floor=floor_of(spread),
         measured_at=min(record.started_at for record in records),
         trial_s=statistics.fmean(record.elapsed_s for record in records),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,6 +80,16 @@ class Finding:
         return self.lost[0] != self.lost[1]
 
 
+def floor_of(spread: float, blocks: int = 1) -> float:
+    """Relative difference that A/A comparisons of so many blocks stay below in 95 % of cases; `spread`: standard
+    deviation of the log ratio from block to block."""
+    return math.expm1(_NORMAL_95 * spread / math.sqrt(blocks))
+
+
+_NORMAL_95 = 1.96
+"""Two-sided 95 % quantile of the normal distribution."""
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """What A against A showed on one machine under one workload, for one metric."""
@@ -92,11 +103,16 @@ class Noise:
     spread: float
     """Standard deviation of the log ratio from block to block."""
     floor: float
-    """Largest relative difference inside the 95 % interval of A against A: differences up to here may be noise."""
+    """Relative difference of two single runs of the same configuration that 95 % of such pairs stay below: a property
+    of the machine and the work, not of how many blocks measured it."""
     measured_at: str
     """UTC, ISO 8601, of the first trial."""
     trial_s: float = 30.0
     """Measured time of its trials: longer ones are less noisy."""
+
+    def of_blocks(self, blocks: int) -> float:
+        """The floor of the mean of so many blocks: their noise averages out."""
+        return floor_of(self.spread, blocks)
 
     @property
     def source(self) -> str:

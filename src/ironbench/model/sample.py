@@ -30,6 +30,15 @@ _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(
 """Of other percentiles only who makes them knows how many they are of, and keeps none of too few (`quantiles`)."""
 
 
+_HISTOGRAM_RESOLUTION = 1e-3
+"""Largest relative error of a percentile: histograms keep three significant digits (`measure/histogram.rs`)."""
+
+
+def resolution(metric: str) -> float:
+    """Largest relative error of the ratio of two values of a metric by how they are rounded; 0 for exact values."""
+    return _HISTOGRAM_RESOLUTION if is_percentile(metric) else 0.0
+
+
 @cache
 def needed(share: float) -> int:
     """Transactions that a percentile must rest on."""

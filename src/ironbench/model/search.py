@@ -18,6 +18,12 @@ class Limit:
     def text(self) -> str:
         return f"{self.metric} <= {self.most:g}"
 
+    @staticmethod
+    def of(text: str) -> list[Limit]:
+        """Limits as the condition `search limits` of a record has them: each `text`, with commas between."""
+        pairs = (one.rpartition(" <= ") for one in text.split(", "))
+        return [Limit(metric, float(most)) for metric, _, most in pairs]
+
 
 @dataclass(frozen=True, slots=True)
 class Search:

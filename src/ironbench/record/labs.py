@@ -36,6 +36,7 @@ from ironbench.model.record import Record
 from ironbench.model.search import Best
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import rates, sweep
+from ironbench.record import running_labs
 from ironbench.record.durable import held, remove_abandoned, write_whole
 from ironbench.record.store import Store
 
@@ -65,6 +66,8 @@ class Frozen:
     servers: Mapping[str, str] = field(default_factory=dict)
     """Address of each watched server (`system.server`) → content key of its machine's fingerprint, in the store. Empty
     in labs of earlier versions."""
+    gate: bool = False
+    """Whether it was run as a gate (`lab run --gate`)."""
     schema: int = SCHEMA
 
 
@@ -291,7 +294,8 @@ class LabDirectory:
         """
         with held(self.path / "lock", f"lab {self.path}"):
             remove_abandoned(self.path)
-            yield
+            with running_labs.announced(self.path):
+                yield
 
     def _stage(self, number: int) -> Path:
         return self.path / f"stage-{number}.json"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from ironbench.model.finding import Noise
+from ironbench.model.finding import Noise, floor_of
 from ironbench.record.durable import write_whole
 
 FOLDER = "noise"
@@ -26,11 +27,13 @@ def keep(results: Path, floors: Sequence[Noise]) -> None:
 
 
 def known(results: Path) -> tuple[Noise, ...]:
-    """Every noise floor stored there; unreadable files are skipped."""
+    """Every noise floor stored there; unreadable files are skipped. Earlier versions stored the far end of an interval
+    that shrank with the number of blocks; floors are therefore computed from the stored spread."""
     floors: list[Noise] = []
     for path in sorted((results / FOLDER).glob("*.json")):
         try:
-            floors += msgspec.json.decode(path.read_bytes(), type=list[Noise])
+            stored = msgspec.json.decode(path.read_bytes(), type=list[Noise])
+            floors += [replace(one, floor=floor_of(one.spread)) for one in stored]
         except (OSError, msgspec.DecodeError):
             continue
     return tuple(floors)

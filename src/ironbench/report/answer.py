@@ -304,7 +304,10 @@ def noise(study: Study) -> str:
     if study.noise is None:
         return ""
     floor = percent(study.noise.floor)
-    return f"The noise floor of this machine is {floor}: smaller differences may be its own ({study.noise.source})."
+    return (
+        f"The noise floor of this machine is {floor}: two single runs of the same configuration differ by less in "
+        f"95{THIN}% of cases ({study.noise.source})."
+    )
 
 
 def claims(study: Study) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from ironbench.analyse.comparability import together
 from ironbench.model.record import SCHEMA, Record
+from ironbench.model.sample import sampled
 from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
             "status": record.status.value,
             "cause": record.cause,
             "metrics": record.metrics,
+            "undersampled": [name for name in record.metrics if not sampled(record, name)],
             "checks": record.checks,
             "warnings": record.warnings,
             "record": str(store.path(record.id)),

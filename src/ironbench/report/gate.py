@@ -224,7 +224,7 @@ def _noise(gate: Gate) -> str:
     noise = gate.study.noise
     if noise is None:
         return "This machine's own noise is not known: `ironbench lab noise` measures it."
-    return f"This machine's own noise: up to {in_percent(noise.floor)} ({noise.source})."
+    return f"This machine's own noise: two single runs differ by up to {in_percent(noise.floor)} ({noise.source})."
 
 
 def _cautions(gate: Gate) -> list[str]:

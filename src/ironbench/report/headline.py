@@ -13,6 +13,7 @@ from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
 from ironbench.model.record import Record
+from ironbench.model.search import Limit
 from ironbench.report import presentation
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
@@ -165,9 +166,12 @@ def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
     limits = peak.trials[-1].conditions.get(LIMITS, "")
     if not limits:
         return verb, ""
-    names = [limit.partition(" <= ")[0] for limit in limits.split(", ")]
-    there = [f"{name} {quantity(peak.metrics[name].centre, unit_of(name))}" for name in names if name in peak.metrics]
-    return f"within {limits} reaches", f"; there {listed(there)}" if there else ""
+    known = [(limit, peak.metrics[limit.metric].centre) for limit in Limit.of(limits) if limit.metric in peak.metrics]
+    there = [f"{limit.metric} {quantity(value, unit_of(limit.metric))}" for limit, value in known]
+    values = f"; there {listed(there)}" if there else ""
+    if any(value > limit.most for limit, value in known):
+        return f"does not keep {limits} in the trials that confirm its search: it reaches", values
+    return f"within {limits} reaches", values
 
 
 def of_score(record: Record, peak: Peak) -> str:

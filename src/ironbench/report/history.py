@@ -21,9 +21,11 @@ from ironbench.words import THIN, counted, in_percent
 _NOTES = (
     "A point is the geometric mean of the trials of one commit, version or run; its interval is Student's, of their "
     "logarithms.",
-    "A change point is where the means of two neighbouring segments differ by more than chance brings about in 1 of "
-    "200 series without a change, by the spread of each point's own trials and the variance from point to point.",
-    "A single point apart from those around it is a spike and no change; the last point needs the next to confirm it.",
+    "A change point is where the means of two neighbouring segments differ by more than chance brings about. A series "
+    "without a change that is read every night has a change point in about 1 of 100 cases within 40 nights, if nights "
+    "are independent of each other. Correlation of neighbouring nights is estimated and allowed for; where it is 0.5, "
+    "about 16 of 100 such series still have a false change point.",
+    "A single point far from those around it is a spike and no change; the last point needs the next to confirm it.",
     "Points of fewer than 3 trials are shown and carry no verdict.",
 )
 
@@ -184,5 +186,6 @@ def _line(line: Line) -> dict[str, Any]:
     differs = [
         {"fact": f"{row.room}.{row.name}", "before": row.values[0], "here": row.values[1]} for row in line.differs
     ]
-    rest = {"unconfirmed": line.unconfirmed, "between": line.between, "open_question": line.open_question}
+    rest: dict[str, Any] = {"unconfirmed": line.unconfirmed, "between": line.between, "correlation": line.correlation}
+    rest["open_question"] = line.open_question
     return {"name": line.name, "differs": differs, "points": points, "changes": changes, **rest}

@@ -11,7 +11,7 @@ from ironbench.analyse.shares import Step
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
-from ironbench.report.facts import fact_name, values
+from ironbench.report.facts import fact_name
 from ironbench.report.findings import bounds, metric_words, ratio
 from ironbench.report.numbers import quantity, signed, unit_of
 from ironbench.report.section import Section, with_rows
@@ -49,7 +49,12 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for level, known in (("throughput", one.throughput), ("response time", one.response)):
         yield from ((level, *_measured(measure)) for measure in known)
     for script in one.scripts[:FEW]:
-        yield ("script", *_script(script))
+        values = (quantity(script.part_before_s, "s"), quantity(script.part_after_s, "s"))
+        yield ("script", f"{script.name}, its part of the mean", *values, *_change(script))
+    if len(others := one.scripts[FEW:]) > 0:
+        before, after = (sum(part) for part in zip(*((s.part_before_s, s.part_after_s) for s in others), strict=True))
+        name = f"{counted(len(others), 'other script')}, their part of the mean"
+        yield ("script", name, quantity(before, "s"), quantity(after, "s"), signed(after - before), "")
     for command, found in one.statements[:FEW]:
         yield (
             "command",
@@ -66,9 +71,13 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
         delta = one.waterfall.after_s - one.waterfall.before_s
         yield ("time of a transaction", "all parts", *whole, signed(delta), "")
         least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
+        others_s = delta
         for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):
             if abs(step.delta_s) >= least:
                 yield ("part of the time", step.part, "", "", signed(step.delta_s), _span(step))
+                others_s -= step.delta_s
+        if any(abs(step.delta_s) < least for step in one.waterfall.steps):
+            yield ("part of the time", "all other parts", "", "", signed(others_s), "")
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_measured(measure))
     for plan in one.plans[:FEW]:
@@ -86,8 +95,22 @@ def measure_table(found: Sequence[Measure]) -> Table:
 
 
 def scripts(one: Explanation) -> Table:
-    head = ("script", "its mean before", "its mean after", "contribution", "interval")
-    return Table(head, tuple(map(_script, one.scripts)), numbers=True)
+    head = (
+        "script",
+        "its mean before",
+        "its mean after",
+        "part before",
+        "part after",
+        "change of its part",
+        "interval",
+    )
+    rows = (
+        tuple(quantity(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
+        for s in one.scripts
+    )
+    return Table(
+        head, tuple((s.name, *row, *_change(s)) for s, row in zip(one.scripts, rows, strict=True)), numbers=True
+    )
 
 
 def _measured(measure: Measure) -> tuple[str, ...]:
@@ -106,9 +129,9 @@ def measure_name(measure: Measure) -> str:
     return f"{words} per transaction" + (f", {part}" if part else "")
 
 
-def _script(one: Script) -> tuple[str, ...]:
+def _change(one: Script) -> tuple[str, str]:
     interval = f"{signed(one.low_s)} to {signed(one.high_s)}" if math.isfinite(one.low_s) else "no interval"
-    return (one.name, quantity(one.before_s, "s"), quantity(one.after_s, "s"), signed(one.delta_s), interval)
+    return signed(one.delta_s), interval
 
 
 def _span(step: Step) -> str:

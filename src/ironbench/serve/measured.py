@@ -56,10 +56,10 @@ def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
     directory = shelf.lab(name)
     charts: dict[str, Chart | dict[str, Any]] = dict(so_far.charts)
     drawn: dict[str, Chart] = {}
-    study = study_of(directory)
+    study, gated = study_of(directory), directory.frozen().gate
     one = report(study)
     links = [link("/archive", "archive", view="labs"), link("/export", "export", pick=f"{name}/")]
-    links += [link("/history", "history", of=name), *gate.door(name, study)]
+    links += [link("/history", "history", of=name), *(gate.door(name, study) if gated else ())]
     bar = f'<p class="lead">{" · ".join(links)}</p>'
     if failure and study.missing:  # else somebody has gone on with it in a terminal
         bar += f'<p class="problem" role="alert">It failed: {escape(failure)}</p>'
@@ -77,7 +77,8 @@ def lab(shelf: Shelf, name: str, so_far: SoFar, failure: str) -> HTMLResponse:
         "<button>Add a round</button></form></div>"
     )
     needs = f"<section>{so_far.parts['needs']}{compared.cells_form(name, directory.lab())}</section>"
-    how = f'{needs}{gate.short(name, study)}<section id="strip">{so_far.parts["strip"]}{actions}</section>'
+    passed = gate.short(name, study) if gated else ""
+    how = f'{needs}{passed}<section id="strip">{so_far.parts["strip"]}{actions}</section>'
     bodies = [f"<header class='top'>{bar}</header>", body(one, "study", drawn), f"<main>{how}{table}{note}</main>"]
     charts |= drawn
     return page(one.title, bodies, charts, at="/archive")

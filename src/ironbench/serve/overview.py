@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ironbench._core import BUILD_PROFILE
 from ironbench.errors import IronbenchError
 from ironbench.machine import space
 from ironbench.process import place
+from ironbench.record import running_labs
 from ironbench.report.numbers import moment
 from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows, steps
@@ -145,6 +147,8 @@ def doctor(results: Path) -> str:
     host = watch_host(
         Tree(), (place.base(), results), LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid()}))
     )
+    own = running_labs.own_processes()
+    host = replace(host, ourselves=replace(host.ourselves, pids=host.ourselves.pids | own))
     visible = [one for one in examine(host) if one.visible]
     shown = sorted((one for one in visible if one.severity != "ok"), key=lambda one: -one.severity.rank)
     rows = "".join(

@@ -13,6 +13,7 @@ from ironbench.drive import live
 from ironbench.drive.live import State
 from ironbench.process import processes
 from ironbench.process.processes import ProcessId
+from ironbench.record import running_labs
 from ironbench.serve.shelf import Shelf
 
 ASKED_S = 10.0
@@ -33,9 +34,13 @@ class Experiment:
     """None: no trial has begun."""
     file: Path | None = None
     """Where the state is from."""
+    elsewhere: str = ""
+    """Of a lab in another directory than these results (`lab run --results DIR`): the name of its directory."""
 
     @property
     def name(self) -> str:
+        if self.elsewhere:
+            return f"lab {self.elsewhere} (in another directory)"
         return self.lab or f"run {self.series}"
 
 
@@ -52,7 +57,17 @@ def experiments(shelf: Shelf) -> list[Experiment]:
                 if (process := holder(Path(entry.path), held)) is not None:
                     state = live.read(live.place(shelf.results, series))
                     found.append(Experiment("", series, process, state))
-    return found
+    return found + elsewhere(shelf)
+
+
+def elsewhere(shelf: Shelf) -> list[Experiment]:
+    """Running labs of this user whose directories are not among these results."""
+    here = (shelf.results / "labs").resolve()
+    return [
+        Experiment("", "", lab.process, *_state(lab.directory, lab.process), lab.directory.name)
+        for lab in running_labs.known()
+        if lab.directory.parent != here
+    ]
 
 
 class Lookout:
@@ -81,11 +96,15 @@ def experiment(
     process = process or holder(directory / "lock", locks() if held is None else held)
     if process is None:
         return None
-    # One lab, one series: whichever state is there is its own.
+    return Experiment(name, "", process, *_state(directory, process))
+
+
+def _state(directory: Path, process: ProcessId) -> tuple[State | None, Path | None]:
+    """Of a lab. One lab, one series: whichever state is there is its own."""
     for path in directory.glob(".*.live"):
         if (state := live.read(path)) is not None and state.pid == process.pid:
-            return Experiment(name, "", process, state, path)
-    return Experiment(name, "", process, None)
+            return state, path
+    return None, None
 
 
 def written(state: Path | None) -> int:

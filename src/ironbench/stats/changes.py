@@ -8,9 +8,20 @@ between its neighbours, and the weakest is dropped until all hold.
 
 The distance is their member with exponent 2, a difference of means. Each point is weighted by its own variance, that of
 its repeats, plus a variance between points that all share (random effects: DerSimonian and Laird, Controlled Clinical
-Trials 7, 1986). A difference over its standard error is held against the largest one in simulated series of the same
-length and variances without any change, so that one chance of error holds for a whole series, however many places are
-searched.
+Trials 7, 1986).
+
+A series grows by a point a night and is read every night, so the chance of a false alarm belongs to all of these looks
+together. Each night spends `CHANCE / NIGHTS` (Lan and DeMets, Biometrika 70, 1983; at a constant rate, since a series
+has no planned end), divided by log2 of the number of points: of the pairs of stretches that end with its new point,
+only those whose lengths differ by about a factor of 2 are nearly independent. Pairs that ended before had their share.
+A difference over its standard error is compared with the quantile of Student's t for that chance, with the degrees of
+freedom of a variance of which only the part between points was estimated here (Satterthwaite, Biometrics Bulletin 2,
+1946).
+
+Neighbouring nights are alike, because other load, room temperature and caches last longer than a night. The correlation
+of what lies between points is estimated from differences of points one and two apart, which a change of the mean hardly
+touches, and that variance is multiplied by (1 + r) / (1 - r), as of the mean of an AR(1) process (Chakar, Lebarbier,
+Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m bench decisions` measures the false alarms of 40 nights.
 
 A point far from its neighbours on both sides, which agree with each other, is a spike and left out; so is the last
 point while no other has confirmed it, and the first where the next two agree without it.
@@ -18,7 +29,6 @@ point while no other has confirmed it, and the first where the next two agree wi
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -29,16 +39,16 @@ import numpy as np
 
 from ironbench.stats.intervals import t_quantile
 
-CHANCE = 0.005
-"""Of any change point in a whole series without a change."""
+CHANCE = 0.01
+"""Of any change point in a series of `NIGHTS` points without a change that is read after each of them."""
+NIGHTS = 40
+"""A longer series spends as much for every further `NIGHTS`."""
 LEAST = 6
 """Points; with fewer nothing is searched."""
 _SHORTEST = 2
 """Points of a segment: a single one is a spike, or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
 """Share of the bound that a difference must keep without any one of the points that it rests on."""
-_FAR = 2.5
-"""Standard errors of the difference of two points, from which they do not agree."""
 _TRIMMED = 0.15
 """The largest differences of neighbours are those of changes and spikes: so many do not enter the variance."""
 _TRIMMED_MEAN = 0.5205
@@ -46,13 +56,11 @@ _TRIMMED_MEAN = 0.5205
 _CONFIRMING = 3
 _POWER = 1.2816
 """Normal quantile of 0.9."""
-_SIMULATED = 5000
-_LONGEST_SIMULATED = 120
-"""Points; a longer series is held against the bound for all pairs of stretches together (Bonferroni)."""
-_DRAWN_AT_ONCE = 500
-_SHARES = (0.3, 0.5, 0.75, 1.0)
-"""Of the variance that lies between points: for each there is a bound, between them one by a straight line. At least
-the first is supposed: measurements of different days are never quite alike, and a few cannot show it."""
+_LEAST_SHARE = 0.3
+"""Of the variance, that is supposed to lie between points: measurements of different days are never quite alike, and a
+few cannot show it."""
+_MOST_ALIKE = 0.6
+"""Correlation of neighbouring points; beyond it a series tells a change from a drift no more."""
 _SUPPOSED = 3.3
 """Standard errors of a difference from which a change is supposed, so that it does not count as variance of points."""
 
@@ -86,64 +94,86 @@ class Changes:
     """Standard deviation from point to point that their own variances do not explain."""
     detectable: float | None = None
     """Difference of a new mean that three points of it would show in 9 of 10 series; None: too few points."""
+    correlation: float = 0.0
+    """Of neighbouring points, as estimated; 0 where they are no more alike than others."""
 
 
-def changes(values: Sequence[float], variances: Sequence[float], chance: float = CHANCE) -> Changes:
-    """Of points in order of time. `variances`: of each value, by its repeats; above 0."""
-    x, own = np.asarray(values, dtype=float), np.asarray(variances, dtype=float)
+def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:
+    """Of points in order of time. `own_variances`: of each value, by its repeats; above 0."""
+    x, own = np.asarray(values, dtype=float), np.asarray(own_variances, dtype=float)
     if len(x) < LEAST:
         return Changes((), (), unconfirmed=False, between=0.0)
-    apart = _apart(x, own + _between(x, own))
+    apart = _apart(x, own + _between(x, own), t_quantile(1 - chance / NIGHTS / 2, len(x) - 2))
     kept = np.flatnonzero(~apart)
     x, own = x[kept], own[kept]
     found: list[int] = []
-    between = float(_between(x, own))
+    between, alike = _between(x, own), 0.0
     if len(x) >= LEAST:
-        supposed = _places(x, own + between, _SUPPOSED)
+        alike = _correlation(x, own)
+        # Differences of neighbours show (1 - r) of the variance between them.
+        supposed = _places(x, own + between / (1 - alike) * _inflation(alike), _SUPPOSED)
         between = _left(x, own, supposed)
         if supposed:
-            bound = _bound(len(x), between / (float(own.mean()) + between), chance)
-            found = _confirmed(x, 1 / (own + between), _places(x, own + between, bound), bound)
+            variances = own + between * _inflation(alike)
+            bound = _bound(len(x), own, between, chance)
+            found = _confirmed(x, 1 / variances, _places(x, variances, bound), bound)
     spikes = [int(place) for place in np.flatnonzero(apart)]
     unconfirmed = bool(spikes) and spikes[-1] == len(values) - 1
     return Changes(
-        tuple(_change_points(x, own + between, found, kept)),
+        tuple(_change_points(x, own + between * _inflation(alike), found, kept)),
         tuple(spikes[:-1] if unconfirmed else spikes),
         unconfirmed,
         math.sqrt(between),
-        _detectable(own, between, len(found), chance) if len(x) >= LEAST else None,
+        _detectable(own, between, alike, len(found), chance) if len(x) >= LEAST else None,
+        alike,
     )
 
 
-def _detectable(own: Values, between: float, found: int, chance: float) -> float:
+def _detectable(own: Values, between: float, alike: float, found: int, chance: float) -> float:
     """From the last of `found` changes on half of the points are supposed, where there were some."""
     n = len(own)
-    variance = float(own.mean()) + between
+    variance = float(own.mean()) + between * _inflation(alike)
     error = math.sqrt(variance * (1 / _CONFIRMING + 1 / (n if not found else n / 2)))
-    return (_bound(n, between / variance, chance) + _POWER) * error
+    return (_bound(n, own, between, chance) + _POWER) * error
 
 
-def _apart(x: Values, variances: Values) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether each point lies far above, or far below, all of its up to two neighbours on either side."""
+def _correlation(x: Values, own: Values) -> float:
+    """Of what lies between neighbouring points: 1 + r is the ratio of the variances that differences of points two and
+    one apart show beyond the points' own."""
+    near, far = (_shown(x, own, apart) for apart in (1, 2))
+    return min(max(far / near - 1, 0.0), _MOST_ALIKE) if near > 0 else 0.0
+
+
+def _inflation(alike: float) -> float:
+    """How many times larger the variance of a mean is where neighbours are correlated."""
+    return (1 + alike) / (1 - alike)
+
+
+def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each point lies far above, or far below, all of its up to two neighbours on either side: by more than
+    `bound` standard errors of the difference."""
     n = len(x)
     above, below = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
     for step in (1, 2):
         far = (x[step:] - x[:-step]) / np.sqrt(variances[step:] + variances[:-step])
-        above[step:] &= far > _FAR
-        below[step:] &= far < -_FAR
-        above[:-step] &= far < -_FAR
-        below[:-step] &= far > _FAR
+        above[step:] &= far > bound
+        below[step:] &= far < -bound
+        above[:-step] &= far < -bound
+        below[:-step] &= far > bound
     return above | below
 
 
-def _between(x: Values, own: Values) -> Values:
-    """Variance between points beyond their own, of one series or of each row: half of the squared differences of
-    neighbours (von Neumann, Annals of Mathematical Statistics 12, 1941), which no mean enters."""
-    squared = np.sort(np.diff(x) ** 2 / 2)
-    kept = squared.shape[-1] - math.ceil(_TRIMMED * squared.shape[-1])
-    whole = squared[..., :kept].mean(axis=-1) / _TRIMMED_MEAN
-    found: Values = np.maximum(whole - own.mean(), 0.0)
-    return found
+def _between(x: Values, own: Values) -> float:
+    """Variance between points beyond their own, by their differences, which no mean enters."""
+    return max(_shown(x, own, 1), 0.0)
+
+
+def _shown(x: Values, own: Values, apart: int) -> float:
+    """Half of the squared differences of points so many apart (von Neumann, Annals of Mathematical Statistics 12,
+    1941), less the points' own variance. Without the largest, which are those of changes and spikes."""
+    squared = np.sort((x[apart:] - x[:-apart]) ** 2 / 2)
+    kept = squared[: len(squared) - math.ceil(_TRIMMED * len(squared))]
+    return float(kept.mean()) / _TRIMMED_MEAN - float(own.mean())
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
@@ -220,41 +250,10 @@ def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
     return most, place, end
 
 
-def _bound(n: int, share: float, chance: float) -> float:
-    """What the largest difference exceeds in a share `chance` of series of `n` points without a change."""
-    if n > _LONGEST_SIMULATED:
-        return t_quantile(1 - chance / (n * (n - 1)), n / 2)
-    return float(np.interp(share, _SHARES, _bounds(n, chance)))
-
-
-@functools.cache
-def _bounds(n: int, chance: float) -> tuple[float, ...]:
-    """Bounds of a series of `n` points of equal variance for each of `_SHARES`."""
-    dice = np.random.default_rng(n)  # the same series ends in the same verdict each time
-    drawn = [dice.standard_normal((_DRAWN_AT_ONCE, n)) for _ in range(_SIMULATED // _DRAWN_AT_ONCE)]
-    return tuple(
-        float(np.quantile(np.concatenate([_unchanged(x, 1 - share) for x in drawn]), 1 - chance)) for share in _SHARES
-    )
-
-
-def _unchanged(x: Values, own: float) -> Values:
-    """The largest difference of each row, as `changes` comes to it."""
-    n = x.shape[1]
-    supposed = own + _between(x, np.full(n, own))
-    most, place, end = _farthest(x, np.repeat(supposed[:, None], n, axis=1))
-    split = most > _SUPPOSED
-    ends = np.where(split[:, None], np.stack([place, end], axis=1), n)
-    at = np.arange(n)
-    segment = (at[None] >= ends[:, :1]).astype(int) + (at[None] >= ends[:, 1:])
-    squares = np.zeros(len(x))
-    for one in range(3):
-        here = segment == one
-        mean = (x * here).sum(axis=1) / np.maximum(here.sum(axis=1), 1)
-        squares += ((x - mean[:, None]) ** 2 * here).sum(axis=1)
-    freedom = np.maximum(1, n - 1 - segment[:, -1])
-    left = own + np.maximum(0.0, squares / freedom - own)
-    found: Values = most * np.sqrt(supposed / left)
-    return found
+def _bound(n: int, own: Values, between: float, chance: float) -> float:
+    """What a difference over its standard error must exceed after the night of point `n`."""
+    share = max(between / (float(own.mean()) + between), _LEAST_SHARE)
+    return t_quantile(1 - chance / NIGHTS / math.log2(n) / 2, (n - 2) / share**2)
 
 
 def _change_points(x: Values, variances: Values, found: list[int], kept: Places) -> list[ChangePoint]:

@@ -30,6 +30,9 @@ class Paired:
     """Of log ratios."""
     spread: float
     """Standard deviation of log ratios from block to block; NaN for one block."""
+    resolution: float = 0.0
+    """Largest error of a log ratio by rounding of its two values. Blocks that read the same rounded values share it,
+    so repeats do not average it out: a difference counts only as far as it exceeds the resolution."""
 
     @property
     def ratio(self) -> float:
@@ -38,38 +41,38 @@ class Paired:
 
     @property
     def error(self) -> float:
-        """Standard error of `mean`."""
-        return self.spread / math.sqrt(self.blocks)
+        """Standard error of `mean`, at least that of values rounded uniformly (variance w²/12 of either value)."""
+        return max(self.spread, self.resolution / math.sqrt(6)) / math.sqrt(self.blocks)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Of the ratio, two-sided: it misses the true one in a share `level` of labs. (0, inf) below two blocks."""
         if self.blocks < 2 or not 0 < level < 1:
             return 0.0, math.inf
-        half = t_quantile(1 - level / 2, self.blocks - 1) * self.error
+        half = t_quantile(1 - level / 2, self.blocks - 1) * self.error + self.resolution
         return _exp(self.mean - half), _exp(self.mean + half)
 
     def p_equal(self) -> float:
         """Two-sided p value of the hypothesis that the ratio is 1."""
         if self.blocks < 2:
             return 1.0
-        return t_two_sided(_over(self.mean, self.error), self.blocks - 1)
+        return t_two_sided(_over(max(abs(self.mean) - self.resolution, 0.0), self.error), self.blocks - 1)
 
     def p_apart(self, margin: float) -> float:
         """P value of the hypothesis that the ratio lies outside 1/(1+margin) to 1+margin: the larger of two one-sided
         tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987)."""
         if self.blocks < 2:
             return 1.0
-        bound = math.log1p(margin)
+        bound = math.log1p(margin) - self.resolution
         return t_above(_over(bound - abs(self.mean), self.error), self.blocks - 1)
 
 
-def paired(ratios: Sequence[float]) -> Paired:
-    """Of at least one ratio, each above 0; ValueError."""
+def paired(ratios: Sequence[float], resolution: float = 0.0) -> Paired:
+    """Of at least one ratio, each above 0; ValueError. `resolution`: see `Paired`."""
     if not ratios or any(not 0 < ratio < math.inf for ratio in ratios):
         raise ValueError("ratios must be positive numbers, one at least")
     logs = [math.log(ratio) for ratio in ratios]
     spread = statistics.stdev(logs) if len(logs) > 1 else math.nan
-    return Paired(len(logs), statistics.fmean(logs), spread)
+    return Paired(len(logs), statistics.fmean(logs), spread, resolution)
 
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:

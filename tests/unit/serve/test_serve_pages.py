@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from served import LAB, browser, stocked
+from served import LAB, begun, browser, stocked
 from starlette.testclient import TestClient
 
 from ironbench.record import Store
@@ -103,8 +103,15 @@ def test_a_lab_alone_is_no_side_and_its_cells_are_named(client: TestClient) -> N
     assert refused.status_code == 404 and f"{LAB}/log=disk" in refused.text
 
 
-def test_a_lab_shows_whether_its_change_may_pass_and_gives_the_documents(client: TestClient) -> None:
-    assert "The gate is open" in client.get(f"/lab/{LAB}").text
+@pytest.mark.parametrize("gate", [False, True])
+def test_the_page_of_a_lab_speaks_of_a_gate_only_where_it_was_run_as_one(gate: bool, tmp_path: Path) -> None:
+    begun(tmp_path, gate=gate)
+    with browser(tmp_path) as client:
+        page = client.get(f"/lab/{LAB}").text
+    assert ("The gate is open" in page, "/gate" in page) == (gate, gate)
+
+
+def test_a_lab_gives_the_documents_of_a_gate(client: TestClient) -> None:
     page = client.get(f"/lab/{LAB}/gate", params={"margin": "0.01"}).text
     assert re.search("a slowdown of 1.% is allowed", page) and "log=memory over log=disk" in page
     for kind, mark in (("xml", "<testsuite"), ("md", "### Gate open"), ("json", '"closed": false'), ("svg", "<svg")):

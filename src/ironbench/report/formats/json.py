@@ -56,7 +56,7 @@ def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
         ],
         "cells": [
             {
-                **{key: value for key, value in cell.items() if key != "setup"},
+                **{key: value for key, value in cell.items() if key not in ("setup", "metrics")},
                 "levels": source.setup.cell.levels,
                 "baseline": source.name == lab.baseline,
             }

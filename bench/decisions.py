@@ -1,0 +1,146 @@
+"""How often decisions are wrong, simulated with known truth through the shipped code. Fixed seeds.
+
+- Verdicts with interim analyses: false alarms, and coverage of the interval at which a lab stops.
+- The gate at a margin of 5 %: true slowdowns just below it must not be stopped, and adding rounds until one decides
+  must not help.
+- History that is read after each of 40 nights: series without a change, with independent and with correlated nights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench.figures import Asked, at_most, said, within
+from ironbench.analyse.factors import Contrast
+from ironbench.analyse.gate import GateVerdict, gated, levels
+from ironbench.analyse.study import Effect
+from ironbench.analyse.verdict import Comparison, finding
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Lab, Method, Stage
+from ironbench.stats.changes import LEAST, NIGHTS, changes
+from ironbench.stats.intervals import wilson
+
+LABS, SERIES = 2_000, 400
+NOISE, MARGIN = 0.03, 0.05
+"""Standard deviation of a trial's log value."""
+SLOWDOWNS = (0.04, 0.045, 0.049)
+BETWEEN, WITHIN = 0.02, 0.005
+"""Standard deviation from night to night, and of the mean of a night's trials."""
+
+
+def main() -> None:
+    print(f"{LABS} simulated labs a figure, noise {NOISE:.0%} from trial to trial, margin {MARGIN:.0%}")
+    interim_analyses()
+    gate_margins()
+    gate_rounds()
+    print(f"{SERIES} simulated series a figure, read after each of {NIGHTS} nights")
+    history(0.0, at_most(1.0))
+    history(0.5, "")
+
+
+def lab_of(stages: Sequence[int], rounds: int = 1) -> Lab:
+    """A lab of one comparison, each round of the same stages."""
+    every = [(blocks, number == 0 and round_ > 0) for round_ in range(rounds) for number, blocks in enumerate(stages)]
+    planned = tuple(Stage(number, blocks, added) for number, (blocks, added) in enumerate(every, 1))
+    return Lab(
+        name="simulated",
+        series="simulated",
+        question="",
+        factors=(),
+        design="explicit",
+        setups=(),
+        baseline="old",
+        comparisons=(("new", "old"),),
+        method=Method(planned, 1, margin=MARGIN),
+        claims=(),
+        trials=(),
+        source="",
+    )
+
+
+def pairs(dice: np.random.Generator, blocks: int, ratio: float) -> list[tuple[int, float, float]]:
+    new, old = np.exp(NOISE * dice.standard_normal((2, blocks)))
+    return [(block, float(ratio * new[block]), float(old[block])) for block in range(blocks)]
+
+
+def judged(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) -> Finding:
+    return finding(Comparison("throughput", "higher", "new", "old", measured), lab.method, look)
+
+
+def interim_analyses() -> None:
+    """At 6, 12 and 18 blocks: a lab stops at the first verdict."""
+    lab, planned = lab_of((6, 6, 6)), (6, 12, 18)
+    for ratio in (1.0, 0.97):
+        dice, ended, covered = np.random.default_rng(1), Counter[Conclusion](), 0
+        for _ in range(LABS):
+            measured = pairs(dice, planned[-1], ratio)
+            for look, blocks in enumerate(planned, 1):
+                found = judged(lab, measured[:blocks], look)
+                if found.conclusion is not Conclusion.CANNOT_TELL:
+                    break
+            ended[found.conclusion] += 1
+            covered += found.low <= ratio <= found.high
+        words = "A against A" if ratio == 1.0 else f"a true ratio of {ratio:g}"
+        if ratio == 1.0:
+            tell(f"{words} called faster or slower, looks at {planned}", _wrong(ended), LABS, at_most(5.5))
+        else:
+            tell(f"{words} called faster, looks at {planned}", ended[Conclusion.FASTER], LABS, at_most(1.0))
+        tell(f"{words}: the interval at the last look holds it", covered, LABS, within(93.0, 99.0))
+
+
+def _wrong(ended: Counter[Conclusion]) -> int:
+    return ended[Conclusion.FASTER] + ended[Conclusion.SLOWER]
+
+
+def gate_margins() -> None:
+    for stages in ((12,), (6, 6, 6)):
+        lab, looks = lab_of(stages), len(stages)
+        for slowdown in SLOWDOWNS:
+            dice, ended = np.random.default_rng(2), Counter[GateVerdict]()
+            for _ in range(LABS):
+                measured = pairs(dice, sum(stages), 1 / (1 + slowdown))
+                ended[_gate(lab, measured, looks)] += 1
+            words = f"a true slowdown of {slowdown:.1%} stopped as slower, {' + '.join(map(str, stages))} blocks"
+            tell(words, ended[GateVerdict.SLOWER], LABS, at_most(5.0))
+
+
+def _gate(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) -> GateVerdict:
+    found = judged(lab, measured, look)
+    return gated(Effect(found, Contrast("new", "old")), MARGIN, levels(lab, found, look)).verdict
+
+
+def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
+    """Somebody adds a round as long as the gate cannot tell; the true slowdown is the margin."""
+    lab, dice, ended = lab_of((blocks,), rounds), np.random.default_rng(3), Counter[GateVerdict]()
+    for _ in range(LABS):
+        verdict = GateVerdict.CANNOT_TELL
+        for look in range(1, rounds + 1):
+            verdict = _gate(lab, pairs(dice, blocks, 1 / (1 + MARGIN)), look)
+            if verdict is not GateVerdict.CANNOT_TELL:
+                break
+        ended[verdict] += 1
+    words = f"a true slowdown of {MARGIN:.0%}, up to {rounds} rounds of {blocks} blocks"
+    tell(f"{words}: passes", ended[GateVerdict.NOT_SLOWER], LABS, at_most(7.0))
+    tell(f"{words}: stopped as slower", ended[GateVerdict.SLOWER], LABS, at_most(5.0))
+
+
+def history(correlation: float, asked: Asked | str) -> None:
+    """Series without a change that have a change point on any night; nights follow an AR(1) process."""
+    dice, alarms = np.random.default_rng(4), 0
+    for _ in range(SERIES):
+        levels_ = dice.standard_normal(NIGHTS)
+        for night in range(1, NIGHTS):
+            levels_[night] = correlation * levels_[night - 1] + math.sqrt(1 - correlation**2) * levels_[night]
+        values = list(BETWEEN * levels_ + WITHIN * dice.standard_normal(NIGHTS))
+        alarms += any(changes(values[:seen], [WITHIN**2] * seen).points for seen in range(LEAST, NIGHTS + 1))
+    tell(f"a change point in {NIGHTS} nights without a change, correlation {correlation:g}", alarms, SERIES, asked)
+
+
+def tell(what: str, count: int, of: int, asked: Asked | str) -> None:
+    part = count / of
+    low, high = wilson(part, of)
+    said(what, round(100 * part, 2), asked, f"{100 * part:.2f} % ({100 * low:.2f} to {100 * high:.2f})")
