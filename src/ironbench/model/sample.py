@@ -36,7 +36,7 @@ _HISTOGRAM_RESOLUTION = 1e-3
 
 def resolution(metric: str) -> float:
     """Largest relative error of the ratio of two values of a metric by how they are rounded; 0 for exact values."""
-    return _HISTOGRAM_RESOLUTION if is_percentile(metric) else 0.0
+    return _HISTOGRAM_RESOLUTION if _percentile(metric) is not None else 0.0
 
 
 @cache

@@ -11,7 +11,7 @@ from ironbench.analyse.shares import Step
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
-from ironbench.report.facts import fact_name
+from ironbench.report.facts import fact_name, values
 from ironbench.report.findings import bounds, metric_words, ratio
 from ironbench.report.numbers import quantity, signed, unit_of
 from ironbench.report.section import Section, with_rows
@@ -49,12 +49,12 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
     for level, known in (("throughput", one.throughput), ("response time", one.response)):
         yield from ((level, *_measured(measure)) for measure in known)
     for script in one.scripts[:FEW]:
-        values = (quantity(script.part_before_s, "s"), quantity(script.part_after_s, "s"))
-        yield ("script", f"{script.name}, its part of the mean", *values, *_change(script))
-    if len(others := one.scripts[FEW:]) > 0:
-        before, after = (sum(part) for part in zip(*((s.part_before_s, s.part_after_s) for s in others), strict=True))
+        parts = (quantity(script.part_before_s, "s"), quantity(script.part_after_s, "s"))
+        yield ("script", f"{script.name}, its part of the mean", *parts, *_change(script))
+    if others := one.scripts[FEW:]:
+        of_a, of_b = sum(s.part_before_s for s in others), sum(s.part_after_s for s in others)
         name = f"{counted(len(others), 'other script')}, their part of the mean"
-        yield ("script", name, quantity(before, "s"), quantity(after, "s"), signed(after - before), "")
+        yield ("script", name, quantity(of_a, "s"), quantity(of_b, "s"), signed(of_b - of_a), "")
     for command, found in one.statements[:FEW]:
         yield (
             "command",
