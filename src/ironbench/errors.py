@@ -15,6 +15,8 @@ from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import hidden
 
 T = TypeVar("T")
+_LONGEST = 1 << 16
+"""Characters of a message: a server may answer with megabytes. A password that this cuts is still hidden."""
 
 
 class IronbenchError(Exception):
@@ -28,7 +30,7 @@ class IronbenchError(Exception):
 
     def __init__(self, subject: str, cause: str, hint: str = "") -> None:
         # A server may repeat in its answer what it was sent, and a message quotes files that hold passwords.
-        subject, cause, hint = (redacted_sql(hidden(text)) for text in (subject, cause, hint))
+        subject, cause, hint = (redacted_sql(hidden(text[:_LONGEST])) for text in (subject, cause, hint))
         super().__init__(subject, cause, hint)
         self.subject = subject
         self.cause = cause

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ironbench import engines, workloads
 from ironbench.engines.postgres import dsn
 from ironbench.errors import FailureError, InputError
 from ironbench.experiment.build import without_password
-from ironbench.model import secrets
+from ironbench.model import redact, secrets
 from ironbench.model.commands import Commands
 from ironbench.model.record import Status, Warning
 from ironbench.model.redact import redacted, redacted_sql, redacted_toml
@@ -170,3 +171,50 @@ def test_the_password_of_entries_of_ones_own_is_hidden_and_that_of_made_ones_is_
     monkeypatch.delenv("LDAP_ENTRY_PASSWORD")
     assert workloads.get("directory").variables({})["password"] == "password"
     assert hidden("a password") == "a password"
+
+
+REPEATED = (
+    *("a", "A", "_", " ", ";", "=", "'", '"', "$", "{", "\\", "@", ":", "/", "\n", "#"),
+    *(
+        "password",
+        "pwd ",
+        "pass",
+        "password '",
+        "password $a$ ",
+        "x://y:",
+        "x://y:z@",
+        "driver=",
+        "driver=;",
+        "secret=;",
+    ),
+    *(
+        "dsn=pass;",
+        'a="b" ',
+        "'''",
+        '"""',
+        "k-",
+        "E'",
+        "identified by ",
+        "PGPASSWORD=",
+        'TOKEN="',
+        "pwd='",
+        "driver=x;pass",
+    ),
+)
+
+
+@pytest.mark.parametrize("function", [redact.redacted, redact.redacted_sql, redact.redacted_toml])
+def test_redaction_takes_time_in_proportion_to_any_text(function: Callable[[str], str]) -> None:
+    """Where it took the square of it, one of these texts would take longer than the limit of a test."""
+    for part in REPEATED:
+        for begin in ("", "driver=;@"):
+            function(begin + part * (200_000 // len(part)))
+
+
+def test_a_secret_that_a_cut_leaves_without_its_end_is_hidden() -> None:
+    for text in ("PASSWORD 'hunter2", "IDENTIFIED BY $a$hunter2", "password ''hunter2"):
+        assert "hunter2" not in redact.redacted_sql(text)
+
+
+def test_a_message_of_megabytes_is_cut() -> None:
+    assert len(str(InputError("server", "x" * 2_000_000))) < 100_000

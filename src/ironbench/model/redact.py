@@ -1,4 +1,9 @@
-"""No password leaves, even where one slipped into a setting or a connection string."""
+"""No password leaves, even where one slipped into a setting or a connection string.
+
+Every function takes time in proportion to its text, whatever the text is: servers, scripts and imported files choose
+it. No pattern may therefore look for its end from many beginnings; where one would, the text is cut into words, lines
+or entries first.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +12,37 @@ import re
 from ironbench.model.secrets import HIDDEN as HIDDEN
 
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|credential|private_key", re.IGNORECASE)
-_URL = re.compile(r"(\w+://[^\s:/@]*):[^\s@]*@")
+_SUSPICIOUS = re.compile(r"pass|pwd|secret|token|credential|key|identified|driver|dsn|://", re.IGNORECASE)
+"""A text without any of these holds no password that these functions could find."""
+_WORD = re.compile(r"\S+")
+_ADDRESS = re.compile(r"(?<=\w)(://[^\s:/@]*):[^\s@]*@")
 _PAIR = re.compile(rf"\b(password|passwd|pwd)\s*=\s*(?![\"']?{HIDDEN})('(?:[^'\\]|\\.)*'|[^\s&;,]+)", re.IGNORECASE)
 _ASSIGNED = re.compile(
     r"\b([A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|_PWD|(?:_|SSH)PASS))="
     rf"(?!\\?[\"']?(?:[$`]|{HIDDEN}))(?:\\\"(?:[^\"\\]|\\[^\"])*\\\"|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;&|\"'\\]+)"
 )
 """A variable of the environment, `PGPASSWORD=…`, whose value a command does not get from elsewhere."""
-_LIST = re.compile(r"\b(driver|(file)?dsn)\s*=.*;|;.*\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
-"""A connection string that is a list of KEYWORD=value;…"""
-_LISTED = re.compile(
-    r"((?:pwd|pass|secret|token|credential|(?:api|access|account|shared)[ _]?key)[\w ]*=)\s*"
-    rf"(?!{HIDDEN})(?:\{{(?:[^}}\n]|\}}\}})*\}}?|[^;\n]+)",
-    re.IGNORECASE,
-)
-"""Of such a list: a secret in braces, which may hold semicolons, or up to the next semicolon."""
+_DRIVER = re.compile(r"\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
+"""What makes a line with semicolons a connection string, a list of KEYWORD=value;…"""
+_KEY = re.compile(r"[^=;]*")
+_VALUE = re.compile(r"\s*(\{(?:[^}]|\}\})*\}?|[^;]*)")
+"""In braces it may contain semicolons."""
+_SECRET_KEY = re.compile(r"pwd|pass|secret|token|credential|(?:api|access|account|shared)[ _]?key", re.IGNORECASE)
 _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"""' r"|'''.*?'''" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'" r"|\#[^\n]*", re.DOTALL
 )
 """A string of TOML 1.0, or a comment, whose quotes begin none."""
-_KEY = re.compile(r"""([\w-]+)["']?\s*=\s*\Z""")
+_YEK = re.compile(r"""\s*=\s*["']?([\w-]+)""")
+"""A key and its `=`, read backwards."""
+_LONGEST_KEY = 128
 _NUMBER = re.compile(r"\b(password|passwd|pwd)(\s*=\s*)([+-]?\d[^\s,}#]*)", re.IGNORECASE)
 
-_SQL = re.compile(
-    r"\b(password|identified\s+by)(\s+|\s*\(\s*)"
-    r"(?:''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'|\$(\w*)\$.*?\$\3\$|(?:E?'|\$\w*\$)[^\n]+\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""`CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY '…'`, `PASSWORD('…')`; of a text that was cut, to its
-end."""
+_SQL = re.compile(r"\b(?:password|identified\s+by)(?:\s*\(\s*|\s+)(?=E?'|\$\w*\$)", re.IGNORECASE)
+"""`CREATE ROLE … PASSWORD '…'`, `CREATE USER … IDENTIFIED BY '…'`, `PASSWORD('…')`, up to the literal."""
+_QUOTED = re.compile(r"''+[^']+''+|E?'(?:[^'\\]|''|\\.)+'", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"\$\w*\$")
+_LONGEST_PASSWORD = 10_000
+"""Characters of a dollar-quoted password: its end is not looked for further away."""
 
 
 def redacted(value: str, name: str = "") -> str:
@@ -44,27 +51,95 @@ def redacted(value: str, name: str = "") -> str:
     # password_encryption names a method, md5_password_warnings is a switch: neither is a secret.
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
-    if _LIST.search(value):
-        value = _LISTED.sub(rf"\1{HIDDEN}", value)
+    if not _SUSPICIOUS.search(value):
+        return value
+    value = "\n".join(map(_without_listed, value.split("\n")))
     value = _ASSIGNED.sub(rf"\1={HIDDEN}", value)
-    return _PAIR.sub(rf"\1={HIDDEN}", _URL.sub(rf"\1:{HIDDEN}@", value))
+    return _PAIR.sub(rf"\1={HIDDEN}", _without_addressed(value))
+
+
+def _without_addressed(text: str) -> str:
+    """Hides `word` in `scheme://user:word@host`."""
+    if "://" not in text:
+        return text
+
+    def hidden(match: re.Match[str]) -> str:
+        # Up to the last @, so that every beginning of an address finds an end.
+        head, at, tail = match[0].rpartition("@")
+        return _ADDRESS.sub(rf"\1:{HIDDEN}@", head + at) + tail if "://" in head else match[0]
+
+    return _WORD.sub(hidden, text)
+
+
+def _without_listed(line: str) -> str:
+    """Hides the secrets of a connection string `KEYWORD=value;…`; any other line stays as it is."""
+    if ";" not in line or not _DRIVER.search(line) or not _SECRET_KEY.search(line):
+        return line
+
+    kept, at = [], 0
+    while at < len(line):
+        key_ends = _KEY.match(line, at).end()  # type: ignore[union-attr]
+        value = _VALUE.match(line, key_ends + 1)
+        kept.append(line[at : key_ends + 1])
+        at = key_ends + 1
+        if line[key_ends : key_ends + 1] == "=" and value and value[1] and _is_secret_key(kept[-1][:-1]):
+            kept.append(value[0] if value[1].startswith(HIDDEN) else HIDDEN)
+            at = value.end()
+    return "".join(kept)
+
+
+def _is_secret_key(text: str) -> bool:
+    """Whether the letters, digits, underscores and spaces that a text ends in name a secret."""
+    words = re.match(r"[\w ]*", text[::-1])
+    return bool(words and _SECRET_KEY.search(words[0][::-1]))
 
 
 def redacted_sql(text: str) -> str:
     """A script, or a command of a shell, without passwords; what is left is as much SQL as it was."""
-    return "".join(redacted(line) for line in _SQL.sub(rf"\1\2'{HIDDEN}'", text).splitlines(keepends=True))
+    if not _SUSPICIOUS.search(text):
+        return text
+    kept, at = [], 0
+    for match in _SQL.finditer(text):
+        if match.start() >= at:
+            end = _end_of_literal(text, match.end())
+            kept += [text[at : match.end()], f"'{HIDDEN}'"] if end > match.end() else [text[at : match.end()]]
+            at = end
+    kept.append(text[at:])
+    return "".join(redacted(line) for line in "".join(kept).splitlines(keepends=True))
+
+
+def _end_of_literal(text: str, start: int) -> int:
+    """Where the literal that begins at `start` ends; the end of the line for one that was cut, `start` for an empty
+    one."""
+    if tag := _TAG.match(text, start):
+        end = text.find(tag[0], tag.end(), tag.end() + _LONGEST_PASSWORD)
+        if end >= 0:
+            return end + len(tag[0])
+    elif quoted := _QUOTED.match(text, start):
+        return quoted.end()
+    end = text.find("\n", start)
+    empty = text.startswith("''", start) and text[start + 2 : start + 3] != "'"
+    return start if empty and end >= 0 else len(text) if end < 0 else end
 
 
 def redacted_toml(text: str) -> str:
     """The document without passwords; what is left is as much TOML as it was."""
+    if not _SUSPICIOUS.search(text):
+        return text
 
     def hidden(match: re.Match[str]) -> str:
         token = match[0]
         if token.startswith("#"):
             return redacted(token)
         quotes = 3 if token.startswith(('"""', "'''")) else 1
-        key = _KEY.search(text[text.rfind("\n", 0, match.start()) + 1 : match.start()])
-        inner = redacted(token[quotes:-quotes], key[1] if key else "")
+        inner = redacted(token[quotes:-quotes], _key_before(text, match.start()))
         return f"{token[:quotes]}{inner}{token[-quotes:]}"
 
     return _NUMBER.sub(rf'\1\2"{HIDDEN}"', _STRING.sub(hidden, text))
+
+
+def _key_before(text: str, start: int) -> str:
+    """The key whose value begins at `start`; empty where no key is on that line."""
+    line = text[max(0, start - _LONGEST_KEY) : start].rpartition("\n")[2]
+    match = _YEK.match(line[::-1])
+    return match[1][::-1] if match else ""
