@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from ironbench.engines.mariadb import dsn as mysql
-from ironbench.engines.postgres import dsn
-from ironbench.errors import InputError
+from ironbench.engines.postgres import dsn, user_files
+from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
 
 HOME = {"HOME": "/nonexistent", "USER": "me", "LOGNAME": "me"}
@@ -77,10 +77,23 @@ def test_the_database_is_called_like_the_user_when_nobody_says_otherwise() -> No
         ("host='a", "a quote in it is not closed", ""),
         ("host=a b", "has no value", ""),
         ("mysql://h/d", "does not begin with postgresql://", "postgresql://"),
-        ("postgresql://a,b/d", "several hosts", ""),
-        ("host=a,b", "several hosts", ""),
-        ("service=prod", "does not do what service says", ""),
-        ("sslcert=/x", "does not do what sslcert says", ""),
+        ("host=a,b port=1,2,3", "2 hosts and 3 ports", "one for each host"),
+        ("host=a,b hostaddr=127.0.0.1", "several hosts and a hostaddr", ""),
+        ("service=prod", "its service is in no service file", ".pg_service.conf"),
+        ("sslcert=/x", "its sslcert names no file", ""),
+        ("gssencmode=require", "gssencmode=require", "prefer"),
+        ("sslcrl=/x", "does not do what sslcrl says", ""),
+        ("sslcertmode=require", "sslcertmode=require", "allow"),
+        ("channel_binding=requird", "channel_binding=requird", "require"),
+        ("require_auth=scram", "unknown method", "scram-sha-256"),
+        ("require_auth=md5,!none", "with and without !", ""),
+        ("sslnegotiation=direct", "needs TLS", "sslmode=require"),
+        ("client_encoding=LATIN1", "client_encoding=LATIN1", "UTF8"),
+        ("hostaddr=db.example", "no numeric address", ""),
+        ("postgresql://h/d?schema=public", "schema is a word of Prisma", "leave it out"),
+        ("postgresql://h/d?currentSchema=shop", "currentSchema is a word of JDBC", ""),
+        ("jdbc:postgresql://h/d", "jdbc: belongs", "postgresql://"),
+        ("postgresql+psycopg2://h/d", "+psycopg2 belongs", "postgresql://"),
         ("sslrootcert=/nonexistent/ca.pem", "names no file", ""),
         ("postgresql://[::1/d", "no IPv6 address", ""),
         ("postgresql://%ff@h/d", "not UTF-8", ""),
@@ -92,6 +105,110 @@ def test_a_mistake_is_named_with_a_way_out(text: str, cause: str, hint: str) -> 
     assert caught.value.subject == "--dsn"
     assert cause in caught.value.cause
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://%2Ftmp%2Fa%3Ab/shop?user=ann",
+        "postgresql:///shop?host=/tmp/a:b&user=a@b",
+        "host=@ironbench user=ann",
+        "postgresql://ann@h1:5433,h2,[::1]:7/shop?target_session_attrs=read-write",
+        "host=h1,h2 port=5433 user=ann target_session_attrs=any",
+        "host=db hostaddr=::1 user=ann sslmode=allow sslsni=0",
+        "user=ann channel_binding=require require_auth='scram-sha-256, md5' sslmode=require sslnegotiation=direct",
+        "user=ann client_encoding=UTF8 connect_timeout=3 gssencmode=disable sslcertmode=allow target_session_attrs=any",
+        "postgresql://ann@h/a@b",
+    ],
+)
+def test_what_libpq_takes_reads_back_as_the_same_address(text: str) -> None:
+    address, _ = dsn.parse(text, HOME)
+    assert dsn.parse(address.text(), HOME)[0] == address
+    assert dsn.parse(address.text(), {"PGHOST": "elsewhere", "HOME": "/nonexistent"})[0] == address
+
+
+def test_hosts_have_their_own_port_or_share_one() -> None:
+    address, _ = dsn.parse("postgresql://ann@h1:5433,h2,[::1]:7/shop", HOME)
+    assert [(one.host, one.port, one.more) for one in address.places()] == [
+        ("h1", 5433, ()),
+        ("h2", 5432, ()),
+        ("::1", 7, ()),
+    ]
+    shared, _ = dsn.parse("host=h1,h2 port=7 user=ann", HOME)
+    assert [one.port for one in shared.places()] == [7, 7]
+
+
+def test_a_service_gives_what_the_dsn_leaves_out_before_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "services"
+    file.write_text("# comment\n[other]\nhost=no\n[prod]\nhost = db.example\nport=7\nuser=ann\n")
+    environ = HOME | {"PGSERVICEFILE": str(file), "PGUSER": "late", "PGDATABASE": "shop"}
+    address, _ = dsn.parse("service=prod port=8", environ)
+    assert (address.host, address.port, address.user, address.database) == ("db.example", 8, "ann", "shop")
+    assert dsn.parse("port=8", environ | {"PGSERVICE": "prod"})[0] == address
+    with pytest.raises(InputError) as caught:
+        dsn.parse("service=prd", environ)
+    assert "prod" in caught.value.hint
+
+
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / ".postgresql"
+    folder.mkdir()
+    shown, key = folder / "postgresql.crt", folder / "postgresql.key"
+    shown.write_text("certificate")
+    environ = HOME | {"HOME": str(tmp_path)}
+    with pytest.raises(InputError):
+        dsn.parse("user=ann", environ)
+    key.write_text("key")
+    key.chmod(0o644)
+    with pytest.raises(InputError) as caught:
+        dsn.parse("user=ann", environ)
+    assert "chmod 600" in caught.value.hint
+    key.chmod(0o600)
+    address, _ = dsn.parse("user=ann", environ)
+    assert (address.sslcert, address.sslkey) == (str(shown), str(key))
+    assert dsn.parse("user=ann sslcertmode=disable", environ)[0].sslcert is None
+
+
+class FakeLine:
+    """Answers as a server in recovery, or as a primary."""
+
+    def __init__(self, recovering: bool) -> None:
+        self.recovering = recovering
+
+    def query(self, sql: str) -> list[tuple[str, str]]:
+        return [("t", "on") if self.recovering else ("f", "off")]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        ("any", "standby"),
+        ("read-write", "primary"),
+        ("primary", "primary"),
+        ("read-only", "standby"),
+        ("standby", "standby"),
+        ("prefer-standby", "standby"),
+    ],
+)
+def test_the_first_host_that_answers_and_fits_is_measured(wanted: str, chosen: str) -> None:
+    def connects(place: dsn.Address) -> FakeLine:
+        if place.host == "dead":
+            raise FailureError(place.host, "nobody answers")
+        return FakeLine(place.host == "standby")
+
+    address, _ = dsn.parse(f"host=dead,standby,primary user=ann target_session_attrs={wanted}", HOME)
+    found = dsn.reached(address, connects)  # type: ignore[arg-type]
+    assert (found.host, found.more) == (chosen, ())
+
+
+def test_the_last_host_that_will_not_do_is_named() -> None:
+    address, _ = dsn.parse("host=a,b user=ann target_session_attrs=standby", HOME)
+    with pytest.raises(FailureError) as caught:
+        dsn.reached(address, lambda _: FakeLine(False))  # type: ignore[arg-type, return-value]
+    assert caught.value.subject.startswith("b:")
 
 
 @pytest.fixture
@@ -131,7 +248,7 @@ def test_a_password_file_that_others_may_read_is_refused(tmp_path, home) -> None
 
 def test_a_password_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    assert dsn.stored_password(tmp_path / "pipe", "h", 5432, "d", "u") is None
+    assert user_files.stored_password(tmp_path / "pipe", "h", 5432, "d", "u") is None
 
 
 def test_an_address_of_mysql_is_a_uri_with_a_database() -> None:

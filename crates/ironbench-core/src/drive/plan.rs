@@ -123,15 +123,43 @@ pub struct Connection {
     pub database: String,
     #[serde(default)]
     pub password: Option<String>,
-    /// libpq's words: `disable`, `prefer`, `require`, `verify-ca`, `verify-full`.
+    /// Numeric address to connect to instead of resolving `host`, which then only names the server in its certificate.
+    #[serde(default)]
+    pub hostaddr: Option<String>,
+    /// libpq's words: `disable`, `allow`, `prefer`, `require`, `verify-ca`, `verify-full`.
     #[serde(default = "prefer")]
     pub sslmode: String,
     /// PEM file of trusted roots; None: the machine's own.
     #[serde(default)]
     pub sslrootcert: Option<String>,
+    /// PEM files of the client's certificate and its key; None: it shows none.
+    #[serde(default)]
+    pub sslcert: Option<String>,
+    #[serde(default)]
+    pub sslkey: Option<String>,
+    /// `postgres`: TLS is asked for first; `direct`: it begins with the first byte.
+    #[serde(default = "postgres")]
+    pub sslnegotiation: String,
+    /// Whether the name of the host is sent in the clear when TLS begins.
+    #[serde(default = "yes")]
+    pub sslsni: bool,
+    /// `disable`, `prefer` or `require`.
+    #[serde(default = "prefer")]
+    pub channel_binding: String,
+    /// Authentication methods that will do, or with `!` those that will not, with commas between; empty: any.
+    #[serde(default)]
+    pub require_auth: String,
     /// Run-time parameters sent at start, e.g. `application_name`.
     #[serde(default)]
     pub options: Vec<(String, String)>,
+}
+
+fn postgres() -> String {
+    "postgres".to_owned()
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn prefer() -> String {

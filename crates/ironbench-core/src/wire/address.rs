@@ -3,7 +3,10 @@
 use std::{
     fmt, io,
     net::{SocketAddr, ToSocketAddrs},
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -19,8 +22,12 @@ use crate::{Error, Result};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
+    /// A path; one that starts with `@` is the name of an abstract socket (unix(7)).
     Unix(PathBuf),
-    Tcp { host: String, port: u16 },
+    Tcp {
+        host: String,
+        port: u16,
+    },
 }
 
 impl Address {
@@ -32,7 +39,12 @@ impl Address {
     pub(super) fn resolve(&self) -> Result<Vec<Endpoint>> {
         match self {
             Self::Unix(path) => {
-                let address = SocketAddrUnix::new(path.as_path()).map_err(|_| {
+                let abstract_name = path.as_os_str().as_bytes().strip_prefix(b"@");
+                let address = match abstract_name {
+                    Some(name) => SocketAddrUnix::new_abstract_name(name),
+                    None => SocketAddrUnix::new(path.as_path()),
+                };
+                let address = address.map_err(|_| {
                     Error::input(
                         format!("socket {}", path.display()),
                         "the path is longer than the system allows for a socket (107 bytes)",

@@ -16,7 +16,7 @@ use rustls::{
     },
     server::ParsedCertificate,
 };
-use rustls_pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime, pem::PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime, pem::PemObject};
 
 use crate::{Error, Result};
 
@@ -26,6 +26,10 @@ pub(super) struct Wanted<'a> {
     pub mode: &'a str,
     /// PEM file of trusted roots; None: the machine's own.
     pub roots: Option<&'a str>,
+    /// PEM files of the client's certificate and of its key.
+    pub identity: Option<(&'a str, &'a str)>,
+    /// Whether the host's name is sent (server name indication).
+    pub sni: bool,
     pub words: Words,
 }
 
@@ -39,6 +43,8 @@ pub(super) struct Words {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Disable,
+    /// Without TLS, unless the server refuses that.
+    Allow,
     Prefer,
     Require,
     VerifyCa,
@@ -50,12 +56,13 @@ impl Mode {
     pub fn of(wanted: &Wanted) -> Result<Self> {
         match (wanted.mode, wanted.roots) {
             ("disable", _) => Ok(Self::Disable),
+            ("allow", _) => Ok(Self::Allow),
             ("prefer", _) => Ok(Self::Prefer),
             ("require", None) => Ok(Self::Require),
             ("require", Some(_)) | ("verify-ca", _) => Ok(Self::VerifyCa),
             ("verify-full", _) => Ok(Self::VerifyFull),
             (other, _) => Err(Error::input(format!("{} {other}", wanted.words.mode), "there is no such TLS mode")
-                .hint("known: disable, prefer, require, verify-ca, verify-full")),
+                .hint("known: disable, allow, prefer, require, verify-ca, verify-full")),
         }
     }
 
@@ -69,12 +76,25 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
     let verifier = Verifier::new(mode, roots, &provider, wanted.words)?;
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::failure("TLS", error.to_string()))?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match wanted.identity {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates("sslcert", certificate)?;
+            let subject = || format!("sslkey {key}");
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+                Error::input(subject(), format!("cannot be read: {error}")).hint("name an unencrypted key in PEM form")
+            })?;
+            builder
+                .with_client_auth_cert(chain, private)
+                .map_err(|error| Error::input(subject(), format!("cannot be used with {certificate}: {error}")))?
+        }
+    };
+    config.enable_sni = wanted.sni;
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
     // PostgreSQL issues no session tickets, and every connection should cost what a fresh one costs.
     config.resumption = Resumption::disabled();
@@ -100,6 +120,11 @@ fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
             Ok(found)
         };
     };
+    certificates(word, file)
+}
+
+/// The certificates of a PEM file; `word`: what names it where users write it.
+fn certificates(word: &str, file: &str) -> Result<Vec<CertificateDer<'static>>> {
     let subject = || format!("{word} {file}");
     let found: std::result::Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(Path::new(file)).and_then(Iterator::collect);
@@ -333,7 +358,7 @@ mod tests {
     #[test]
     fn require_with_a_root_is_verify_ca() {
         let words = Words { mode: "sslmode", roots: "sslrootcert" };
-        let wanted = Wanted { mode: "require", roots: Some("f"), words };
+        let wanted = Wanted { mode: "require", roots: Some("f"), identity: None, sni: true, words };
         assert_eq!(Mode::of(&wanted).unwrap(), Mode::VerifyCa);
         assert_eq!(Mode::of(&Wanted { roots: None, ..wanted }).unwrap(), Mode::Require);
     }

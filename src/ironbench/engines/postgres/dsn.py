@@ -5,61 +5,21 @@ https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING
 
 from __future__ import annotations
 
+import ipaddress
 import os
-import stat
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ironbench.engines.postgres import dsn_words as words
+from ironbench.engines.postgres import user_files
 from ironbench.engines.url import ESCAPES, TLS, certificate, decoded, host_and_port, own_name, port_of, wrong
-from ironbench.errors import InputError, nearest
+from ironbench.errors import FailureError, IronbenchError, nearest, shortened
 from ironbench.model.secrets import Secrets
+from ironbench.model.session import Line
 
-_VARIABLES = {
-    "host": "PGHOST",
-    "port": "PGPORT",
-    "user": "PGUSER",
-    "dbname": "PGDATABASE",
-    "password": "PGPASSWORD",
-    "passfile": "PGPASSFILE",
-    "sslmode": "PGSSLMODE",
-    "sslrootcert": "PGSSLROOTCERT",
-    "application_name": "PGAPPNAME",
-    "options": "PGOPTIONS",
-}
-"""What we use of a DSN, and the variable that gives its default."""
-_WITHOUT_EFFECT = {
-    "channel_binding",
-    "client_encoding",
-    "connect_timeout",
-    "fallback_application_name",
-    "gssencmode",
-    "keepalives",
-    "keepalives_count",
-    "keepalives_idle",
-    "keepalives_interval",
-    "tcp_user_timeout",
-}
-"""Words of libpq that change nothing that we measure; taken and not used."""
-_REFUSED = {
-    "hostaddr",
-    "krbsrvname",
-    "load_balance_hosts",
-    "replication",
-    "require_auth",
-    "requirepeer",
-    "service",
-    "servicefile",
-    "sslcert",
-    "sslcrl",
-    "sslcrldir",
-    "sslkey",
-    "sslpassword",
-    "target_session_attrs",
-}
-"""Words of libpq that would mean something, and that we do not do."""
 _SOCKET_DIRECTORIES = ("/var/run/postgresql", "/run/postgresql", "/tmp")
 SCHEMES = ("postgresql", "postgres")
 
@@ -69,7 +29,7 @@ class Address:
     """Where a server listens and who we are there; without the password."""
 
     host: str
-    """A name, an address, or a socket directory (starts with `/`)."""
+    """A name, an address, or a socket directory (starts with `/`, or with `@` for an abstract socket)."""
     port: int
     user: str
     database: str
@@ -77,6 +37,18 @@ class Address:
     sslrootcert: str | None = None
     options: dict[str, str] = field(default_factory=dict)
     """Run-time parameters sent at start."""
+    more: tuple[tuple[str, int], ...] = ()
+    """Further hosts with their ports, to be tried in this order."""
+    target_session_attrs: str = "any"
+    """Which of the hosts will do."""
+    hostaddr: str | None = None
+    """Where to connect instead of resolving `host`, which then only names the server in its certificate."""
+    sslcert: str | None = None
+    sslkey: str | None = None
+    sslnegotiation: str = "postgres"
+    sslsni: bool = True
+    channel_binding: str = "prefer"
+    require_auth: str = ""
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
         """The `connection` of a drive plan."""
@@ -89,61 +61,188 @@ class Address:
             "sslmode": self.sslmode,
             "sslrootcert": self.sslrootcert,
             "options": list(self.options.items()),
+            **{name: value for name, value in self._less_usual().items() if name != "target_session_attrs"},
         }
+
+    def _less_usual(self) -> dict[str, Any]:
+        """Words of libpq with values that are not its defaults."""
+        found = {
+            "hostaddr": self.hostaddr,
+            "sslcert": self.sslcert,
+            "sslkey": self.sslkey,
+            "sslnegotiation": self.sslnegotiation if self.sslnegotiation != "postgres" else None,
+            "channel_binding": self.channel_binding if self.channel_binding != "prefer" else None,
+            "require_auth": self.require_auth or None,
+            "target_session_attrs": self.target_session_attrs if self.target_session_attrs != "any" else None,
+        }
+        return {name: value for name, value in found.items() if value is not None} | (
+            {} if self.sslsni else {"sslsni": False}
+        )
 
     def text(self) -> str:
         """The whole address as a URI; reads back as the same address whatever the environment."""
-        parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options}
-        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
-        host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
-        return f"postgresql://{quote(self.user, safe='')}@{host}:{self.port}/{quote(self.database, safe='')}?{query}"
+        parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options, **self._less_usual()}
+        query = "&".join(
+            f"{name}={quote('0' if value is False else value, safe='')}"
+            for name, value in parameters.items()
+            if value != "" and value is not None
+        )
+        hosts = ",".join(f"{_host_text(host)}:{port}" for host, port in ((self.host, self.port), *self.more))
+        return f"postgresql://{quote(self.user, safe='')}@{hosts}/{quote(self.database, safe='')}?{query}"
+
+    def places(self) -> list[Address]:
+        """The same address at each of its hosts alone."""
+        alone = replace(self, more=())
+        return [alone, *(replace(alone, host=host, port=port) for host, port in self.more)]
+
+
+def _host_text(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith(("/", "@")) else quote(host, safe="")
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
-    """Reads a DSN; what it leaves out comes from the environment and libpq's defaults. InputError."""
+    """Reads a DSN; what it leaves out comes from its service, the environment and libpq's defaults. InputError."""
     scheme, colon, _ = text.partition("://")
     given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
-    for name in given:
-        _refuse_unknown(name)
-    for name, variable in _VARIABLES.items():
-        if environ.get(variable):
-            given.setdefault(name, environ[variable])
+    for name, value in given.items():
+        _refuse_unknown(name, value)
+    if named := given.get("service") or environ.get(words.VARIABLES["service"]):
+        for name, value in user_files.service(named, given, environ).items():
+            _refuse_unknown(name, value)
+            given.setdefault(name, value)
+    for name, variable in words.VARIABLES.items():
+        if environ.get(variable) and name not in given:
+            _refuse_unknown(name, environ[variable])
+            given[name] = environ[variable]
     user = given.get("user") or own_name("add user=NAME")
+    (host, port), *more = _hosts(given)
+    shown, key = user_files.client_certificate(given, environ)
     address = Address(
-        host=given.get("host") or _default_host(),
-        port=port_of(given.get("port") or "", 5432, ESCAPES),
+        host=host,
+        port=port,
         user=user,
         database=given.get("dbname") or user,
         sslmode=_sslmode(given.get("sslmode") or "prefer"),
         sslrootcert=_root_certificate(given, environ),
         options={name: given[name] for name in ("application_name", "options") if given.get(name)},
+        more=tuple(more),
+        target_session_attrs=given.get("target_session_attrs") or "any",
+        hostaddr=_numeric(given.get("hostaddr"), more),
+        sslcert=shown,
+        sslkey=key,
+        sslnegotiation=given.get("sslnegotiation") or "postgres",
+        sslsni=given.get("sslsni") != "0",
+        channel_binding=given.get("channel_binding") or "prefer",
+        require_auth=_methods(given.get("require_auth") or ""),
     )
-    if "," in address.host:
-        raise wrong("it names several hosts", "name the one to be measured")
+    if address.sslnegotiation == "direct" and address.sslmode in ("disable", "allow", "prefer"):
+        raise wrong("sslnegotiation=direct needs TLS", "write sslmode=require, or stronger")
     return address, Secrets(given.get("password") or _stored_password(address, given, environ))
 
 
-def _refuse_unknown(name: str) -> None:
-    if name in _VARIABLES or name in _WITHOUT_EFFECT:
+def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Hosts with their ports; one port serves all of them (libpq, 32.1.1.3)."""
+    hosts = (given.get("host") or "").split(",")
+    ports = (given.get("port") or "").split(",")
+    if len(ports) not in (1, len(hosts)):
+        raise wrong(f"it has {len(hosts)} hosts and {len(ports)} ports", "give one port, or one for each host")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    return [(host or _default_host(), port_of(port, 5432, ESCAPES)) for host, port in zip(hosts, ports, strict=True)]
+
+
+def _numeric(hostaddr: str | None, more: Sequence[object]) -> str | None:
+    if not hostaddr:
+        return None
+    if more or "," in hostaddr:
+        raise wrong("it has several hosts and a hostaddr", "leave hostaddr out")
+    try:
+        return str(ipaddress.ip_address(hostaddr))
+    except ValueError:
+        raise wrong("its hostaddr is no numeric address", "write it as host, or write the address in numbers") from None
+
+
+_METHODS = ("password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none")
+
+
+def _methods(text: str) -> str:
+    """`require_auth` without spaces. InputError: an unknown method, or some wanted and others not."""
+    methods = [word.strip() for word in text.split(",") if word.strip()]
+    for word in methods:
+        if word.removeprefix("!") not in _METHODS:
+            raise wrong("its require_auth names an unknown method", f"known: {', '.join(_METHODS)}")
+    if len({word.startswith("!") for word in methods}) > 1:
+        raise wrong(
+            "its require_auth names methods with and without !", "list those that will do, or those that will not"
+        )
+    return ",".join(methods)
+
+
+def reached(address: Address, connects: Callable[[Address], Line]) -> Address:
+    """The first of an address's hosts that answers and is what `target_session_attrs` asks for. A wrong password ends
+    the search, as in libpq. InputError, FailureError: of the last host."""
+    places = address.places()
+    wanted = address.target_session_attrs
+    if len(places) == 1 and wanted == "any":
+        return address
+    rounds = ("standby", "any") if wanted == "prefer-standby" else (wanted,)
+    last: IronbenchError = FailureError(address.text(), "none of its hosts answers")
+    for attributes in rounds:
+        for place in places:
+            try:
+                line = connects(place)
+            except FailureError as error:
+                last = error
+                continue
+            try:
+                if _fits(line, attributes):
+                    return replace(place, target_session_attrs="any")
+            finally:
+                line.close()
+            last = FailureError(f"{place.host}:{place.port}", f"is not {attributes}", "change target_session_attrs")
+    raise last
+
+
+def _fits(line: Line, attributes: str) -> bool:
+    (recovering, read_only), *_ = line.query("SELECT pg_is_in_recovery(), current_setting('transaction_read_only')")
+    answers = {
+        "any": True,
+        "standby": recovering == "t",
+        "primary": recovering != "t",
+        "read-only": read_only == "on",
+        "read-write": read_only != "on",
+    }
+    return answers[attributes]
+
+
+def _refuse_unknown(name: str, value: str) -> None:
+    if (known := words.TAKEN.get(name)) is not None:
+        if known and value and value not in known:
+            hint = f"it can be {', '.join(known)}" if len(known) > 1 else f"leave it out, or write {name}={known[0]}"
+            raise wrong(f"ironbench does not do what {name}={shortened(value, 40)} says", hint)
         return
-    if name in _REFUSED:
+    if name in words.VARIABLES:
+        return
+    if name in words.REFUSED:
         raise wrong(f"ironbench does not do what {name} says", "leave it out")
+    if owner := words.FOREIGN.get(name.lower()):
+        raise wrong(f"{name} is a word of {owner}, not of PostgreSQL's connection strings", "leave it out")
     # What is no known word may be a piece of a password: it is not quoted.
     cause = "it holds a word that no connection string has"
-    raise wrong(cause, f"{nearest(name, sorted(_VARIABLES))}; {ESCAPES}")
+    raise wrong(cause, f"{nearest(name, sorted(words.VARIABLES))}; {ESCAPES}")
 
 
 def _from_uri(text: str) -> dict[str, str]:
     rest = text.split("://", 1)[1]
     rest, _, query = rest.partition("?")
-    if "@" in query or "@" in rest.partition("/")[2]:
-        raise wrong("an @ follows the first / or ?", ESCAPES)
     authority, _, database = rest.partition("/")
     login, _, place = authority.rpartition("@")
+    if "@" in database and ":" in authority and not login:
+        raise wrong("an @ follows the first /", ESCAPES)
     user, _, password = login.partition(":")
-    host, port = host_and_port(place, 5432)
-    parts = {"user": user, "password": password, "host": host, "port": port, "dbname": database}
-    given = {name: decoded(value) for name, value in parts.items() if value}
+    pairs = [host_and_port(one, 5432) for one in place.split(",")]
+    hosts, ports = ",".join(host for host, _ in pairs), ",".join(port for _, port in pairs)
+    parts = {"user": user, "password": password, "host": hosts, "port": ports, "dbname": database}
+    given = {name: decoded(value) for name, value in parts.items() if value.strip(",")}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
         if not equals:
@@ -155,6 +254,11 @@ def _from_uri(text: str) -> dict[str, str]:
 def _from_pairs(text: str) -> dict[str, str]:
     """`host=a port='5432'`; a lone word is a database name, as for psql."""
     if "://" in text:
+        scheme = text.partition("://")[0]
+        named = scheme.removeprefix("jdbc:").partition("+")
+        if named[0] in SCHEMES and scheme != named[0]:
+            odd = "jdbc:" if scheme.startswith("jdbc:") else f"+{named[2]}"
+            raise wrong(f"{odd} belongs to another program's addresses", f"leave it out: {named[0]}://…")
         raise wrong("it does not begin with postgresql://", "write postgresql://user@host:5432/database")
     if "=" not in text:
         if any(char in text for char in ":/@"):
@@ -196,8 +300,8 @@ def _value(text: str) -> tuple[str, str]:
 
 
 def _sslmode(text: str) -> str:
-    if text not in TLS:
-        raise wrong("its sslmode is unknown", nearest(text, list(TLS)))
+    if text not in (*TLS, "allow"):
+        raise wrong("its sslmode is unknown", nearest(text, [*TLS, "allow"]))
     return text
 
 
@@ -220,13 +324,22 @@ def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
     """
     usual = "system" if connection["sslmode"] == "verify-full" else ""
     root = connection["sslrootcert"] or usual
-    return {"PGSSLMODE": connection["sslmode"]} | ({"PGSSLROOTCERT": root} if root else {})
+    given = {variable: connection.get(name) for name, variable in words.VARIABLES.items() if name.startswith("ssl")}
+    given |= {"PGSSLROOTCERT": root, "PGSSLSNI": "" if connection.get("sslsni", True) else "0"}
+    given |= {words.VARIABLES[name]: connection.get(name) for name in ("hostaddr", "channel_binding", "require_auth")}
+    return {variable: str(value) for variable, value in given.items() if value}
 
 
 def _stored_password(address: Address, given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    place = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
-    host = "localhost" if address.host in _SOCKET_DIRECTORIES else address.host
-    return stored_password(place, host, address.port, address.database, address.user)
+    """Of the password file. InputError: several hosts with different passwords."""
+    file = Path(given.get("passfile") or Path(environ.get("HOME", "/"), ".pgpass"))
+    found = set()
+    for place in address.places():
+        host = "localhost" if place.host in _SOCKET_DIRECTORIES else place.host
+        found.add(user_files.stored_password(file, host, place.port, address.database, address.user))
+    if len(found) > 1:
+        raise wrong("the password file has different passwords for its hosts", "name one host")
+    return found.pop()
 
 
 def _default_host() -> str:
@@ -234,39 +347,3 @@ def _default_host() -> str:
         if any(Path(directory).glob(".s.PGSQL.*")):
             return directory
     return "localhost"
-
-
-def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:
-    """The password of the first line that fits, or None. InputError when others may read a line that fits."""
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):  # a pipe might never be written to; libpq ignores what is no plain file, too
-            return None
-        lines = path.read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    keys = [host, str(port), database, user]
-    for line in lines:
-        fields = _passfile_fields(line)
-        if len(fields) == 5 and all(field in ("*", want) for field, want in zip(fields, keys, strict=False)):
-            if mode & 0o077:
-                raise InputError(f"password file {path}", "others may read it", f"chmod 600 {path}")
-            return fields[4]
-    return None
-
-
-def _passfile_fields(line: str) -> list[str]:
-    """Colons part, a backslash takes the next character as it is, `#` begins a remark."""
-    if line.startswith("#"):
-        return []
-    fields: list[str] = []
-    current, characters = "", iter(line)
-    for char in characters:
-        if char == "\\":
-            current += next(characters, "")
-        elif char == ":" and len(fields) < 4:
-            fields.append(current)
-            current = ""
-        else:
-            current += char
-    return [*fields, current]

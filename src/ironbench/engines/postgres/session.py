@@ -6,12 +6,19 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ironbench.engines.postgres import facts, given
+from ironbench.engines.postgres import dsn, facts, given
 from ironbench.engines.postgres.dsn import Address
-from ironbench.engines.server_session import Place, ServerSession
+from ironbench.engines.server_session import Own, Place, ServerSession
+from ironbench.model.secrets import Secrets
 
 if TYPE_CHECKING:
     from ironbench._core import Connection
+
+
+def _connected(address: Address, secrets: Secrets) -> Connection:
+    from ironbench import _core
+
+    return _core.Connection(json.dumps(address.connection(secrets)).encode())
 
 
 class PostgresSession(ServerSession[Address, "Connection"]):
@@ -19,10 +26,11 @@ class PostgresSession(ServerSession[Address, "Connection"]):
     title = "PostgreSQL"
     broken = ("", "08", "57", "XX")
 
-    def connect(self) -> Connection:
-        from ironbench import _core
+    def __init__(self, address: Address, secrets: Secrets, own: Own | None = None) -> None:
+        super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
 
-        return _core.Connection(json.dumps(self._address.connection(self._secrets)).encode())
+    def connect(self) -> Connection:
+        return _connected(self._address, self._secrets)
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         connection = self._address.connection(self._secrets)

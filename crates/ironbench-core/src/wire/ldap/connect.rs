@@ -50,7 +50,7 @@ pub struct Connector {
 
 pub(super) fn wanted(connection: &LdapConnection) -> Wanted<'_> {
     let words = Words { mode: "tls", roots: "tls_ca" };
-    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), words }
+    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), identity: None, sni: true, words }
 }
 
 impl Connector {

@@ -16,5 +16,5 @@ pub(super) fn address(connection: &MysqlConnection) -> Address {
 
 pub(super) fn wanted(connection: &MysqlConnection) -> Wanted<'_> {
     let words = Words { mode: "tls", roots: "tls_ca" };
-    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), words }
+    Wanted { mode: &connection.tls, roots: connection.tls_ca.as_deref(), identity: None, sni: true, words }
 }

@@ -6,17 +6,24 @@ use crate::drive::plan::Connection;
 use crate::wire::address::Address;
 use crate::wire::tls::{Wanted, Words};
 
-/// A host starting with `/` is the directory of a Unix socket, as for libpq.
+/// A host starting with `/` is the directory of a Unix socket, one starting with `@` that of an abstract socket, as for
+/// libpq.
 pub(super) fn address(connection: &Connection) -> Address {
-    let Connection { host, port, .. } = connection;
-    if host.starts_with('/') {
+    let Connection { host, hostaddr, port, .. } = connection;
+    if host.starts_with(['/', '@']) && hostaddr.is_none() {
         Address::Unix(PathBuf::from(host).join(format!(".s.PGSQL.{port}")))
     } else {
-        Address::Tcp { host: host.clone(), port: *port }
+        Address::Tcp { host: hostaddr.as_ref().unwrap_or(host).clone(), port: *port }
     }
 }
 
 pub(super) fn wanted(connection: &Connection) -> Wanted<'_> {
     let words = Words { mode: "sslmode", roots: "sslrootcert" };
-    Wanted { mode: &connection.sslmode, roots: connection.sslrootcert.as_deref(), words }
+    Wanted {
+        mode: &connection.sslmode,
+        roots: connection.sslrootcert.as_deref(),
+        identity: connection.sslcert.as_deref().zip(connection.sslkey.as_deref()),
+        sni: connection.sslsni,
+        words,
+    }
 }

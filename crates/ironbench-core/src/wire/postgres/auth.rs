@@ -32,8 +32,9 @@ pub(super) fn authenticate(
     connection: &Connection,
     end_point: Option<Vec<u8>>,
 ) -> Result<(), Fault> {
+    let policy = Policy::of(connection);
     let mut scram: Option<ScramSha256> = None;
-    let mut proven = true;
+    let (mut proven, mut method, mut bound) = (true, "none", false);
     loop {
         let message = channel.next(Rows::Keep)?;
         match message.tag {
@@ -47,17 +48,24 @@ pub(super) fn authenticate(
         match i32::from_be_bytes(*number) {
             // A server that skips its half of SCRAM does not know the password and may be anybody.
             code::OK if !proven => return Err(unproven().into()),
-            code::OK => return Ok(()),
+            code::OK => return policy.judge(method, bound),
             code::CLEARTEXT_PASSWORD => {
+                method = "password";
+                policy.judge(method, false)?;
                 frontend::password(&mut channel.output, password(connection)?);
             }
             code::MD5_PASSWORD => {
+                method = "md5";
+                policy.judge(method, false)?;
                 let salt: [u8; 4] = data.as_slice().try_into().map_err(|_| Malformed::Nonsense)?;
                 let hash = md5_hash(connection.user.as_bytes(), password(connection)?, salt);
                 frontend::password(&mut channel.output, hash.as_bytes());
             }
             code::SASL => {
-                let (mechanism, binding) = choose(&data, channel.tls.is_some(), end_point.clone())?;
+                let digest = end_point.clone().filter(|_| connection.channel_binding != "disable");
+                let (mechanism, binding) = choose(&data, channel.tls.is_some(), digest)?;
+                (method, bound) = ("scram-sha-256", mechanism == SCRAM_SHA_256_PLUS);
+                policy.judge(method, bound)?;
                 let exchange = scram.insert(ScramSha256::new(password(connection)?, binding));
                 frontend::sasl_initial_response(&mut channel.output, mechanism, exchange.message());
                 proven = false;
@@ -75,6 +83,37 @@ pub(super) fn authenticate(
             other => return Err(unsupported(&format!("authentication method {other}")).into()),
         }
         channel.flush()?;
+    }
+}
+
+/// Which ways of authenticating the user accepts: `require_auth` and `channel_binding` (libpq, 32.1.2).
+struct Policy<'a> {
+    methods: Vec<&'a str>,
+    binding_required: bool,
+}
+
+impl<'a> Policy<'a> {
+    fn of(connection: &'a Connection) -> Self {
+        let methods = connection.require_auth.split(',').filter(|word| !word.is_empty()).collect();
+        Self { methods, binding_required: connection.channel_binding == "require" }
+    }
+
+    /// Refuses before anything that depends on the password is sent. `method`: libpq's word; `bound`: SCRAM is bound to
+    /// the TLS connection.
+    fn judge(&self, method: &str, bound: bool) -> Result<(), Fault> {
+        let listed = self.methods.iter().any(|word| word.trim_start_matches('!') == method);
+        let excluding = self.methods.iter().any(|word| word.starts_with('!'));
+        if !self.methods.is_empty() && listed == excluding {
+            let cause = format!("the server asks for {method}, which require_auth rules out");
+            return Err(Error::input("authentication", cause).hint("this may not be the server it seems to be").into());
+        }
+        if self.binding_required && !bound {
+            let cause = format!("the server asks for {method} without channel binding, and channel_binding=require");
+            return Err(Error::input("authentication", cause)
+                .hint("let the user in by scram-sha-256 over TLS; else this may not be the server it seems to be")
+                .into());
+        }
+        Ok(())
     }
 }
 
@@ -119,6 +158,28 @@ fn unsupported(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_methods_that_the_user_accepts_are_answered() {
+        let allowed = |require_auth: &str, binding: &str, method: &str, bound: bool| {
+            let text = format!(
+                r#"{{"host": "h", "port": 1, "user": "u", "database": "d", "require_auth": "{require_auth}",
+                    "channel_binding": "{binding}"}}"#
+            );
+            let connection: Connection = serde_json::from_str(&text).unwrap();
+            Policy::of(&connection).judge(method, bound).is_ok()
+        };
+        for method in ["none", "password", "md5", "scram-sha-256"] {
+            assert!(allowed("", "prefer", method, false));
+            assert!(!allowed("", "require", method, false));
+            assert_eq!(
+                allowed("scram-sha-256,md5", "prefer", method, false),
+                matches!(method, "md5" | "scram-sha-256")
+            );
+            assert_eq!(allowed("!password,!none", "prefer", method, false), matches!(method, "md5" | "scram-sha-256"));
+        }
+        assert!(allowed("scram-sha-256", "require", "scram-sha-256", true));
+    }
 
     #[test]
     fn scram_is_bound_to_tls_where_both_sides_can() {

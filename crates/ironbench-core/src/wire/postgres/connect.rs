@@ -130,6 +130,12 @@ impl Connector {
 
     fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
         let attempt = Attempt { endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish };
+        if self.mode == Mode::Allow {
+            return match self.start(&attempt, None) {
+                Err(Fault::Server(error)) if error.sqlstate == "28000" => self.start(&attempt, self.config.as_ref()),
+                result => result,
+            };
+        }
         match self.start(&attempt, self.config.as_ref()) {
             // `prefer`: a server that offers TLS but will not have us that way may have us without. Where it is we who do
             // not take its certificate, nobody would know that the connection is not encrypted.
@@ -166,6 +172,10 @@ impl Connector {
         let Some(config) = config else {
             return Ok(channel);
         };
+        if self.connection.sslnegotiation == "direct" {
+            channel.start_tls(tls::client(config, &self.connection.host)?)?;
+            return Ok(channel);
+        }
         frontend::ssl_request(&mut channel.output);
         channel.flush()?;
         match channel.read_byte()? {
