@@ -128,3 +128,52 @@ def test_copy_and_cancel_work_over_tls(raw_server: RawServer, tls_proxy: TlsProx
         connection.query("select pg_sleep(600)")
     timer.join()
     assert tls_proxy.handshakes == 2
+
+
+def test_a_server_that_wants_a_client_certificate_gets_the_one_that_is_named(raw_server: RawServer) -> None:
+    shown = {"sslcert": str(CERTIFICATES / "self_signed.crt"), "sslkey": str(CERTIFICATES / "self_signed.key")}
+    with TlsProxy(raw_server.socket, clients="self_signed") as proxy:
+        assert over_tls(raw_server, proxy, sslmode="require", **shown).tls
+        with pytest.raises((InputError, FailureError)):
+            over_tls(raw_server, proxy, sslmode="require")
+
+
+def test_direct_negotiation_begins_tls_with_the_first_byte(raw_server: RawServer) -> None:
+    with TlsProxy(raw_server.socket, direct=True) as proxy:
+        assert over_tls(raw_server, proxy, sslmode="require", sslnegotiation="direct").tls
+        assert proxy.handshakes == 1
+
+
+def test_allow_goes_without_tls_where_the_server_takes_that(raw_server: RawServer, tls_proxy: TlsProxy) -> None:
+    assert not over_tls(raw_server, tls_proxy, sslmode="allow").tls
+    assert tls_proxy.handshakes == 0
+
+
+@pytest.mark.parametrize(
+    ("user", "method"), [("postgres", "none"), ("md5_user", "md5"), ("scram_user", "scram-sha-256")]
+)
+def test_a_method_that_require_auth_rules_out_is_not_answered(raw_server: RawServer, user: str, method: str) -> None:
+    def entered(rule: str) -> bool:
+        try:
+            raw_server.connect(host="127.0.0.1", user=user, password=PASSWORD, require_auth=rule).query("select 1")
+        except InputError as error:
+            assert method in error.cause
+            return False
+        return True
+
+    assert entered("") and entered(method) and entered("!password")
+    assert not entered(f"!{method}") and not entered("password")
+
+
+def test_channel_binding_is_required_of_the_server_where_the_user_requires_it(
+    raw_server: RawServer, tls_proxy: TlsProxy
+) -> None:
+    for user in ("postgres", "md5_user", "scram_user"):
+        with pytest.raises(InputError, match="channel binding"):
+            over_tls(raw_server, tls_proxy, sslmode="require", user=user, password=PASSWORD, channel_binding="require")
+
+
+def test_hostaddr_says_where_and_host_says_who(raw_server: RawServer, tls_proxy: TlsProxy) -> None:
+    root = str(CERTIFICATES / "root.crt")
+    changes = {"host": "localhost", "hostaddr": "127.0.0.1", "sslmode": "verify-full", "sslrootcert": root}
+    assert over_tls(raw_server, tls_proxy, **changes).tls

@@ -20,21 +20,33 @@ class TlsProxy:
     """
 
     def __init__(
-        self, backend: str, certificate: str = "server", newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED
+        self,
+        backend: str,
+        certificate: str = "server",
+        newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
+        clients: str = "",
+        direct: bool = False,
     ) -> None:
+        """`clients`: certificate that a client must show; `direct`: TLS begins with the first byte."""
         self.backend = backend
         self.port = 0
         self.handshakes = 0
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.maximum_version = newest
         self._context.load_cert_chain(CERTIFICATES / f"{certificate}.crt", CERTIFICATES / f"{certificate}.key")
+        self._direct = direct
+        if clients:
+            self._context.verify_mode = ssl.CERT_REQUIRED
+            self._context.load_verify_locations(CERTIFICATES / f"{clients}.crt")
+        if direct:
+            self._context.set_alpn_protocols(["postgresql"])
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> TlsProxy:
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(
-            asyncio.start_server(self._serve, "127.0.0.1", 0), self._loop
+            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context if self._direct else None), self._loop
         ).result()
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -57,7 +69,9 @@ class TlsProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = await reader.readexactly(len(_SSL_REQUEST))
-            if head == _SSL_REQUEST:
+            if self._direct:
+                self.handshakes += 1
+            elif head == _SSL_REQUEST:
                 writer.write(b"S")
                 await writer.drain()
                 await writer.start_tls(self._context)
