@@ -132,14 +132,14 @@ def test_copy_and_cancel_work_over_tls(raw_server: RawServer, tls_proxy: TlsProx
 
 def test_a_server_that_wants_a_client_certificate_gets_the_one_that_is_named(raw_server: RawServer) -> None:
     shown = {"sslcert": str(CERTIFICATES / "self_signed.crt"), "sslkey": str(CERTIFICATES / "self_signed.key")}
-    with TlsProxy(raw_server.socket, clients="self_signed") as proxy:
+    with TlsProxy(f"{raw_server.host}/.s.PGSQL.{raw_server.port}", clients="self_signed") as proxy:
         assert over_tls(raw_server, proxy, sslmode="require", **shown).tls
         with pytest.raises((InputError, FailureError)):
             over_tls(raw_server, proxy, sslmode="require")
 
 
 def test_direct_negotiation_begins_tls_with_the_first_byte(raw_server: RawServer) -> None:
-    with TlsProxy(raw_server.socket, direct=True) as proxy:
+    with TlsProxy(f"{raw_server.host}/.s.PGSQL.{raw_server.port}", direct=True) as proxy:
         assert over_tls(raw_server, proxy, sslmode="require", sslnegotiation="direct").tls
         assert proxy.handshakes == 1
 

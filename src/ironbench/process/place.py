@@ -59,6 +59,9 @@ def check(path: str, role: str) -> str:
     """The absolute path of a directory that we may use for `role`; InputError. Makes nothing."""
     place = space.followed(expanded(path).absolute())
     subject = f"{role} directory {place}"
+    if any(ord(char) < 32 for char in str(place)):
+        cause = f"its path {str(place)!r} contains a control character, which no server's configuration can express"
+        raise InputError(f"{role} directory", cause, "name another place")
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "name another place")

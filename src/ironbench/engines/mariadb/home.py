@@ -157,8 +157,8 @@ def _create(home: Home, installation: Installation, identity: Identity, shape: M
     aside.mkdir(mode=0o700)
     identity.give(aside)
     options = home.place / "install.cnf"
-    lines = [f"{name}={value}" for name, value in shape.items()]
-    options.write_text("\n".join(["[mariadbd]", f"tmpdir={aside}", *lines]) + "\n")
+    lines = [option_line(name, value) for name, value in shape.items()]
+    options.write_text("\n".join(["[mariadbd]", option_line("tmpdir", str(aside)), *lines]) + "\n")
     command = [
         *(str(installation.server), f"--defaults-file={options}", f"--basedir={installation.base}"),
         *(f"--datadir={aside}", "--bootstrap", "--skip-name-resolve", "--enforce-storage-engine="),
@@ -180,6 +180,12 @@ def _create(home: Home, installation: Installation, identity: Identity, shape: M
         options.unlink(missing_ok=True)
     write_note(aside, {"version": installation.major})
     aside.rename(home.files)
+
+
+def option_line(name: str, value: str) -> str:
+    """A line of an option file. https://mariadb.com/kb/en/configuring-mariadb-with-option-files/"""
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name} = "{quoted}"'
 
 
 def environment() -> dict[str, str]:

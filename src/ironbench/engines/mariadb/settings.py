@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.engines import server_settings
-from ironbench.engines.mariadb.home import Home, environment
+from ironbench.engines.mariadb.home import Home, environment, option_line
 from ironbench.engines.mariadb.installation import Installation
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.system import System
@@ -149,12 +149,9 @@ OWN_HOST = "ironbench"
 
 
 def as_file(settings: Mapping[str, str]) -> str:
-    """An option file. https://mariadb.com/kb/en/configuring-mariadb-with-option-files/"""
-    lines = ["# Written by ironbench at every start of the server; changes are lost.", "[mariadbd]"]
-    for name, value in settings.items():
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-        lines.append(f'{name} = "{quoted}"')
-    return "\n".join(lines) + "\n"
+    """The server's option file."""
+    first = ["# Written by ironbench at every start of the server; changes are lost.", "[mariadbd]"]
+    return "\n".join([*first, *(option_line(name, value) for name, value in settings.items())]) + "\n"
 
 
 @functools.cache

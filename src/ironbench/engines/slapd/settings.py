@@ -83,11 +83,13 @@ def effective(system: System) -> dict[str, str]:
 
 def as_file(settings: Mapping[str, str], installation: Installation, files: Path, password: str) -> str:
     """slapd.conf(5): first what holds for all, then the databases."""
-    schemas = [f'include "{installation.schemas / name}.schema"' for name in ("core", "cosine", "inetorgperson")]
+    schemas = [
+        f"include {_quoted(installation.schemas / f'{name}.schema')}" for name in ("core", "cosine", "inetorgperson")
+    ]
     modules = []
     if installation.modules is not None:
         there = [name for name in ("back_mdb", "back_monitor") if list(installation.modules.glob(f"{name}*.so*"))]
-        modules = [f'modulepath "{installation.modules}"', *(f"moduleload {name}" for name in there)]
+        modules = [f"modulepath {_quoted(installation.modules)}", *(f"moduleload {name}" for name in there)]
     lines = [
         *schemas,
         *modules,
@@ -102,7 +104,7 @@ def as_file(settings: Mapping[str, str], installation: Installation, files: Path
         f'suffix "{BASE}"',
         f'rootdn "{ROOT}"',
         f"rootpw {password}",
-        f'directory "{files}"',
+        f"directory {_quoted(files)}",
         # As servers are that people use: who binds as a person may change nothing, and sees no password.
         "access to attrs=userPassword by anonymous auth by * none",
         "access to * by * read",
@@ -112,3 +114,9 @@ def as_file(settings: Mapping[str, str], installation: Installation, files: Path
         if name.startswith(INDEX) and kinds != "none":
             lines.append(f"index {name.removeprefix(INDEX)} {kinds}")
     return "\n".join(lines) + "\n"
+
+
+def _quoted(path: Path) -> str:
+    """An argument of slapd.conf(5): in quotes, with a backslash before quotes and backslashes."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
