@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -258,3 +260,59 @@ def test_a_lab_of_a_replay_is_not_judged_by_its_throughput() -> None:
     with pytest.raises(InputError, match="throughput: the recorded times set it"):
         metric_checks.refuse_impossible((), "throughput", [setup], "lab.toml")
     metric_checks.refuse_impossible((), "response_time_p99_s", [setup], "lab.toml")
+
+
+SYSLOG = "".join(
+    f"Nov 28 19:00:0{number}.25 host slapd[7]: conn=1 op={number} {what}\n"
+    for number, what in enumerate(
+        ['BIND dn="cn=a" method=128', 'SRCH base="dc=x" scope=2 deref=0 filter="(cn=a)"', 'DEL dn="cn=b"']
+    )
+)
+ISO = SYSLOG.replace("Nov 28 ", "2026-11-28T").replace(".25 host", ".25+00:00 host")
+UNIX = "".join(f"176435280{number}.250000 {line[19:]}\n" for number, line in enumerate(SYSLOG.splitlines()))
+WRAPPED = {
+    "journalctl -o short-precise": f"-- Logs begin at Sat --\n{SYSLOG}",
+    "journalctl -o short-iso-precise": ISO,
+    "journalctl -o short-unix": UNIX,
+    "journalctl -o json": "".join(
+        json.dumps({"__REALTIME_TIMESTAMP": str(1_764_352_800_250_000 + number * 1_000_000), "MESSAGE": line[32:]})
+        + "\n"
+        for number, line in enumerate(SYSLOG.splitlines())
+    ),
+    "docker compose logs": "".join(f"ldap-1  | {line}\n" for line in ISO.splitlines()),
+    "a container's log file": "".join(
+        json.dumps({"log": f"{line}\n", "stream": "stderr", "time": "2026-11-28T19:00:09Z"}) + "\n"
+        for line in ISO.splitlines()
+    ),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("way", list(WRAPPED))
+def test_a_log_that_a_journal_or_a_container_kept_is_read(way: str, packed: bool, tmp_path: Path) -> None:
+    data = WRAPPED[way].encode()
+    file = tmp_path / "log"
+    file.write_bytes(gzip.compress(data) if packed else data)
+    found = reading.read(str(file))
+    assert [one.verb for one in found.operations] == ["bind", "search", "delete"]
+    assert found.length_s == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b"BZh91AY", "bzip2"),
+        (b"\xfd7zXZ\0\0", "xz"),
+        (b"\x28\xb5\x2f\xfd\0\0", "zstd"),
+        (b"PK\x03\x04....", "zip"),
+        (gzip.compress(SYSLOG.encode())[:-12], "gzip"),
+        (b'{"local_time":"2026-11-28T19:00:00", "operation":"SEARCH", "conn_id":1, "op_id":0}\n', "389"),
+        (b'{\n  "operation":"SEARCH",\n', "389"),
+    ],
+)
+def test_a_log_in_another_form_is_refused_by_its_name(data: bytes, named: str, tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(data)
+    with pytest.raises(InputError) as refused:
+        reading.read(str(file))
+    assert named in refused.value.cause

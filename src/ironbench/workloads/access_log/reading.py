@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError
 from ironbench.words import grouped
+from ironbench.workloads.access_log import lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
 """Result codes (RFC 4511, 4.1.9) of what is replayed; of other operations 0."""
@@ -99,20 +100,20 @@ def digest(path: str) -> str:
 def _read(path: str, size: int, changed_ns: int) -> Log:
     """Kept until the file changes: several steps of a plan ask for it."""
     try:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        with lines.opened(path) as found:
             year = datetime.fromtimestamp(changed_ns / 1e9, UTC).year
-            return replace(_log(path, file, year), stamp=(size, changed_ns))
+            return replace(_log(path, found, year), stamp=(size, changed_ns))
     except OSError as error:
         raise InputError(path, error.strerror or str(error), _WAY_OUT) from None
 
 
-def _log(path: str, lines: Iterable[str], year: int) -> Log:
+def _log(path: str, found_lines: Iterable[str], year: int) -> Log:
     """`year`: in which the log ends."""
     open_operations: dict[tuple[int, int], Logged] = {}
     found: list[Logged] = []
     others: Counter[str] = Counter()
     clock, numbers, whole_seconds = _Clock(year), _Numbers(), True
-    for number, whole in enumerate(lines, 1):
+    for number, whole in enumerate(found_lines, 1):
         line = whole.rstrip("\r\n")
         match = _CONNECTION.search(line)
         if match is None:
@@ -209,10 +210,11 @@ class _Clock:
         return self._last_s
 
 
-_SYSLOG = re.compile(r"(?:<\d+>)?([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d) ")
+_SYSLOG = re.compile(r"(?:<\d+>)?([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(\.\d+)? ")
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
     # OpenLDAP 2.5 and later by itself: seconds and nanoseconds, both in hexadecimal; before it seconds alone.
     (re.compile(r"([0-9a-f]{8})\.([0-9a-f]{8}) "), lambda m: int(m[1], 16) + int(m[2], 16) / 1e9),
+    (re.compile(r"(\d{10}\.\d{6}) "), lambda m: float(m[1])),  # journalctl -o short-unix
     (re.compile(r"([0-9a-f]{8}) "), lambda m: float(int(m[1], 16))),
     (
         re.compile(r"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d{4})\] "),
@@ -236,11 +238,11 @@ def _of_389(text: str, zone: str) -> float:
     return datetime.strptime(f"{day} {_month(month)} {rest} {zone}", "%d %m %Y:%H:%M:%S %z").timestamp()
 
 
-def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: str) -> float:
+def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: str, fraction: str | None) -> float:
     """Of that year; 29 February, where it has none, is the day after the 28th. ValueError."""
     lacks = (month, day) == ("Feb", "29") and not isleap(year)
     whole = f"{year}-{_month(month):02}-{28 if lacks else int(day):02}T{hour}:{minute}:{second}+00:00"
-    return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S
+    return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S + float(fraction or 0)
 
 
 def _spread(found: list[Logged]) -> None:

@@ -1,0 +1,83 @@
+"""The lines of an access log, however it was kept: compressed, or wrapped by a journal or by containers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from ironbench.errors import InputError
+
+_GZIP = b"\x1f\x8b"
+_OTHERS = {
+    b"BZh": ("bzip2", "bunzip2"),
+    b"\xfd7zXZ": ("xz", "unxz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
+    b"PK\x03\x04": ("zip", "unzip"),
+}
+"""First bytes of other compressed files, with what compressed them and what undoes it."""
+_COMPOSE = re.compile(r"^[\w.-]+ +\| ")
+"""`docker compose logs` puts the container before each line."""
+_LONGEST_LINE = 1 << 20
+
+
+@contextmanager
+def opened(path: str) -> Iterator[Iterator[str]]:
+    """The log's own lines, each with its end where it has one. OSError; InputError: compressed by something else."""
+    with Path(path).open("rb") as file:
+        first = file.read(8)
+        for mark, (kind, undo) in _OTHERS.items():
+            if first.startswith(mark):
+                raise InputError(path, f"is compressed by {kind}", f"decompress it first: {undo}")
+        file.seek(0)
+        if first.startswith(_GZIP):
+            with gzip.open(file) as unpacked:
+                yield _lines(path, unpacked)
+        else:
+            yield _lines(path, file)
+
+
+def _lines(path: str, file: IO[bytes] | gzip.GzipFile) -> Iterator[str]:
+    try:
+        while line := file.readline(_LONGEST_LINE):
+            text = line.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
+            yield _of_json(path, text) if text.startswith("{") else _COMPOSE.sub("", text, count=1)
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise InputError(path, f"is no whole gzip file: {error}", "copy it again") from None
+
+
+def _of_json(path: str, line: str) -> str:
+    """The message of a journal (`journalctl -o json`) or of a container's log file, behind its time.
+
+    InputError for the JSON format of 389 Directory Server.
+    """
+    try:
+        entry: Any = json.loads(line)
+    except ValueError:
+        entry = None
+    if not isinstance(entry, dict):
+        if line.strip() == "{":
+            raise _of_389(path)  # its format `json-pretty`
+        return line
+    if isinstance(message := entry.get("MESSAGE"), str):
+        micros = str(entry.get("__REALTIME_TIMESTAMP", ""))
+        at = datetime.fromtimestamp(int(micros) / 1e6, UTC).isoformat() if micros.isdigit() else ""
+        return f"{at} {message}\n".lstrip()
+    if isinstance(message := entry.get("log"), str):
+        return message
+    if "conn_id" in entry or "local_time" in entry:
+        raise _of_389(path)
+    return line
+
+
+def _of_389(path: str) -> InputError:
+    return InputError(
+        path,
+        "is in the JSON format of 389 Directory Server, which ironbench does not read",
+        "let the server write its default format: dsconf INSTANCE logging access set log-format default",
+    )
