@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
+import launch
 import msgspec
 import pytest
 from factories import DISK, record
@@ -19,6 +22,8 @@ from ironbench.experiment.freeze import require_scripts
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.record.index import short
+
+WORKLOAD = workloads.get("script")
 
 
 def scripted(*digests: str) -> list[Record]:
@@ -59,3 +64,21 @@ def test_a_script_that_is_named_twice_is_refused_with_its_weights_together(tmp_p
     with pytest.raises(InputError, match="is named twice") as caught:
         workloads.get("script").scripts("postgres", Choice("script", scripts=(f"{mine}@9", mine)))
     assert caught.value.hint.endswith(f"{mine}@10")
+
+
+def test_a_script_is_read_once_from_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("SELECT 1;\n"))
+    writer.start()
+    choice = Choice("script", scripts=(f"{pipe}@2",))
+    first, again = WORKLOAD.scripts("", choice), WORKLOAD.scripts("", choice)
+    writer.join()
+    assert first == again
+    assert (first[0].text, first[0].weight) == ("SELECT 1;\n", 2)
+
+
+def test_standard_input_with_a_weight_is_no_option(tmp_path: Path) -> None:
+    words = ["run", "script", "-@2", "--engine", "null", "--duration", "1s", "--results", tmp_path]
+    done = launch.run(words, cwd=tmp_path, stdin="SELECT 1;\n")
+    assert done.returncode in (0, 3), done.stderr

@@ -80,6 +80,10 @@ pub fn find(name: Word<'_>) -> Result<Meta, Fault> {
         return Err(Fault::new(name.offset, format!("\\{} is not supported", name.text))
             .hint("a shell command inside the measured time would be measured too; set variables by -D instead"));
     }
+    if is("setrandom") {
+        return Err(Fault::new(name.offset, "\\setrandom is no command since pgbench 9.6".to_owned())
+            .hint("write \\set NAME random(MIN, MAX)"));
+    }
     COMMANDS.iter().find(|(known, _)| is(known)).map(|(_, meta)| *meta).ok_or_else(|| {
         let hint = nearest(name.text, COMMANDS.iter().map(|(known, _)| *known));
         Fault::new(name.offset, format!("unknown command \\{}", name.text)).hint(hint)

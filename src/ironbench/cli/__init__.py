@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -95,6 +96,8 @@ def main() -> None:
     from ironbench.cli.plain import without_pydantic
 
     streams.prepare()
+    # `-@2` is standard input with a weight, as for pgbench; to the parser a dash begins an option.
+    sys.argv[1:] = [f"/dev/stdin{word[1:]}" if re.fullmatch(r"-@\d+", word) else word for word in sys.argv[1:]]
     # To read all verbs takes longer than many an answer.
     asked = program(VERBS.keys() & set(sys.argv[1:2]))
     try:

@@ -53,7 +53,7 @@ def warnings(
     if not summary:
         return ()
     results = [
-        *_failures(driven),
+        *_failures(load, driven),
         *_client(load, driven),
         *judge_loop.rate(load, driven),
         *judge_loop.cut_off(load, driven),
@@ -171,7 +171,12 @@ def _codes(summary: Mapping[str, Any]) -> str:
     return ", ".join(f"{code} ({counted(count, 'time')})" for code, count in sorted(summary.get("errors", {}).items()))
 
 
-def _failures(driven: Driven) -> list[Warning]:
+_AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
+"""SQLSTATE of statements in which a parameter stands where the server takes none, or has another type than a literal
+would have (PostgreSQL 18 documentation, appendix A)."""
+
+
+def _failures(load: Load, driven: Driven) -> list[Warning]:
     """What failed inside the window, and in the warm-up or while the trial drained."""
     summary = driven.summary
     if summary.get("stopped_on_error"):
@@ -181,6 +186,11 @@ def _failures(driven: Driven) -> list[Warning]:
             way_out = (
                 "have the role granted the right that the statement needs (GRANT; of a template, there), or name "
                 "another role in --dsn"
+            )
+        elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in _AS_PARAMETER):
+            way_out = (
+                "with --protocol simple variables are written into the statement, as pgbench does by default; "
+                f"otherwise {way_out}"
             )
         return [Warning(STOPPED_ON_ERROR, f"the first error ended the trial: {way_out}")]
     warnings = []

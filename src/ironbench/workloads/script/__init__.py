@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ironbench import units
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError, written
 from ironbench.model.system import Choice, System
@@ -87,7 +88,14 @@ def _source(text: str) -> ScriptSource:
     from ironbench import _core
 
     name, weight = _core.split_weight(text)
-    script = _standard_input() if name == "-" else text_of(Path(name), name, _way_out(Path(name)), _LARGEST)
+    name = "-" if name == "/dev/stdin" else name
+    path = Path(name)
+    if name == "-":
+        script = _standard_input()
+    elif path.is_fifo():
+        script = _from_pipe(path)
+    else:
+        script = text_of(path, name, _way_out(path), _LARGEST)
     if not _COMMENTS.sub("", script).strip():
         cause = "holds only comments and no command" if script.strip() else "is empty: it holds no command"
         subject = "standard input (-)" if name == "-" else name
@@ -104,6 +112,20 @@ def _standard_input() -> str:
         return sys.stdin.buffer.read().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError("-", f"standard input cannot be read: {error}", _WAY_OUT) from None
+
+
+@cache
+def _from_pipe(path: Path) -> str:
+    """What a named pipe or a shell's `<(command)` writes; read once, as standard input."""
+    try:
+        with path.open("rb") as pipe:
+            data = pipe.read(_LARGEST + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(path), f"cannot be read: {error}", _WAY_OUT) from None
+    if len(data) > _LARGEST:
+        raise InputError(str(path), f"is larger than {units.memory(_LARGEST)}", _WAY_OUT)
+    return text
 
 
 def _way_out(path: Path) -> str:
