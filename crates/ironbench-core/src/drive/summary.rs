@@ -45,7 +45,8 @@ pub struct Summary {
     /// How long the longest waiting of those had been due at the end of the window, of those not begun as well.
     #[serde(default)]
     pub longest_wait_s: f64,
-    /// Due inside the window, and not done when the trial gave up waiting: response times hold how long they had waited.
+    /// Due before the end of the window, and not done when the trial gave up waiting: response times contain how long they
+    /// had waited.
     #[serde(default)]
     pub censored: u64,
     /// Of the unfinished: those that had taken longer at the end of the window than 99 % of all that ended,

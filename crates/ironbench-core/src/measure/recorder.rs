@@ -93,10 +93,10 @@ pub struct Recording {
     pub total: Tally,
     pub response: Vec<Histogram>,
     pub service: Vec<Histogram>,
-    /// Times waited by transactions due in the window that had not ended when the thread gave up: their response times are
-    /// longer.
+    /// Times waited by transactions due before the end of the window that had not ended when the thread gave up: their
+    /// response times are longer.
     pub censored: Histogram,
-    /// Service so far of transactions under way when the window closed.
+    /// Time inside the window of transactions under way when it closed.
     pub in_flight: Histogram,
     /// Since the longest waiting of those was due.
     pub longest_wait_ns: u64,

@@ -12,7 +12,7 @@ pub(super) struct Edges {
     pub drained: Vec<Buckets>,
     /// Times waited by transactions that have not ended.
     pub censored: Buckets,
-    /// Service so far of transactions under way when the window closed.
+    /// Time inside the window of transactions under way when it closed.
     pub in_flight: Buckets,
     pub longest_wait_ns: u64,
 }
@@ -33,7 +33,7 @@ impl Recorder<'_> {
     /// The window has closed, and a transaction due at `intended` and sent at `begun` is under way.
     pub fn in_flight(&mut self, intended: u64, begun: u64) {
         if self.due_from > 0 {
-            self.edges.in_flight.record(self.window.end.saturating_sub(begun));
+            self.edges.in_flight.record(self.inside_window(begun));
             self.edges.longest_wait_ns = self.edges.longest_wait_ns.max(self.window.end.saturating_sub(intended));
         }
     }
@@ -48,7 +48,7 @@ impl Recorder<'_> {
 
     /// The thread gives up at `now`, and what was due at `intended` has not ended.
     pub fn censored(&mut self, intended: u64, now: u64) {
-        if self.is_drained(intended) {
+        if self.phase == Phase::Closed && self.due_from > 0 && intended < self.window.end {
             self.edges.censored.record(now - intended);
         }
     }

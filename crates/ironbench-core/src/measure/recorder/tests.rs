@@ -135,9 +135,12 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     recorder.cross(2000);
     recorder.in_flight(1900, 1900);
     recorder.in_flight(1200, 1200);
+    recorder.in_flight(600, 600);
     recorder.complete(0, 1900, 1900, 2500);
     recorder.complete(0, 2500, 2500, 2600);
     recorder.censored(1200, 3000);
+    // Under way during the whole window.
+    recorder.censored(600, 3000);
     let recording = recorder.finish();
     let times = |histogram: &Histogram| -> Vec<u64> {
         let buckets = histogram.buckets();
@@ -145,7 +148,7 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     };
     assert_eq!(times(&recording.response[0]), [50, 600]);
     assert_eq!(times(&recording.service[0]), [50, 400]);
-    assert_eq!(times(&recording.censored), [1800]);
-    assert_eq!(times(&recording.in_flight), [100, 800]);
-    assert_eq!((recording.longest_wait_ns, recording.carried_ns), (800, 300));
+    assert_eq!(times(&recording.censored), [1800, 2400]);
+    assert_eq!(times(&recording.in_flight), [100, 800, 1000]);
+    assert_eq!((recording.longest_wait_ns, recording.carried_ns), (1400, 300));
 }
