@@ -144,3 +144,19 @@ def test_a_dump_that_was_cut_is_refused_before_anything_is_loaded(raw_server: Ra
     boss = raw_server.connect()
     boss.query("drop database cut")
     boss.close()
+
+
+def test_bytes_of_a_database_in_sql_ascii_that_are_not_utf_8_are_read(raw_server: RawServer) -> None:
+    boss = raw_server.connect()
+    boss.query("drop database if exists bytes")
+    boss.query("create database bytes template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'")
+    try:
+        dsn = f"postgresql://postgres@/bytes?host={raw_server.host}&port={raw_server.port}"
+        system, secrets = engines.get("postgres").validated(System("postgres", "t", dsn=dsn), 1)
+        with engines.running(system, secrets, 1) as session:
+            session.query(r"create table item as select E'caf\351'::text as name")
+            assert session.query("select name, octet_length(name) from item") == [("caf\ufffd", "4")]
+            assert dict(session.target()["connection"]["options"])["client_encoding"] == "SQL_ASCII"
+    finally:
+        boss.query("drop database bytes with (force)")
+        boss.close()

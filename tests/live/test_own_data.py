@@ -244,7 +244,7 @@ def test_a_file_that_is_not_there_or_no_dump_is_refused_before_anything_starts(u
     (user.home / "nothing").write_bytes(b"")
     for name, cause in (
         ("gone.dump", "no such file"),
-        ("image.png", "no dump"),
+        ("image.png", "binary"),
         ("empty", "empty"),
         ("nothing", "nothing"),
     ):

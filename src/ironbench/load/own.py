@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -91,17 +91,14 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
         data_import.settle(session)
         size = tables.size(session, ())
     elapsed_s = time.perf_counter() - began
-    notes = [restored.without, _left_out_words(left_out)]
-    words = f"{data.words} ({'; '.join(filter(None, notes))})" if any(notes) else data.words
+    words = f"{data.words} ({restored.without})" if restored.without else data.words
     printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
+    if left_out:
+        printer.say("data: left out: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()))
     if restored.objects:
         there = listed([counted(count, _singular(kind), kind) for kind, count in restored.objects.items()])
         printer.say(f"data: {there}, as the dump lists them")
     return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key, objects=restored.objects, left_out=left_out)
-
-
-def _left_out_words(left_out: Mapping[str, int]) -> str:
-    return "left out: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()) if left_out else ""
 
 
 def _singular(kind: str) -> str:

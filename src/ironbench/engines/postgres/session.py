@@ -21,6 +21,11 @@ def _connected(address: Address, secrets: Secrets) -> Connection:
     return _core.Connection(json.dumps(address.connection(secrets)).encode())
 
 
+_ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
+"""A database in SQL_ASCII may contain any bytes. To clients of another encoding the server refuses those that are not
+valid there (PostgreSQL 18 documentation, 23.3.4)."""
+
+
 class PostgresSession(ServerSession[Address, "Connection"]):
     engine = "postgres"
     title = "PostgreSQL"
@@ -30,7 +35,12 @@ class PostgresSession(ServerSession[Address, "Connection"]):
         super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
 
     def connect(self) -> Connection:
-        return _connected(self._address, self._secrets)
+        connection = _connected(self._address, self._secrets)
+        if connection.parameter("server_encoding") == _ANY_BYTES and _ENCODING not in self._address.options:
+            connection.close()
+            self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
+            connection = _connected(self._address, self._secrets)
+        return connection
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         connection = self._address.connection(self._secrets)

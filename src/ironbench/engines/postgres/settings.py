@@ -14,7 +14,7 @@ from ironbench.engines.postgres.resources import CACHE
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.system import System
 from ironbench.process import scratch
-from ironbench.process.programs import output, run_program
+from ironbench.process.programs import environment_without, output, run_program
 
 _BACKEND_BYTES = 2 << 20
 """Least private memory of a server process that serves one client."""
@@ -209,7 +209,7 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
         # With -C as the first word, root may ask too (main.c).
         command = [installation.program("postgres"), "-C", name, "-D", str(folder)]
         command += ["-c", f"config_file={empty}", "-c", f"{name}={value}"]
-        done = run_program(command)
+        done = run_program(command, environment=environment_without("PG"))  # in English
     if done.returncode == 0:
         return
     words = {kind: _message(done.stderr, kind) for kind in ("FATAL", "ERROR", "DETAIL", "HINT")}
