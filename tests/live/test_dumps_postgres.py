@@ -149,7 +149,7 @@ def test_a_dump_that_was_cut_is_refused_before_anything_is_loaded(raw_server: Ra
 def test_bytes_of_a_database_in_sql_ascii_that_are_not_utf_8_are_read(raw_server: RawServer) -> None:
     boss = raw_server.connect()
     boss.query("drop database if exists bytes")
-    boss.query("create database bytes template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'")
+    boss.query("create database bytes template template0 encoding 'SQL_ASCII' locale_provider libc locale 'C'")
     try:
         dsn = f"postgresql://postgres@/bytes?host={raw_server.host}&port={raw_server.port}"
         system, secrets = engines.get("postgres").validated(System("postgres", "t", dsn=dsn), 1)
