@@ -24,7 +24,7 @@ _NOTES = (
     "A change point is where the means of two neighbouring segments differ by more than chance brings about. A series "
     "without a change that is read every night has a change point in about 1 of 100 cases within 40 nights, if nights "
     "are independent of each other. Correlation of neighbouring nights is estimated and allowed for; where it is 0.5, "
-    "about 16 of 100 such series still have a false change point.",
+    "about 10 of 100 such series still have a false change point.",
     "A single point far from those around it is a spike and no change; the last point needs the next to confirm it.",
     "Points of fewer than 3 trials are shown and carry no verdict.",
 )
