@@ -115,6 +115,7 @@ def test_the_table_of_contents_of_a_plain_dump_is_its_comments_and_its_rows(tmp_
     ("statement", "code", "kind"),
     [
         ("ALTER TABLE public.item OWNER TO shop;", "42704", "owner"),
+        ('ALTER TABLE public."a ; b" OWNER TO shop;', "42704", "owner"),
         ("CREATE SCHEMA public;", "42P06", "schema"),
         ("CREATE SCHEMA shop;", "42501", ""),
         ("CREATE POLICY a ON item FOR SELECT TO b USING (true);", "42704", "policy"),

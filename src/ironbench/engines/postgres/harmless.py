@@ -38,7 +38,7 @@ def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, witho
 
 _NAME = r"(?:\"[^\"]*\"|[\w$]+)(?:\s*\.\s*(?:\"[^\"]*\"|[\w$]+))*"
 _RULES = (
-    _rule("owner", r"ALTER\s[^;]{0,1000}?\bOWNER\s+TO\b"),
+    _rule("owner", r"ALTER\s(?:[^;\"]|\"[^\"]*\"){0,1000}?\bOWNER\s+TO\b"),
     _rule("grant", r"(?:GRANT|REVOKE|ALTER\s+DEFAULT\s+PRIVILEGES)\b"),
     _rule("comment", r"COMMENT\s+ON\b"),
     _rule("security label", r"SECURITY\s+LABEL\b"),
