@@ -24,6 +24,9 @@ pub enum Step {
 /// Why a connection cannot be used on which something comes while nothing is under way.
 pub const UNASKED: &str = "the server answered what nobody asked";
 
+/// Why a connection cannot be used whose server answered a message of which it has not read all.
+pub const EARLY: &str = "the server answered before it had read the whole message";
+
 /// A transaction is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {

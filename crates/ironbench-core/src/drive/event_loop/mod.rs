@@ -13,7 +13,7 @@ use super::crew::{Start, Worker};
 use super::haul::Ended;
 use super::pace::Pace;
 use super::reconnector::Reconnector;
-use super::transaction::{Ending, Step, Transaction, UNASKED};
+use super::transaction::{EARLY, Ending, Step, Transaction, UNASKED};
 use crate::drive::turns::{self, Turn};
 use crate::measure::Recorder;
 use crate::measure::clock::{self, NEVER};
@@ -291,6 +291,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
 
     #[inline]
     fn follow(&mut self, client: usize, mut step: Step, now: u64) {
+        if self.transport.is_sending(client) && !matches!(step, Step::Receive | Step::Broken(_)) {
+            return self.lost(client, EARLY, now);
+        }
         loop {
             match step {
                 Step::Send => return self.transport.send(client),

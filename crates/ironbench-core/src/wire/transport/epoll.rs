@@ -33,10 +33,12 @@ const WAKE: u64 = u64::MAX;
 struct Client {
     socket: Socket,
     mailbox: Mailbox,
-    /// How much of the outbox has been handed to the socket (or to TLS).
+    /// How much of the message has been handed to the socket (or to TLS).
     sent: usize,
     /// Waits for room in the socket.
     blocked: bool,
+    /// Then: the message, which was in the outbox.
+    in_flight: Vec<u8>,
     /// Wants to know when all of the outbox has left.
     shipping: bool,
 }
@@ -81,16 +83,20 @@ impl Epoll {
     fn push(&mut self, id: usize) {
         let client = &mut self.clients[id];
         let pushed = client.push();
+        if pushed.is_err() {
+            client.unblock();
+        }
         if matches!(pushed, Ok(true)) && std::mem::take(&mut client.shipping) {
             self.shipped.push(id);
         }
         match pushed {
             Ok(true) if client.blocked => {
-                client.blocked = false;
+                client.unblock();
                 self.watch(id, READABLE);
             }
             Ok(false) if !client.blocked => {
                 client.blocked = true;
+                client.in_flight = std::mem::take(&mut client.mailbox.outbox);
                 self.watch(id, READABLE | EventFlags::OUT);
             }
             Ok(_) => {}
@@ -122,12 +128,20 @@ impl Transport for Epoll {
         self.push(client);
     }
 
+    #[inline]
+    fn is_sending(&self, client: usize) -> bool {
+        self.clients[client].blocked
+    }
+
     fn receive(&mut self, _client: usize) {
         // Everything has been read when an event is handed out; the next one comes by itself.
     }
 
     fn farewell(&mut self, client: usize) {
         let client = &mut self.clients[client];
+        if client.blocked {
+            return;
+        }
         client.sent = 0;
         // Whether it arrives makes no difference to anybody.
         let _ = client.push();
@@ -194,15 +208,22 @@ impl Client {
         rustix::io::ioctl_fionbio(socket.fd(), true)?;
         epoll::add(epoll, socket.fd(), EventData::new_u64(id as u64), READABLE)?;
         let mailbox = Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() };
-        Ok(Self { socket, mailbox, sent: 0, blocked: false, shipping: false })
+        Ok(Self { socket, mailbox, sent: 0, blocked: false, in_flight: Vec::new(), shipping: false })
+    }
+
+    /// The message has left, or never will: its room is the outbox's again.
+    fn unblock(&mut self) {
+        self.blocked = false;
+        self.mailbox.reuse(std::mem::take(&mut self.in_flight));
     }
 
     /// True when everything has left for the kernel.
     fn push(&mut self) -> io::Result<bool> {
+        let message = if self.blocked { &self.in_flight } else { &self.mailbox.outbox };
         match &mut self.socket {
             Socket::Plain(fd) => {
-                while self.sent < self.mailbox.outbox.len() {
-                    match rustix::net::send(&*fd, &self.mailbox.outbox[self.sent..], rustix::net::SendFlags::NOSIGNAL) {
+                while self.sent < message.len() {
+                    match rustix::net::send(&*fd, &message[self.sent..], rustix::net::SendFlags::NOSIGNAL) {
                         Ok(n) => self.sent += n,
                         Err(rustix::io::Errno::AGAIN) => return Ok(false),
                         Err(rustix::io::Errno::INTR) => {}
@@ -212,7 +233,7 @@ impl Client {
                 Ok(true)
             }
             Socket::Tls(fd, tls) => loop {
-                self.sent += tls.writer().write(&self.mailbox.outbox[self.sent..])?;
+                self.sent += tls.writer().write(&message[self.sent..])?;
                 while tls.wants_write() {
                     match tls.write_tls(&mut Descriptor(fd)) {
                         Ok(_) => {}
@@ -220,7 +241,7 @@ impl Client {
                         Err(error) => return Err(error),
                     }
                 }
-                if self.sent == self.mailbox.outbox.len() {
+                if self.sent == message.len() {
                     return Ok(true);
                 }
             },

@@ -1,5 +1,6 @@
 //! How bytes of many clients travel through one thread.
 
+mod enter;
 pub mod epoll;
 pub mod null;
 mod pool;
@@ -16,6 +17,16 @@ pub struct Mailbox {
     /// What is to be sent; emptied by whoever writes the next message.
     pub outbox: Vec<u8>,
     pub inbox: Inbox,
+}
+
+impl Mailbox {
+    /// Takes back the room of a message that has left.
+    fn reuse(&mut self, mut message: Vec<u8>) {
+        if self.outbox.capacity() == 0 {
+            message.clear();
+            self.outbox = message;
+        }
+    }
 }
 
 /// Bytes received and not yet consumed, at the start of `room`.
@@ -112,6 +123,11 @@ pub trait Transport {
     /// Sends the outbox of a stream that nobody answers; `Arrival::Shipped` tells when it has left.
     fn ship(&mut self, client: usize);
 
+    /// The last message has not left yet. Its bytes are the transport's own by then, whatever becomes of the outbox.
+    fn is_sending(&self, _client: usize) -> bool {
+        false
+    }
+
     /// Expects more of the reply.
     fn receive(&mut self, client: usize);
 
@@ -147,7 +163,13 @@ pub trait Transport {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
     use super::*;
+    use crate::measure::clock::{self, SECOND};
 
     #[test]
     fn an_inbox_keeps_what_was_not_consumed_and_grows_when_full() {
@@ -162,5 +184,50 @@ mod tests {
         inbox.received(room);
         assert!(inbox.space().len() >= FIRST_ROOM);
         assert_eq!(inbox.bytes()[0], b'd');
+    }
+
+    /// A message of a client is overwritten because its server answers before it has read it; what that server reads.
+    fn read_after_answering(transport: &mut impl Transport, mut server: UnixStream) -> Vec<u8> {
+        const LENGTH: usize = 4 << 20;
+        transport.mailbox(0).outbox = vec![b'a'; LENGTH];
+        transport.send(0);
+        server.write_all(b"x").unwrap();
+        let mut answered = false;
+        while !answered {
+            let now = clock::now();
+            transport.wait(now, now + SECOND).unwrap();
+            while let Some(arrival) = transport.next() {
+                answered |= matches!(arrival, Arrival::Bytes(0));
+            }
+        }
+        assert!(transport.is_sending(0));
+        let outbox = &mut transport.mailbox(0).outbox;
+        outbox.clear();
+        outbox.resize(LENGTH, b'b');
+        let reading = thread::spawn(move || {
+            let mut read = vec![0; LENGTH];
+            server.read_exact(&mut read).unwrap();
+            read
+        });
+        while transport.is_sending(0) {
+            let now = clock::now();
+            transport.wait(now, now + SECOND / 100).unwrap();
+            while transport.next().is_some() {}
+        }
+        reading.join().unwrap()
+    }
+
+    #[test]
+    fn a_message_that_is_overwritten_while_it_is_sent_arrives_as_it_was() {
+        let pair = || UnixStream::pair().map(|(client, server)| (OwnedFd::from(client), server)).unwrap();
+        let (client, server) = pair();
+        let mut transport = epoll::Epoll::new(vec![(Stream::Plain(client), Vec::new())]).unwrap();
+        assert!(read_after_answering(&mut transport, server).iter().all(|byte| *byte == b'a'));
+        let (client, server) = pair();
+        // Where the kernel or its administrator allows io_uring.
+        if let Ok(prepared) = uring::Uring::prepare(1) {
+            let mut transport = prepared.carry(vec![(client, Vec::new())]).unwrap();
+            assert!(read_after_answering(&mut transport, server).iter().all(|byte| *byte == b'a'));
+        }
     }
 }

@@ -13,13 +13,15 @@ use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd, Fixed, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
+use super::enter::Enter;
 use super::pool::{GROUP, Pool};
 use super::{Arrival, Inbox, Mailbox, Transport};
-use crate::measure::clock::SECOND;
 use crate::wire::Stream;
 
 /// Entries of the submission queue: when more clients send in one round, it is submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
+/// A longer message may have to wait for room in the socket.
+const LONGEST_SILENT: usize = 2 << 10;
 /// How long the kernel may take to let go of our buffers at the end.
 const CANCEL_TIMEOUT: Timespec = Timespec::new().nsec(200_000_000);
 
@@ -29,6 +31,10 @@ struct Client {
     armed: bool,
     /// Which of its connections this is: what completes of an earlier one is let go.
     connection: u16,
+    /// A message whose end the kernel will tell.
+    in_flight: Option<Vec<u8>>,
+    /// Such messages of earlier connections.
+    abandoned: Vec<Vec<u8>>,
 }
 
 pub struct Uring {
@@ -79,21 +85,40 @@ impl Uring {
 
     #[inline]
     fn queue(&mut self, entry: &Entry) {
-        // SAFETY: an outbox is not touched while its message is under way, and like the pool it is given up only after
-        // `drop` has seen the end of all operations.
+        // SAFETY: a message that a socket may not take at once is not touched until the kernel tells its end; like the pool it
+        // is given up only after `drop` has seen the end of all operations.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.submit_queued();
         }
         self.queued += 1;
     }
 
-    /// The whole outbox as one operation.
+    /// The whole outbox as one operation. A short message completes silently: a socket takes it at once. The buffer of a
+    /// longer one is taken out of the outbox until the kernel is done with it.
     #[inline]
-    fn sending(&self, id: usize) -> Entry {
-        let outbox = &self.clients[id].mailbox.outbox;
-        opcode::Send::new(Fixed(id as u32), outbox.as_ptr(), outbox.len() as u32)
+    fn transmit(&mut self, id: usize, operation: u64) {
+        let tag = self.tag(id, operation);
+        let client = &mut self.clients[id];
+        let outbox = &client.mailbox.outbox;
+        let entry = opcode::Send::new(Fixed(id as u32), outbox.as_ptr(), outbox.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
+            .user_data(tag);
+        if operation == SEND && outbox.len() <= LONGEST_SILENT {
+            return self.dispatch(id, &entry.flags(Flags::SKIP_SUCCESS));
+        }
+        let message = std::mem::take(&mut client.mailbox.outbox);
+        client.abandoned.extend(client.in_flight.replace(message));
+        self.dispatch(id, &entry);
+    }
+
+    /// The kernel is done with the client's last message.
+    #[inline]
+    fn left(&mut self, id: usize) {
+        let client = &mut self.clients[id];
+        if let Some(message) = client.in_flight.take() {
+            client.mailbox.reuse(message);
+        }
     }
 
     #[inline]
@@ -180,6 +205,8 @@ impl Prepared {
             mailbox: Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() },
             armed: false,
             connection: 0,
+            in_flight: None,
+            abandoned: Vec::new(),
         };
         Ok(Uring {
             enter: Enter::of(&ring),
@@ -207,13 +234,16 @@ impl Transport for Uring {
 
     #[inline]
     fn send(&mut self, id: usize) {
-        let entry = self.sending(id).flags(Flags::SKIP_SUCCESS).user_data(self.tag(id, SEND));
-        self.dispatch(id, &entry);
+        self.transmit(id, SEND);
     }
 
     fn ship(&mut self, id: usize) {
-        let entry = self.sending(id).user_data(self.tag(id, SHIP));
-        self.dispatch(id, &entry);
+        self.transmit(id, SHIP);
+    }
+
+    #[inline]
+    fn is_sending(&self, client: usize) -> bool {
+        self.clients[client].in_flight.is_some()
     }
 
     fn receive(&mut self, _client: usize) {
@@ -227,6 +257,9 @@ impl Transport for Uring {
     }
 
     fn farewell(&mut self, client: usize) {
+        if self.is_sending(client) {
+            return;
+        }
         let outbox = &self.clients[client].mailbox.outbox;
         // Whether it arrives makes no difference to anybody.
         let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
@@ -244,6 +277,7 @@ impl Transport for Uring {
         let client = &mut self.clients[id];
         client.mailbox.inbox = Inbox::holding(unread);
         client.armed = false;
+        client.abandoned.extend(client.in_flight.take());
         client.connection = client.connection.wrapping_add(1);
         Ok(())
     }
@@ -301,6 +335,7 @@ impl Transport for Uring {
                     arrival => return arrival,
                 }
             }
+            self.left(id);
             match -entry.result() {
                 // What the server said before it left is still to be read; the receive tells the rest.
                 libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
@@ -327,70 +362,5 @@ impl Drop for Uring {
             std::mem::forget(std::mem::take(&mut self.clients));
             std::mem::forget(self.pool.take());
         }
-    }
-}
-
-/// io_uring_enter(2) on a ring that is registered with itself, which saves a look-up at every call.
-struct Enter {
-    /// Place in the thread's table of registered rings, or the ring's own descriptor.
-    ring: RawFd,
-    flags: u32,
-}
-
-const ENTER_GETEVENTS: u32 = 1;
-const ENTER_EXT_ARG: u32 = 8;
-const ENTER_REGISTERED_RING: u32 = 16;
-const REGISTER_RING_FDS: u32 = 20;
-
-/// `struct io_uring_getevents_arg`.
-#[repr(C)]
-struct Arguments {
-    signals: u64,
-    signals_size: u32,
-    min_wait_us: u32,
-    timeout: u64,
-}
-
-/// `struct io_uring_rsrc_update`.
-#[repr(C)]
-struct Registration {
-    offset: u32,
-    reserved: u32,
-    data: u64,
-}
-
-impl Enter {
-    fn of(ring: &IoUring) -> Self {
-        let fd = ring.as_raw_fd();
-        let mut place = Registration { offset: u32::MAX, reserved: 0, data: fd as u64 };
-        // SAFETY: the structure lives until the call returns; the kernel writes the place it chose into it.
-        let registered =
-            unsafe { libc::syscall(libc::SYS_io_uring_register, fd, REGISTER_RING_FDS, &raw mut place, 1) };
-        match registered {
-            1 => Self { ring: place.offset as RawFd, flags: ENTER_REGISTERED_RING },
-            _ => Self { ring: fd, flags: 0 },
-        }
-    }
-
-    /// Submits, and waits for a completion for at most `timeout_ns`; how many were submitted.
-    #[inline]
-    fn call(&self, submit: u32, timeout_ns: u64) -> io::Result<u32> {
-        let time = [(timeout_ns / SECOND) as i64, (timeout_ns % SECOND) as i64];
-        let timeout = time.as_ptr() as u64;
-        let arguments = Arguments { signals: 0, signals_size: 0, min_wait_us: 0, timeout };
-        let want = u32::from(timeout_ns > 0);
-        // SAFETY: time and arguments live until the call returns.
-        let submitted = unsafe {
-            libc::syscall(
-                libc::SYS_io_uring_enter,
-                self.ring,
-                submit,
-                want,
-                self.flags | ENTER_GETEVENTS | ENTER_EXT_ARG,
-                &raw const arguments,
-                size_of::<Arguments>(),
-            )
-        };
-        u32::try_from(submitted).map_err(|_| io::Error::last_os_error())
     }
 }
