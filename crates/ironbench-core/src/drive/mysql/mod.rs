@@ -96,7 +96,7 @@ impl<'p> MysqlScript<'p> {
                 if self.timed {
                     self.sent = clock::now();
                 }
-                self.command(sql, mailbox)
+                self.command(sql, mailbox, tally)
             }
             Action::End => self.end_of_script(mailbox, tally),
             Action::Sleep(ns) => Step::Sleep(ns),
@@ -108,7 +108,10 @@ impl<'p> MysqlScript<'p> {
     }
 
     #[inline]
-    fn command(&mut self, sql: &'p Sql, mailbox: &mut Mailbox) -> Step {
+    fn command(&mut self, sql: &'p Sql, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if let Some(cause) = self.requests.misfit(sql) {
+            return self.fault(&cause, mailbox, tally);
+        }
         if self.requests.is_to_be_prepared(sql) {
             self.requests.prepare(sql, &mut mailbox.outbox);
             self.reply.expect_prepared(sql);
@@ -169,7 +172,7 @@ impl<'p> MysqlScript<'p> {
     }
 
     fn roll_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if self.reply.in_transaction {
+        if self.reply.may_be_in_transaction() {
             mailbox.outbox.clear();
             frontend::query(&mut mailbox.outbox, "ROLLBACK");
             self.doing = Doing::RollBack { repeat };
@@ -223,17 +226,16 @@ impl<'p> MysqlScript<'p> {
                 return self.failed(&error, mailbox, tally);
             }
             self.requests.give_up_preparing(sql);
-            return self.command(sql, mailbox);
+            return self.command(sql, mailbox, tally);
         }
         let made = self.reply.prepared();
-        let (found, known) = (usize::from(made.parameters), sql.parameters.len());
-        if found != known {
-            let cause =
-                format!("the server finds {found} parameters in it, and the script has {known} variables there");
-            return self.fault(&cause, mailbox, tally);
+        if usize::from(made.parameters) == sql.parameters.len() {
+            self.requests.prepared(sql, made.statement);
+        } else {
+            // Once for the session: each preparing takes one of max_prepared_stmt_count of the whole server.
+            self.requests.unfit(sql, made.parameters);
         }
-        self.requests.prepared(sql, made.statement);
-        self.command(sql, mailbox)
+        self.command(sql, mailbox, tally)
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Reply<'p> {
     next: Next,
     /// The session has an open transaction, as of the last answer.
     pub in_transaction: bool,
+    /// A statement may have opened a transaction although it failed: the session has not said that it commits by itself. An
+    /// error comes without the state of the session.
+    opens_by_itself: bool,
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
     /// Of joined statements `\gset` takes the last one's row, and no other: each is held until the next, or the end.
@@ -76,6 +79,7 @@ impl<'p> Reply<'p> {
             cached,
             next: Next::Answer,
             in_transaction: false,
+            opens_by_itself: true,
             gathers: None,
             holds: false,
             held: Vec::new(),
@@ -125,6 +129,12 @@ impl<'p> Reply<'p> {
         self.ended = false;
         self.rows = 0;
         self.last_rows = 0;
+        self.wanted_file = false;
+    }
+
+    /// After a failed command: there is a transaction to roll back, or may be.
+    pub fn may_be_in_transaction(&self) -> bool {
+        self.in_transaction || self.opens_by_itself
     }
 
     pub fn has_error(&self) -> bool {
@@ -251,6 +261,7 @@ impl<'p> Reply<'p> {
     #[inline]
     fn done(&mut self, done: Done, tally: &mut Tally) -> Progress {
         let before = std::mem::replace(&mut self.in_transaction, done.is_in_transaction());
+        self.opens_by_itself = !done.commits_by_itself();
         self.last_rows = std::mem::take(&mut self.rows);
         if before && !self.in_transaction {
             tally.commits += u64::from(!self.rolls_back);

@@ -63,6 +63,8 @@ enum Standing {
     },
     /// The server cannot prepare it.
     Plain,
+    /// The server has prepared it, and finds so many parameters in it: not those of the script.
+    Unfit(u16),
 }
 
 /// Writes a client's commands and knows which statements its session has prepared.
@@ -100,6 +102,18 @@ impl<'p> Requests<'p> {
         self.standing[sql.id] = Standing::Prepared { statement, kinds };
     }
 
+    pub fn unfit(&mut self, sql: &Sql, found: u16) {
+        self.standing[sql.id] = Standing::Unfit(found);
+    }
+
+    /// Why a statement that the server has prepared cannot be executed.
+    #[inline]
+    pub fn misfit(&self, sql: &Sql) -> Option<String> {
+        let Standing::Unfit(found) = self.standing[sql.id] else { return None };
+        let known = sql.parameters.len();
+        Some(format!("the server finds {found} parameters in it, and the script has {known} variables there"))
+    }
+
     pub fn give_up_preparing(&mut self, sql: &Sql) {
         self.standing[sql.id] = Standing::Plain;
     }
@@ -112,7 +126,7 @@ impl<'p> Requests<'p> {
                 frontend::execute(out, *statement, |out| parameters(&sql.parameters, variables, kinds, out));
                 true
             }
-            Standing::New | Standing::Plain => {
+            Standing::New | Standing::Plain | Standing::Unfit(_) => {
                 frontend::query_with(out, |out| variables.write_sql(&sql.pieces, out));
                 false
             }

@@ -138,6 +138,36 @@ fn a_commit_is_counted_once_and_a_rollback_never() {
     }
 }
 
+#[test]
+fn a_file_that_a_failed_command_asked_for_is_no_fault_of_the_next_command() {
+    let program = program("SELECT 1;\n");
+    let statements = Statements::of(&program);
+    let mut session = Session::new(&program, &statements, false);
+    let sql = session.sql();
+    session.reply.expect(sql, false);
+    assert!(matches!(session.receive(&[b"\xfbfile"]), Ok(Progress::WantsFile(_))));
+    assert_eq!(session.receive(&[b"\xff\x48\x04#42000refused"]), Ok(Progress::Answered));
+    assert!(session.reply.take_error().is_some());
+    session.reply.expect(sql, false);
+    assert_eq!(session.receive(&[&done(IDLE)]), Ok(Progress::Answered));
+    assert_eq!(session.reply.gather_fault(), None);
+}
+
+#[test]
+fn a_failed_command_may_have_opened_a_transaction_unless_the_session_commits_by_itself() {
+    const NO_AUTOCOMMIT: u16 = 0;
+    let program = program("SELECT 1;\n");
+    let statements = Statements::of(&program);
+    let mut session = Session::new(&program, &statements, false);
+    assert!(session.reply.may_be_in_transaction(), "the first command of a session");
+    for (status, open) in [(IDLE, false), (OPEN, true), (NO_AUTOCOMMIT, true)] {
+        let sql = session.sql();
+        session.reply.expect(sql, false);
+        assert_eq!(session.receive(&[&done(status)]), Ok(Progress::Answered));
+        assert_eq!(session.reply.may_be_in_transaction(), open, "{status}");
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_answers_never_panic(

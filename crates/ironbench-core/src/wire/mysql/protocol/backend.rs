@@ -146,6 +146,12 @@ impl Done {
         self.status & status::MORE_RESULTS != 0
     }
 
+    /// Of the session: `autocommit=1`.
+    #[inline]
+    pub fn commits_by_itself(self) -> bool {
+        self.status & status::AUTOCOMMIT != 0
+    }
+
     #[inline]
     pub fn is_in_transaction(self) -> bool {
         self.status & status::IN_TRANSACTION != 0

@@ -40,5 +40,6 @@ pub mod capability {
 /// Flags of the session that each OK packet carries.
 pub mod status {
     pub const IN_TRANSACTION: u16 = 1;
+    pub const AUTOCOMMIT: u16 = 2;
     pub const MORE_RESULTS: u16 = 8;
 }
