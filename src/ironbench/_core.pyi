@@ -248,8 +248,11 @@ class Sampled:
 class Connection:
     """A blocking connection for everything outside the timed window."""
 
-    def __new__(cls, connection: bytes) -> Connection:
-        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
+    def __new__(cls, connection: bytes, silence_s: float | None = None) -> Connection:
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError.
+
+        `silence_s`: after so long without a byte, the server is given up if it does not answer a new connection either.
+        """
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Rows of the last statement that returned rows. FailureError, with `sqlstate` when the server refused."""
     def measure(self, sql: str) -> tuple[int, float, float]:
@@ -272,8 +275,11 @@ class Connection:
 class MysqlConnection:
     """A blocking connection to MySQL or MariaDB for everything outside the timed window."""
 
-    def __new__(cls, connection: bytes) -> MysqlConnection:
-        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
+    def __new__(cls, connection: bytes, silence_s: float | None = None) -> MysqlConnection:
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError.
+
+        `silence_s`: after so long without a byte, the server is given up if it does not answer a new connection either.
+        """
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Rows of the last statement that returned rows. FailureError, with `sqlstate` and `number` of a refusal."""
     def execute(self, sql: bytes) -> int:
@@ -308,8 +314,11 @@ class SqlScanner:
 class LdapConnection:
     """A blocking connection to a directory server for everything outside the timed window."""
 
-    def __new__(cls, connection: bytes) -> LdapConnection:
-        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError."""
+    def __new__(cls, connection: bytes, silence_s: float | None = None) -> LdapConnection:
+        """`connection`: JSON of the plan's `connection`. InputError (wrong password, …), FailureError.
+
+        `silence_s`: after so long without a byte, the server is given up if it does not answer a new connection either.
+        """
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         """Runs one operation; of a search the entries: DN, then the attributes asked for by name, values by lines.
 

@@ -1,5 +1,7 @@
 //! PostgreSQL for Python: everything outside the timed window, and statements that are timed one by one.
 
+use std::time::Duration;
+
 use ironbench_core::wire::postgres::{Cancel, Connector, Session};
 use pyo3::{prelude::*, types::PyTuple};
 
@@ -20,10 +22,16 @@ pub struct Connection {
 #[pymethods]
 impl Connection {
     #[new]
-    fn new(py: Python<'_>, connection: &[u8]) -> PyResult<Self> {
+    #[pyo3(signature = (connection, silence_s = None))]
+    fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
         let connection = described(connection)?;
         let session = Shared::open(py, |wish| {
-            Connector::new(connection).and_then(|connector| Session::open_unless(&connector, wish))
+            let connector = Connector::new(connection)?;
+            let mut session = Session::open_unless(&connector, wish)?;
+            if let Some(silence) = silence_s {
+                session.give_up_when_frozen(Duration::from_secs_f64(silence.clamp(0.0, 3600.0)), &connector);
+            }
+            Ok(session)
         })?;
         let seen = session.look(py, |open| (open.canceller(), open.backend_pid(), open.is_tls()));
         let (cancel, backend_pid, tls) = seen.expect("opened just now");

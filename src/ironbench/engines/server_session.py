@@ -26,6 +26,7 @@ _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
 """So long nobody may listen where a restart has succeeded: what restarts a service waits for it (pg_ctl, systemd's
 notify). A server that replays its log may take longer, and says so."""
+_SILENCE_S = 20.0
 _DYING_S = 1.0
 """A dying server closes its connections before its process is gone: so long its end is waited for."""
 
@@ -103,6 +104,14 @@ class ServerSession(ABC, Generic[_A, _L]):
     @abstractmethod
     def role(self) -> str:
         """As whom we are connected."""
+
+    @property
+    def silence_s(self) -> float | None:
+        """After so long without a byte, a running server that does not answer a new connection either is given up.
+
+        None for our own server: ironbench may freeze it between two turns, and sees its death.
+        """
+        return _SILENCE_S if self._own is None else None
 
     def query(self, sql: str) -> list[Row]:
         return self._attempt(lambda connection: connection.query(sql))

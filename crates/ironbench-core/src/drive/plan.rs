@@ -234,6 +234,9 @@ pub struct LdapConnection {
     pub user: String,
     #[serde(default)]
     pub password: Option<String>,
+    /// The user accepts that the password goes over plain TCP.
+    #[serde(default)]
+    pub password_in_clear: bool,
 }
 
 /// Never shows the password.

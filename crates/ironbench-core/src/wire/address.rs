@@ -85,6 +85,14 @@ pub(super) enum Endpoint {
 }
 
 impl Endpoint {
+    /// Its bytes do not leave this machine: a Unix socket, or loopback.
+    pub(super) fn is_local(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        }
+    }
+
     /// A connected socket in blocking mode, TCP with `TCP_NODELAY`.
     pub(super) fn open(&self, deadline: Instant, interrupt: Option<&mut Interrupt>) -> io::Result<OwnedFd> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));

@@ -11,6 +11,7 @@ pub mod mysql;
 pub mod pipe;
 pub mod postgres;
 pub mod rows;
+mod security;
 mod session;
 pub mod sqlite;
 mod tls;

@@ -252,6 +252,14 @@ impl Pipe {
 
     /// Reads what has arrived, without waiting. `Some(0)`: the server closed the connection.
     pub fn receive_any(&mut self) -> Result<Option<usize>, Broken> {
+        let received = self.receive_now()?;
+        if let (Some(_), Some(interrupt)) = (received, self.interrupt.as_mut()) {
+            interrupt.heard();
+        }
+        Ok(received)
+    }
+
+    fn receive_now(&mut self) -> Result<Option<usize>, Broken> {
         let Some(mut tls) = self.tls.take() else {
             return Ok(self.receive()?);
         };

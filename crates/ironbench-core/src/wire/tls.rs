@@ -304,7 +304,7 @@ fn signature_hash(certificate: &[u8]) -> Option<Hash> {
 const SEQUENCE: u8 = 0x30;
 
 /// The value of a DER element with `tag`, and what follows the element.
-pub(super) fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+fn der_value(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, short], rest) = input.split_first_chunk::<2>()?;
     if found != tag {
         return None;

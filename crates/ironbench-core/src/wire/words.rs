@@ -21,6 +21,11 @@ pub(super) fn shortened(sql: &str) -> String {
     }
 }
 
+/// Why a statement was given up that a frozen server never answered.
+pub(super) fn unanswered(statement: &str) -> String {
+    format!("it stopped answering, on this connection and on a new one, in the middle of: {statement}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

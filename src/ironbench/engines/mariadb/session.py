@@ -32,13 +32,15 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
     def connect(self) -> MysqlConnection:
         from ironbench import _core
 
-        return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets, own=True)).encode())
+        return _core.MysqlConnection(
+            json.dumps(self._address.connection(self._secrets, own=True)).encode(), self.silence_s
+        )
 
     def as_client(self) -> MysqlConnection:
         """With the modes that a client's connection has, for statements of the user's; the caller closes it."""
         from ironbench import _core
 
-        return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode())
+        return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode(), self.silence_s)
 
     def query(self, sql: str) -> list[Row]:
         if sql == CHECKPOINT and self._own is None:

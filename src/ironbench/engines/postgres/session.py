@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ironbench._core import Connection
 
 
-def _connected(address: Address, secrets: Secrets) -> Connection:
+def _connected(address: Address, secrets: Secrets, silence_s: float | None = None) -> Connection:
     from ironbench import _core
 
-    return _core.Connection(json.dumps(address.connection(secrets)).encode())
+    return _core.Connection(json.dumps(address.connection(secrets)).encode(), silence_s)
 
 
 _ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
@@ -35,11 +35,11 @@ class PostgresSession(ServerSession[Address, "Connection"]):
         super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
 
     def connect(self) -> Connection:
-        connection = _connected(self._address, self._secrets)
+        connection = _connected(self._address, self._secrets, self.silence_s)
         if connection.parameter("server_encoding") == _ANY_BYTES and _ENCODING not in self._address.options:
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
-            connection = _connected(self._address, self._secrets)
+            connection = _connected(self._address, self._secrets, self.silence_s)
         return connection
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:

@@ -31,7 +31,8 @@ class Address:
     socket: str | None = None
     """Path of its Unix socket, in place of host and port."""
     ldaps: bool = False
-    tls: str = "disable"
+    tls: str = ""
+    """Empty: without TLS, and a password stays on this machine. `disable`: it may go anywhere in the clear."""
     tls_ca: str | None = None
     mechanism: str = "simple"
 
@@ -42,7 +43,8 @@ class Address:
             "host": self.host,
             "port": self.port,
             "ldaps": self.ldaps,
-            "tls": self.tls,
+            "tls": self.tls or "disable",
+            "password_in_clear": self.tls == "disable",
             "tls_ca": self.tls_ca,
             "base": self.base,
             "mechanism": self.mechanism,
@@ -74,7 +76,8 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     if "=" not in decoded(base):
         raise wrong("it names no base DN", _EXAMPLE)
     given = parameters(query, _WORDS)
-    tls = one_of(TLS, "tls", given.get("tls", "verify-full" if scheme == "ldaps" else "disable"))
+    default = "verify-full" if scheme == "ldaps" else ""
+    tls = one_of(TLS, "tls", given["tls"]) if "tls" in given else default
     if scheme == "ldaps" and tls in ("disable", "prefer"):
         raise wrong(f"ldaps:// and tls={tls} contradict each other", "leave tls out, or write ldap://")
     mechanism = one_of(MECHANISMS, "mechanism", given.get("mechanism", "simple"))

@@ -63,7 +63,8 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
     def connect(self) -> DirectoryLine:
         from ironbench import _core
 
-        return DirectoryLine(_core.LdapConnection(json.dumps(self._address.connection(self._secrets)).encode()))
+        connection = json.dumps(self._address.connection(self._secrets)).encode()
+        return DirectoryLine(_core.LdapConnection(connection, self.silence_s))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "ldap", "connection": self._address.connection(self._secrets), "io": io}

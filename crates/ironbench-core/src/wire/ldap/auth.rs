@@ -11,6 +11,7 @@ use super::channel::Channel;
 use super::fault::Fault;
 use super::message::{self, Done, code, done, op};
 use crate::drive::plan::LdapConnection;
+use crate::wire::security::Security;
 use crate::{Error, Result};
 
 /// Rounds beyond which a server only wants to keep us busy.
@@ -37,7 +38,15 @@ impl Mechanism {
                 .hint("known: simple, EXTERNAL, PLAIN, SCRAM-SHA-256")),
         }
     }
+
+    /// The bind contains the password itself.
+    fn sends_password(self) -> bool {
+        matches!(self, Self::Simple | Self::Plain)
+    }
 }
+
+const WAY_OUT: &str = "use tls=verify-full, ldaps:// or mechanism=SCRAM-SHA-256; tls=require takes any certificate, and \
+                       tls=disable sends the password in the clear";
 
 const SCRAM: &str = "SCRAM-SHA-256";
 
@@ -109,9 +118,14 @@ pub(super) fn authenticate(
     channel: &mut Channel,
     connection: &LdapConnection,
     mechanism: Mechanism,
+    security: Security,
+    least: Security,
 ) -> std::result::Result<(), Fault> {
     let user = connection.user.as_bytes();
     let password = connection.password.as_deref().unwrap_or_default().as_bytes();
+    if mechanism.sends_password() {
+        security.may_carry_password(least, WAY_OUT)?;
+    }
     match mechanism {
         Mechanism::Anonymous => Ok(()),
         Mechanism::Simple => {
@@ -224,7 +238,44 @@ fn unproven() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+    use crate::wire::pipe::Pipe;
+
+    /// What a server is sent that lets everybody in.
+    fn sent_to_bind(mechanism: &str, security: Security, least: Security) -> Vec<u8> {
+        let text = format!(
+            r#"{{"host": "h", "port": 1, "ldaps": false, "tls": "prefer", "mechanism": "{mechanism}", "user": "cn=u",
+                "password": "secret"}}"#
+        );
+        let connection: LdapConnection = serde_json::from_str(&text).unwrap();
+        let (client, mut server) = UnixStream::pair().unwrap();
+        server.write_all(&[0x30, 12, 2, 1, 1, op::BOUND, 7, 10, 1, 0, 4, 0, 4, 0]).unwrap();
+        let mut channel = Channel::new(Pipe::new(client.into(), None));
+        let mechanism = Mechanism::of(&connection).unwrap();
+        let entered = authenticate(&mut channel, &connection, mechanism, security, least).is_ok();
+        let mut sent = vec![0; 256];
+        server.set_nonblocking(true).unwrap();
+        sent.truncate(server.read(&mut sent).unwrap_or(0));
+        assert_eq!(entered, !sent.is_empty());
+        sent
+    }
+
+    #[test]
+    fn a_bind_with_the_password_itself_needs_a_channel_that_is_secure_enough() {
+        let levels = [Security::Plain, Security::UnverifiedTls, Security::Trusted];
+        for mechanism in ["simple", "PLAIN"] {
+            for security in levels {
+                for least in levels {
+                    let sent = sent_to_bind(mechanism, security, least);
+                    let has_password = sent.windows(6).any(|bytes| bytes == b"secret");
+                    assert_eq!(has_password, security >= least, "{mechanism} {security:?} {least:?}");
+                }
+            }
+        }
+    }
 
     /// RFC 7677, section 3.
     #[test]

@@ -20,8 +20,9 @@ use super::{
 };
 use crate::wire::{
     address::{Address, Endpoint},
-    interrupt::{self, Interrupt, Wish},
+    interrupt::{self, Interrupt, Wish, answers},
     pipe::{Pipe, Stream},
+    security::Security,
     tls::{self, Mode, Wanted, Words},
 };
 use crate::{Error, Result, drive::plan::LdapConnection};
@@ -109,6 +110,21 @@ impl Connector {
         Err(told(last))
     }
 
+    /// Whether the server answers a new connection in time.
+    pub(super) fn answers(&self) -> bool {
+        self.address.resolve().map_or(true, |found| answers(found.iter().map(|endpoint| self.greet(endpoint))))
+    }
+
+    /// Waits for an answer, whatever it is: the system connects on behalf of a frozen server, too.
+    fn greet(&self, endpoint: &Endpoint) -> std::result::Result<(), Fault> {
+        if self.connection.ldaps {
+            return self.enter(endpoint, None).map(drop);
+        }
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let mut channel = Channel::new(Pipe::new(endpoint.open(deadline, None)?, Some(deadline)));
+        channel.ask_for_tls().map(drop)
+    }
+
     fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         let mut interrupt = wish.map(|wish| Interrupt::new(wish.clone(), None));
@@ -118,7 +134,9 @@ impl Connector {
         if let Some(config) = &self.config {
             self.secure(&mut channel, config)?;
         }
-        auth::authenticate(&mut channel, &self.connection, self.mechanism)?;
+        let security = Security::of(endpoint, channel.tls.is_some(), self.mode);
+        let least = if self.connection.password_in_clear { Security::Plain } else { Security::least(self.mode) };
+        auth::authenticate(&mut channel, &self.connection, self.mechanism, security, least)?;
         Ok(Connected { unread: channel.unread().to_vec(), stream: channel.into_pipe().into_stream() })
     }
 

@@ -2,6 +2,8 @@
 //! `operation` reads them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use pgbench_script::Piece;
 
@@ -19,7 +21,7 @@ use crate::wire::{
     interrupt::{Interrupt, wish},
     pipe::Pipe,
     rows::Rows,
-    words::shortened,
+    words::{shortened, unanswered},
 };
 use crate::{Error, Result};
 
@@ -52,6 +54,15 @@ impl Session {
         let mut session = Self::new(connected, connector);
         session.channel.interrupt = Some(Interrupt::new(wish, None));
         Ok(session)
+    }
+
+    /// From now on a statement also ends, in a failure, if the server is silent for `silence` and then does not answer a new
+    /// connection: it is frozen, or gone without a word.
+    pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
+        let connector = connector.clone();
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.watch(silence, Arc::new(move || connector.answers()));
+        }
     }
 
     pub fn new(connected: Connected, connector: &Connector) -> Self {
@@ -223,6 +234,7 @@ impl Session {
         let cause = match fault {
             fault if fault.is_interrupt() => format!("interrupted in the middle of: {statement}"),
             Fault::Server(done) => format!("it ended the connection: {done}; the operation was: {statement}"),
+            Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
             fault => format!("{} in the middle of: {statement}", fault.into_io()),
         };

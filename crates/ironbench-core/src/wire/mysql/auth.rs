@@ -2,10 +2,11 @@
 
 use super::channel::Channel;
 use super::fault::Fault;
+use super::proof;
 use super::protocol::backend::{Reader, head, server_error};
 use super::protocol::{Malformed, Rows};
-use super::{proof, rsa};
 use crate::Error;
+use crate::wire::security::Security;
 
 /// A way to prove a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,6 @@ pub(super) enum Method {
 mod sha2 {
     pub const PROVEN: u8 = 3;
     pub const WANTS_PASSWORD: u8 = 4;
-    pub const ASK_FOR_KEY: u8 = 2;
 }
 
 impl Method {
@@ -48,13 +48,14 @@ impl Method {
     }
 }
 
-/// Answers the server until it lets us in. The proof by `method` has been sent. `secret`: nobody else reads the connection.
+/// Answers the server until it lets us in. The proof by `method` has been sent. The password itself is sent over a
+/// channel of at least `least` security only.
 pub(super) fn authenticate(
     channel: &mut Channel,
     mut method: Method,
-    mut nonce: Vec<u8>,
     password: &[u8],
-    secret: bool,
+    security: Security,
+    least: Security,
 ) -> Result<(), Fault> {
     loop {
         let body = channel.next(Rows::Keep)?;
@@ -65,13 +66,15 @@ pub(super) fn authenticate(
                 let mut rest = Reader(&body[1..]);
                 let name = rest.text()?;
                 method = Method::of(name).ok_or_else(|| unsupported(&String::from_utf8_lossy(name)))?;
-                nonce = rest.0.to_vec();
-                let proof = method.proof(password, &nonce);
+                let proof = method.proof(password, rest.0);
                 channel.answer(&proof)?;
             }
             Some(&head::MORE_DATA) if method == Method::CachingSha2 => match body.get(1) {
                 Some(&sha2::PROVEN) => {}
-                Some(&sha2::WANTS_PASSWORD) => give_password(channel, &nonce, password, secret)?,
+                Some(&sha2::WANTS_PASSWORD) => {
+                    security.may_carry_password(least, WAY_OUT)?;
+                    channel.answer(&[password, b"\0"].concat())?;
+                }
                 _ => return Err(Malformed::Nonsense.into()),
             },
             _ => return Err(Malformed::Nonsense.into()),
@@ -79,35 +82,46 @@ pub(super) fn authenticate(
     }
 }
 
-/// The server has not seen this password before and wants it itself: plain where nobody listens, else encrypted.
-fn give_password(channel: &mut Channel, nonce: &[u8], password: &[u8], secret: bool) -> Result<(), Fault> {
-    let mut text = [password, b"\0"].concat();
-    if secret {
-        return channel.answer(&text);
-    }
-    channel.answer(&[sha2::ASK_FOR_KEY])?;
-    let body = channel.next(Rows::Keep)?;
-    match body.split_first() {
-        Some((&head::MORE_DATA, key)) => {
-            let nonce = &nonce[..nonce.len().min(20)];
-            if nonce.is_empty() {
-                return Err(Malformed::Nonsense.into());
-            }
-            text.iter_mut().zip(nonce.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
-            let sealed = rsa::encrypt(key, &text).ok_or_else(unusable_key)?;
-            channel.answer(&sealed)
-        }
-        Some((&head::ERROR, _)) => Err(Fault::Server(Box::new(server_error(body)))),
-        _ => Err(Malformed::Nonsense.into()),
-    }
-}
-
-fn unusable_key() -> Error {
-    Error::failure("authentication", "the password cannot be encrypted with the key that the server sent")
-        .hint("ask for TLS (tls=require), or use the server's Unix socket")
-}
+/// The server's key for RSA is not used: nobody knows whose key it is.
+const WAY_OUT: &str = "use TLS with a verified certificate (tls=verify-full, tls_ca=FILE) or the server's Unix socket; tls=require \
+                       encrypts and takes any certificate";
 
 fn unsupported(plugin: &str) -> Error {
     Error::input("authentication", format!("the server asks for the plug-in {plugin}, which ironbench does not know"))
         .hint("let the user in by mysql_native_password, caching_sha2_password or ed25519 (ALTER USER … IDENTIFIED VIA …)")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::wire::pipe::Pipe;
+
+    const OK: &[u8] = &[7, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0];
+
+    /// Whether the client is let in by a server that asks for the password itself, and what that server is sent.
+    fn asked_for_password(security: Security, least: Security) -> (bool, Vec<u8>) {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        server.write_all(&[2, 0, 0, 0, head::MORE_DATA, sha2::WANTS_PASSWORD]).unwrap();
+        server.write_all(OK).unwrap();
+        let mut channel = Channel::new(Pipe::new(client.into(), None));
+        let entered = authenticate(&mut channel, Method::CachingSha2, b"secret", security, least).is_ok();
+        drop(channel);
+        let mut sent = Vec::new();
+        server.read_to_end(&mut sent).unwrap();
+        (entered, sent)
+    }
+
+    #[test]
+    fn a_password_goes_over_a_channel_that_is_secure_enough_only_and_never_sealed_with_a_servers_key() {
+        let levels = [Security::Plain, Security::UnverifiedTls, Security::Trusted];
+        for security in levels {
+            for least in [Security::UnverifiedTls, Security::Trusted] {
+                let expected = if security >= least { &b"\x07\0\0\x01secret\0"[..] } else { b"" };
+                assert_eq!(asked_for_password(security, least), (security >= least, expected.to_vec()));
+            }
+        }
+    }
 }

@@ -28,8 +28,9 @@ use super::{
 };
 use crate::wire::{
     address::{Address, Endpoint},
-    interrupt::{self, Cancelling, Interrupt, Wish},
+    interrupt::{self, Cancelling, Interrupt, Wish, answers},
     pipe::{Pipe, Stream},
+    security::Security,
     tls::{self, Mode},
 };
 use crate::{Error, Result, drive::plan::MysqlConnection};
@@ -147,6 +148,15 @@ impl Connector {
         Err(told(last))
     }
 
+    /// Whether the server answers a new connection in time.
+    pub(super) fn answers(&self) -> bool {
+        self.address.resolve().map_or(true, |found| {
+            answers(found.iter().map(|endpoint| {
+                self.enter(&Attempt { endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish: None })
+            }))
+        })
+    }
+
     fn enter(&self, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         match self.start(attempt, self.config.as_ref()) {
             // `prefer`: a server that offers TLS but will not have us that way may have us without. Where it is we who do
@@ -174,8 +184,14 @@ impl Connector {
         if let Some(config) = config {
             capabilities |= self.secure(&mut channel, config, greeting.capabilities, capabilities)?;
         }
-        let secret = self.address.is_unix() || channel.tls.is_some();
-        self.introduce(&mut channel, &greeting, capabilities, secret)?;
+        // Without TLS the server itself takes a password over a Unix socket only, not over loopback.
+        let encrypted = channel.tls.is_some();
+        let security = if encrypted || self.address.is_unix() {
+            Security::of(attempt.endpoint, encrypted, self.mode)
+        } else {
+            Security::Plain
+        };
+        self.introduce(&mut channel, &greeting, capabilities, security)?;
         for sql in &self.connection.init {
             frontend::query(&mut channel.output, sql);
             channel.flush()?;
@@ -229,7 +245,7 @@ impl Connector {
         channel: &mut Channel,
         greeting: &Greeting,
         capabilities: u64,
-        secret: bool,
+        security: Security,
     ) -> std::result::Result<(), Fault> {
         let MysqlConnection { user, database, password, .. } = &*self.connection;
         let password = password.as_deref().unwrap_or_default().as_bytes();
@@ -241,7 +257,7 @@ impl Connector {
         let sequence = channel.sequence;
         frontend::introduction(&mut channel.output, sequence, &introduction);
         channel.flush()?;
-        auth::authenticate(channel, method, greeting.nonce.clone(), password, secret)
+        auth::authenticate(channel, method, password, security, Security::least(self.mode))
     }
 
     fn too_old(&self, version: &str) -> Error {

@@ -1,4 +1,4 @@
-//! MySQL and MariaDB: packets (`protocol`), getting in (`connect`, `auth`, `proof`, `rsa`), and a blocking session for
+//! MySQL and MariaDB: packets (`protocol`), getting in (`connect`, `auth`, `proof`), and a blocking session for
 //! everything outside the timed window (`session`, `copy`). `channel` is the stream of packets under connect and session.
 mod address;
 mod auth;
@@ -8,7 +8,6 @@ pub mod copy;
 mod fault;
 mod proof;
 pub mod protocol;
-mod rsa;
 pub mod session;
 
 pub use connect::{Cancel, Connected, Connector};

@@ -1,5 +1,8 @@
 //! A blocking session: everything that talks to MySQL outside the timed window.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::{
     channel::Channel,
     connect::{Cancel, Connected, Connector},
@@ -16,7 +19,7 @@ use crate::wire::{
     interrupt::{Interrupt, wish},
     pipe::Pipe,
     rows::Rows,
-    words::{shortened, subject},
+    words::{shortened, subject, unanswered},
 };
 use crate::{Error, Result};
 
@@ -59,6 +62,15 @@ impl Session {
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
         session.channel.interrupt = Some(Interrupt::new(wish, Some(session.cancel.cancelling())));
         Ok(session)
+    }
+
+    /// From now on a statement also ends, in a failure, if the server is silent for `silence` and then does not answer a new
+    /// connection: it is frozen, or gone without a word.
+    pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
+        let connector = connector.clone();
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.watch(silence, Arc::new(move || connector.answers()));
+        }
     }
 
     pub fn new(connected: Connected, address: Address) -> Self {
@@ -220,6 +232,7 @@ impl Session {
                 (sqlstate, number) = (error.sqlstate.clone(), error.number);
                 format!("it ended the connection: {error}; the statement was: {statement}")
             }
+            Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
             Fault::Tls(error) => format!("TLS broke ({error}) in the middle of: {statement}"),
             fault => format!("{} in the middle of: {statement}", fault.into_io()),

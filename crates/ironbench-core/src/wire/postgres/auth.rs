@@ -6,6 +6,7 @@ use postgres_protocol::authentication::{
 };
 
 use super::{
+    address::wanted,
     channel::Channel,
     fault::Fault,
     protocol::{
@@ -14,7 +15,11 @@ use super::{
         frontend,
     },
 };
+use crate::wire::{security::Security, tls::Mode};
 use crate::{Error, drive::plan::Connection};
+
+const WAY_OUT: &str = "use sslmode=verify-full, or let the user in by scram-sha-256; sslmode=require takes any certificate, and \
+                       require_auth=password sends the password over any connection";
 
 /// Codes of the Authentication messages (documentation, 54.7).
 mod code {
@@ -30,9 +35,15 @@ mod code {
 pub(super) fn authenticate(
     channel: &mut Channel,
     connection: &Connection,
+    security: Security,
     end_point: Option<Vec<u8>>,
 ) -> Result<(), Fault> {
     let policy = Policy::of(connection);
+    let least = if policy.accepts_by_name("password") {
+        Security::Plain
+    } else {
+        Security::least(Mode::of(&wanted(connection))?)
+    };
     let mut scram: Option<ScramSha256> = None;
     let (mut proven, mut method, mut bound) = (true, "none", false);
     loop {
@@ -52,6 +63,7 @@ pub(super) fn authenticate(
             code::CLEARTEXT_PASSWORD => {
                 method = "password";
                 policy.judge(method, false)?;
+                security.may_carry_password(least, WAY_OUT)?;
                 frontend::password(&mut channel.output, password(connection)?);
             }
             code::MD5_PASSWORD => {
@@ -96,6 +108,11 @@ impl<'a> Policy<'a> {
     fn of(connection: &'a Connection) -> Self {
         let methods = connection.require_auth.split(',').filter(|word| !word.is_empty()).collect();
         Self { methods, binding_required: connection.channel_binding == "require" }
+    }
+
+    /// `require_auth` lists the method among those that will do.
+    fn accepts_by_name(&self, method: &str) -> bool {
+        self.methods.contains(&method)
     }
 
     /// Refuses before anything that depends on the password is sent. `method`: libpq's word; `bound`: SCRAM is bound to
@@ -157,7 +174,51 @@ fn unsupported(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+    use crate::wire::pipe::Pipe;
+
+    fn connection(more: &str) -> Connection {
+        let text = format!(r#"{{"host": "h", "port": 1, "user": "u", "database": "d", "password": "secret" {more}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// What a server is sent that asks for the password itself, and then lets the client in.
+    fn asked_for_password(connection: &Connection, security: Security) -> Vec<u8> {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        for number in [code::CLEARTEXT_PASSWORD, code::OK] {
+            server.write_all(b"R\0\0\0\x08").unwrap();
+            server.write_all(&number.to_be_bytes()).unwrap();
+        }
+        let mut channel = Channel::new(Pipe::new(client.into(), None));
+        let entered = authenticate(&mut channel, connection, security, None).is_ok();
+        drop(channel);
+        let mut sent = Vec::new();
+        server.read_to_end(&mut sent).unwrap();
+        assert_eq!(entered, !sent.is_empty());
+        sent
+    }
+
+    #[test]
+    fn the_password_itself_goes_over_a_trusted_channel_unless_the_user_accepts_another() {
+        use Security::{Plain, Trusted, UnverifiedTls};
+        let cases = [
+            ("", vec![Trusted]),
+            (r#", "sslmode": "allow""#, vec![Trusted]),
+            (r#", "sslmode": "require""#, vec![UnverifiedTls, Trusted]),
+            (r#", "require_auth": "!md5""#, vec![Trusted]),
+            (r#", "require_auth": "scram-sha-256""#, vec![]),
+            (r#", "require_auth": "password,scram-sha-256""#, vec![Plain, UnverifiedTls, Trusted]),
+        ];
+        for (more, accepted) in cases {
+            for security in [Plain, UnverifiedTls, Trusted] {
+                let expected = if accepted.contains(&security) { &b"p\0\0\0\x0bsecret\0"[..] } else { b"" };
+                assert_eq!(asked_for_password(&connection(more), security), expected, "{more} {security:?}");
+            }
+        }
+    }
 
     #[test]
     fn only_methods_that_the_user_accepts_are_answered() {

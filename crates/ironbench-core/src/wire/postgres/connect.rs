@@ -28,8 +28,9 @@ use super::{
 };
 use crate::wire::{
     address::{Address, Endpoint},
-    interrupt::{self, Cancelling, Interrupt, Wish},
+    interrupt::{self, Cancelling, Interrupt, Wish, answers},
     pipe::{Pipe, Stream},
+    security::Security,
     tls::{self, Mode},
 };
 use crate::{Error, Result, drive::plan::Connection};
@@ -128,6 +129,11 @@ impl Connector {
         Err(told(last))
     }
 
+    /// Whether the server answers a new connection in time.
+    pub(super) fn answers(&self) -> bool {
+        self.address.resolve().map_or(true, |found| answers(found.iter().map(|endpoint| self.enter(endpoint, None))))
+    }
+
     fn enter(&self, endpoint: &Endpoint, wish: Option<&Wish>) -> std::result::Result<Connected, Fault> {
         let attempt = Attempt { endpoint, deadline: Instant::now() + CONNECT_TIMEOUT, wish };
         if self.mode == Mode::Allow {
@@ -159,7 +165,8 @@ impl Connector {
         frontend::startup(&mut channel.output, names.into_iter().chain(ours).chain(given));
         channel.flush()?;
         let end_point = channel.tls.as_deref().and_then(tls::server_end_point);
-        auth::authenticate(&mut channel, &self.connection, end_point)?;
+        let security = Security::of(attempt.endpoint, channel.tls.is_some(), self.mode);
+        auth::authenticate(&mut channel, &self.connection, security, end_point)?;
         self.settle(channel)
     }
 

@@ -1,6 +1,8 @@
 //! A blocking session: everything that talks to PostgreSQL outside the timed window.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::{
     channel::Channel,
@@ -18,7 +20,7 @@ use crate::wire::{
     interrupt::{Interrupt, wish},
     pipe::Pipe,
     rows::Rows,
-    words::{shortened, subject},
+    words::{shortened, subject, unanswered},
 };
 use crate::{Error, Result};
 
@@ -61,6 +63,15 @@ impl Session {
         let mut session = Self::new(connector.connect_unless(Some(&wish))?, connector.address().clone());
         session.channel.interrupt = Some(Interrupt::new(wish, Some(session.cancel.cancelling())));
         Ok(session)
+    }
+
+    /// From now on a statement also ends, in a failure, if the server is silent for `silence` and then does not answer a new
+    /// connection: it is frozen, or gone without a word.
+    pub fn give_up_when_frozen(&mut self, silence: Duration, connector: &Connector) {
+        let connector = connector.clone();
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.watch(silence, Arc::new(move || connector.answers()));
+        }
     }
 
     pub fn new(connected: Connected, address: Address) -> Self {
@@ -211,6 +222,7 @@ impl Session {
             (fault, _) if fault.is_interrupt() => {
                 format!("it did not end the cancelled statement in time: {statement}")
             }
+            (Fault::Io(error), None) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             (Fault::Io(_), Some(words)) => {
                 sqlstate.clone_from(&words.sqlstate);
                 format!("it ended the connection: {words}; the statement was: {statement}")

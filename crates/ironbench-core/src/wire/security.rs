@@ -1,0 +1,93 @@
+//! Which secret may go over which channel, for all wires: this is the one place that decides it.
+//!
+//! A proof of the password (challenge-response: SCRAM, MD5, `mysql_native_password`, `caching_sha2_password`, Ed25519) may go
+//! over any channel. The password itself (PostgreSQL's `password`, a full `caching_sha2_password` authentication, LDAP's simple
+//! bind and PLAIN) goes over a trusted channel only: TLS with a verified certificate, a Unix socket, or loopback, where only
+//! programs of the same machine can listen. The user may accept less: with `require` any certificate will do, and each wire has
+//! a word that accepts plain TCP, if its protocol can do that at all.
+
+use super::{address::Endpoint, tls::Mode};
+use crate::{Error, Result};
+
+/// How well a channel keeps a secret; ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Security {
+    /// Plain TCP.
+    Plain,
+    /// Encrypted, but whoever answers may have made the certificate.
+    UnverifiedTls,
+    /// Verified TLS, a Unix socket or loopback.
+    Trusted,
+}
+
+impl Security {
+    /// The security of a connection to `endpoint`; `tls`: it is encrypted, with a certificate judged by `mode`.
+    pub fn of(endpoint: &Endpoint, tls: bool, mode: Mode) -> Self {
+        if endpoint.is_local() || (tls && mode.verifies()) {
+            Self::Trusted
+        } else if tls {
+            Self::UnverifiedTls
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// The least security that the password itself needs: with `require` the user accepts any certificate.
+    pub fn least(mode: Mode) -> Self {
+        if mode == Mode::Require { Self::UnverifiedTls } else { Self::Trusted }
+    }
+
+    /// Refuses to send the password itself. `way_out`: the settings that make the channel trusted or accept this one.
+    ///
+    /// # Errors
+    /// Input: the channel is less secure than `least`.
+    pub fn may_carry_password(self, least: Self, way_out: &str) -> Result<()> {
+        if self >= least {
+            return Ok(());
+        }
+        let channel = match self {
+            Self::Plain => "an unencrypted connection",
+            Self::UnverifiedTls | Self::Trusted => "TLS with a certificate that is not verified",
+        };
+        let cause = format!("the password itself would be sent over {channel}");
+        Err(Error::input("authentication", cause).hint(way_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::SocketAddrUnix;
+
+    use super::*;
+
+    fn tcp(address: &str) -> Endpoint {
+        Endpoint::Tcp(address.parse().unwrap())
+    }
+
+    #[test]
+    fn unix_sockets_loopback_and_verified_tls_are_trusted() {
+        let unix = Endpoint::Unix(SocketAddrUnix::new("/run/s").unwrap());
+        for local in [unix, tcp("127.0.0.1:1"), tcp("127.1.2.3:1"), tcp("[::1]:1"), tcp("[::ffff:127.0.0.1]:1")] {
+            assert_eq!(Security::of(&local, false, Mode::Disable), Security::Trusted);
+        }
+        for remote in [tcp("192.0.2.1:1"), tcp("[2001:db8::1]:1"), tcp("0.0.0.0:1")] {
+            for mode in [Mode::VerifyCa, Mode::VerifyFull] {
+                assert_eq!(Security::of(&remote, true, mode), Security::Trusted);
+                assert_eq!(Security::of(&remote, false, mode), Security::Plain);
+            }
+            for mode in [Mode::Allow, Mode::Prefer, Mode::Require] {
+                assert_eq!(Security::of(&remote, true, mode), Security::UnverifiedTls);
+                assert_eq!(Security::of(&remote, false, mode), Security::Plain);
+            }
+        }
+    }
+
+    #[test]
+    fn only_require_accepts_a_certificate_that_is_not_verified() {
+        for mode in [Mode::Disable, Mode::Allow, Mode::Prefer, Mode::VerifyCa, Mode::VerifyFull] {
+            assert!(Security::UnverifiedTls.may_carry_password(Security::least(mode), "").is_err());
+        }
+        assert!(Security::UnverifiedTls.may_carry_password(Security::least(Mode::Require), "").is_ok());
+        assert!(Security::Plain.may_carry_password(Security::least(Mode::Require), "").is_err());
+    }
+}
