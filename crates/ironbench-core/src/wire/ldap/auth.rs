@@ -258,7 +258,8 @@ mod tests {
         let entered = authenticate(&mut channel, &connection, mechanism, security, least).is_ok();
         let mut sent = vec![0; 256];
         server.set_nonblocking(true).unwrap();
-        sent.truncate(server.read(&mut sent).unwrap_or(0));
+        let read = server.read(&mut sent).unwrap_or(0);
+        sent.truncate(read);
         assert_eq!(entered, !sent.is_empty());
         sent
     }
