@@ -178,7 +178,9 @@ def test_a_file_gives_the_rows_views_and_routines_that_the_client_gives(
     found = loaded(server, file)
     assert found["note" if "prose" in name else "item"]
     server.query("drop database if exists shop; create database shop")
-    words = ["mariadb", "--no-defaults", "--comments", f"--socket={server.socket}", "-uroot", "shop"]
+    # With --comments the client (10.11) takes a DELIMITER behind a comment for SQL; without it routines lose theirs.
+    keeps = [] if name == "delimiter-after-a-comment" else ["--comments"]
+    words = ["mariadb", "--no-defaults", *keeps, f"--socket={server.socket}", "-uroot", "shop"]
     text = FILES[name].removeprefix(b"\xef\xbb\xbf").replace(b"`nobody`@`%`", b"root@localhost")
     try:
         subprocess.run(words, input=text, check=True, capture_output=True)

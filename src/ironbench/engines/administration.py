@@ -47,6 +47,9 @@ added outside of it; with each belongs what is below it."""
 """Begins the description of an entry of a directory below which all are ours."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a right that a statement needs."""
+AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
+"""SQLSTATE of statements in which a parameter stands where the server takes none, or has another type than a literal
+would have (PostgreSQL 18 documentation, appendix A)."""
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbench import units
-from ironbench.engines.administration import DENIED
+from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
 from ironbench.machine import quiet
@@ -171,11 +171,6 @@ def _codes(summary: Mapping[str, Any]) -> str:
     return ", ".join(f"{code} ({counted(count, 'time')})" for code, count in sorted(summary.get("errors", {}).items()))
 
 
-_AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
-"""SQLSTATE of statements in which a parameter stands where the server takes none, or has another type than a literal
-would have (PostgreSQL 18 documentation, appendix A)."""
-
-
 def _failures(load: Load, driven: Driven) -> list[Warning]:
     """What failed inside the window, and in the warm-up or while the trial drained."""
     summary = driven.summary
@@ -187,7 +182,7 @@ def _failures(load: Load, driven: Driven) -> list[Warning]:
                 "have the role granted the right that the statement needs (GRANT; of a template, there), or name "
                 "another role in --dsn"
             )
-        elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in _AS_PARAMETER):
+        elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
             way_out = (
                 "with --protocol simple variables are written into the statement, as pgbench does by default; "
                 f"otherwise {way_out}"

@@ -284,7 +284,7 @@ class LabDirectory:
         return [one for one in self.store.all() if one.purpose == Purpose.LAB and one.block in replaced]
 
     def _replaced(self) -> set[int]:
-        return {block for one in self.declared() for block in one.replaced}
+        return {block for one in self.declared() for block in one.replaced} if self.begun() else set()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -87,9 +87,16 @@ def _plain(path: Path, mtime_ns: int, subject: str) -> PgDump:
     """A large file is read once for the plan and the load. `mtime_ns`: a changed file is read again."""
     text = plain.examined(path, subject)
     return PgDump(
-        path, "plain", _major(text.version), text.version, tuple(text.extensions), _others(text.schemas), 0,
-        text.entries, text,
-    )  # fmt: skip
+        path,
+        "plain",
+        major=_major(text.version),
+        version=text.version,
+        extensions=tuple(text.extensions),
+        schemas=_others(text.schemas),
+        items=0,
+        entries=text.entries,
+        text=text,
+    )
 
 
 def _major(version: str) -> int:
