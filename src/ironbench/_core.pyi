@@ -304,7 +304,7 @@ class MysqlConnection:
 class SqlScanner:
     """Splits a file of SQL into statements, as psql (`postgres`) or the client mariadb (`mariadb`) does."""
 
-    def __new__(cls, dialect: str, merged: Sequence[str] = ()) -> SqlScanner:
+    def __new__(cls, dialect: str, merged: Sequence[str] = ...) -> SqlScanner:
         """`merged`: first words of statements that need not be told apart."""
     def feed(self, data: bytes, last: bool = False) -> list[tuple[str, int, int, bytes]]:
         """Kind, line, offset of the first word, and text of each piece that ends here: `sql`, `merged`, `client`,
