@@ -157,7 +157,7 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
     [
         (Choice("backup"), "maintenance_elapsed_s", "the time of the operation of A: 4.00"),
         (Choice("populate"), "population_elapsed_s", "the population time of A: 4.00"),
-        (Choice("storage"), "storage_bytes_per_s{profile=seq1m-q8t1-read}", ""),
+        (Choice("storage"), "storage_bytes_per_s{profile=kdm-seq1m-q8t1-read}", ""),
         (Choice("a-workload-of-later"), "throughput", "the throughput of A: 4.00"),
     ],
 )

@@ -108,8 +108,10 @@ def test_no_lab_file_yields_a_traceback(text: str, cause: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["lab plan", "--prices", "--systems", "--models", "script"])
 def test_what_is_no_regular_file_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
+    # A script may come from a pipe, as in a shell's `<(command)`.
+    pipe = [] if name == "script" else [("pipe", "is not a regular file")]
     for path, cause in (
-        ("pipe", "is not a regular file"),
+        *pipe,
         ("/dev/zero", "is not a regular file"),
         (".", "cannot be read: Is a directory"),
     ):

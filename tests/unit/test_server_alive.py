@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ironbench.engines.postgres.dsn import Address
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import Place
 from ironbench.errors import FailureError
@@ -36,6 +37,6 @@ class Refusing(PostgresSession):
 def test_a_server_that_refuses_a_statement_lives_and_one_that_shuts_down_or_is_silent_does_not(
     sqlstate: str, lives: bool
 ) -> None:
-    session = Refusing(None, Secrets())  # type: ignore[arg-type]
+    session = Refusing(Address("h", 5432, "ann", "shop"), Secrets())
     session.sqlstate = sqlstate
     assert session.alive() is lives

@@ -145,6 +145,7 @@ def of(found: Sequence[Record]) -> tuple[str, ...]:
 
 def told(counts: np.ndarray, load: Load = CLOSED) -> list[str]:
     summary = {"elapsed_s": len(counts) / 10, "io": "blocking", "transactions": int(counts.sum())}
+    summary |= {"not_started": 0, "unfinished": 0, "longest_wait_s": 0.0}
     found = Driven("", alive=True, summary=summary, timeline={"transactions": counts.astype("<f8").tobytes()})
     warnings = judge.warnings(System("null", "null"), load, found, Observation(), None, cycles=False)
     return [one.text for one in warnings if one.code == "not-steady"]

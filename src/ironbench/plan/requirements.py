@@ -89,7 +89,8 @@ def _require_rate(claim: Claim, rate: float | None) -> None:
         return
     if claim.kind == RATE and rate is None:
         cause = "a closed loop has no rate, it drives as fast as it can"
-        raise InputError(where, cause, f'add --rate {claim.low:g}, or write "rate >= {claim.low:g}/s"')
+        least = f"{claim.low:g}"
+        raise InputError(where, cause, f'add --rate {least}, or write "rate >= {least}/s"')
     if rate is not None and (rate < claim.low or (claim.kind == RATE and rate != claim.low)):
         cause = f"the load starts {ranges.in_words(rate)} transactions per second"
         raise InputError(where, cause, f"use --rate {claim.low:g}")

@@ -367,12 +367,14 @@ class Frozen(Struct):
     engines: dict[Name, dict[Name, Text]]
     software: dict[Name, Text]
     servers: dict[Text, Key] = {}
+    gate: bool = False
     schema: Annotated[int, Meta(ge=1)] = 1
 
 
 class Declared(Struct):
     stage: Stage
     trials: tuple[Trial, ...]
+    replaced: tuple[Annotated[int, Meta(ge=0, le=10_000_000)], ...] = ()
 
 
 class Peak(Struct):
