@@ -24,7 +24,7 @@ class Holder(Protocol):
 def at_work_s(driven: trial.Trial) -> float:
     """Time that all clients together spent in transactions inside the window."""
     told = driven.summary
-    return driven.histograms["response_time"].sum_s + told["unfinished_s"] - told["carried_s"]
+    return driven.histograms["service_time"].sum_s + told["unfinished_s"] - told["carried_s"]
 
 
 def held(take: Callable[[], object], holder: Holder) -> Callable[[_core.Progress], None]:

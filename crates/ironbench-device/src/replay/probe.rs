@@ -69,6 +69,9 @@ impl Measured {
     }
 }
 
+/// When something happens next; for a write that is to be flushed then, also when it was submitted, and its number.
+type Event = (u64, Option<(u64, u64)>);
+
 /// Measures the device; its time begins at 0.
 pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
     let span = if load.span == 0 { device.capacity() } else { load.span.min(device.capacity()) };
@@ -78,9 +81,7 @@ pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
     let end = ramp + nanoseconds(load.seconds);
     let last = if timed { u64::MAX } else { load.warm_up + load.count };
     let mut random = Random::new(load.seed);
-    // When what happens next; of a write that is to be flushed now: when it was asked, and its number.
-    let mut due: BinaryHeap<Reverse<(u64, Option<(u64, u64)>)>> =
-        (0..load.depth.max(1)).map(|_| Reverse((0, None))).collect();
+    let mut due: BinaryHeap<Reverse<Event>> = (0..load.depth.max(1)).map(|_| Reverse((0, None))).collect();
     let mut measured = Measured { latency: Histogram::new(), elapsed: 0, bytes: 0 };
     let (mut begun, mut next) = (0, 0);
     while let Some(Reverse((now, written))) = due.pop() {
