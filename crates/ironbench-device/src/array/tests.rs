@@ -143,13 +143,15 @@ impl Device for Serial {
     }
 }
 
+/// A time and, for a write whose reads are done then, its two members.
+type Event = (u64, Option<(usize, usize)>);
+
 /// Small writes per second on RAID 5 of such members, each `depth` in flight, event by event: the writes to the members
 /// arrive when the reads before them are done.
 fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
     let mut random = pgbench_script::Random::new(1);
     let mut devices: Vec<Serial> = (0..members).map(|_| Serial::default()).collect();
-    // Time, and of a write whose reads are done: its two members.
-    let mut due: BinaryHeap<Reverse<(u64, Option<(usize, usize)>)>> = (0..depth).map(|_| Reverse((0, None))).collect();
+    let mut due: BinaryHeap<Reverse<Event>> = (0..depth).map(|_| Reverse((0, None))).collect();
     let (mut begun, mut end) = (0, 0);
     while let Some(Reverse((now, ready))) = due.pop() {
         let mut both = |(data, parity): (usize, usize)| {
