@@ -39,6 +39,7 @@ def cleanup(
     from ironbench.engines import cleanup as engines_cleanup
     from ironbench.experiment.upkeep import make_up
     from ironbench.process.scratch import remove_failures
+    from ironbench.record import running_labs
     from ironbench.record.durable import remove_abandoned, remove_abandoned_exports
 
     printer = Printer()
@@ -49,6 +50,7 @@ def cleanup(
             raise InputError("--forget", "is about this machine, --dsn about one database", "leave one of them out")
         printer.say(engines_cleanup.database(dsn))
         return 0
+    running_labs.known()  # removes what killed labs left
     cleaned = engines_cleanup.cleanup(remove_data=data)
     stubborn = make_up(printer.say, forget=forget)  # after the servers: one of them may lie on what is unmounted now
     unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path()), *remove_failures()]

@@ -48,6 +48,7 @@ def announced(directory: Path) -> Iterator[None]:
         if file is not None:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
+                file.parent.rmdir()  # fails while other labs are listed
 
 
 def known() -> list[RunningLab]:
@@ -64,6 +65,8 @@ def known() -> list[RunningLab]:
                     found.append(lab)
                 else:
                     file.unlink(missing_ok=True)
+        if not found:
+            _folder().rmdir()
     return sorted(found, key=lambda lab: lab.directory)
 
 
