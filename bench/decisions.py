@@ -114,7 +114,7 @@ def _gate(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) -> 
 
 
 def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
-    """Somebody adds a round as long as the gate cannot tell; the true slowdown is the margin."""
+    """A user adds rounds while the gate is inconclusive; the true slowdown equals the margin."""
     lab, dice, ended = lab_of((blocks,), rounds), np.random.default_rng(3), Counter[GateVerdict]()
     for _ in range(LABS):
         verdict = GateVerdict.CANNOT_TELL

@@ -33,7 +33,7 @@ impl SharedSchedule {
         Self(Mutex::new(schedule))
     }
 
-    /// When the next transaction is due, if that is before `until`; nobody else gets it.
+    /// Claims the next transaction for the caller: when it is due, if that is before `until`.
     pub fn take(&self, until: u64) -> Option<u64> {
         let mut schedule = self.schedule();
         let due = schedule.due();

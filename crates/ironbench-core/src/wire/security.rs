@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(super) enum Security {
     /// Plain TCP.
     Plain,
-    /// Encrypted, but whoever answers may have made the certificate.
+    /// Encrypted, but the certificate is not verified, so the peer may be an attacker.
     UnverifiedTls,
     /// Verified TLS, a Unix socket or loopback.
     Trusted,

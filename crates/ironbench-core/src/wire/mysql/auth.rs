@@ -82,7 +82,7 @@ pub(super) fn authenticate(
     }
 }
 
-/// The server's key for RSA is not used: nobody knows whose key it is.
+/// The server's RSA key is not used, because the client cannot know whose key it is.
 const WAY_OUT: &str = "use TLS with a verified certificate (tls=verify-full, tls_ca=FILE) or the server's Unix socket; tls=require \
                        encrypts and takes any certificate";
 
