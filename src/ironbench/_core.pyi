@@ -153,11 +153,12 @@ class Progress:
     def begin_turn(self, start_up_s: float, slice_s: float, cpus: Sequence[int]) -> None:
         """While all clients rest: lets them work, and measures the slice after the start-up. Their threads move to
         `cpus`, which this process may use; none: they stay where they are."""
-    def rested(self) -> tuple[int, int, float] | None:
+    def rested(self) -> tuple[int, int, float, float, float] | None:
         """Waits until all clients are connected, or have ended their turn, and rest. Releases the GIL.
 
-        Transactions that ended well in the slice, those given up in it, and seconds from its end until the last client
-        rested. None: it is over, or Ctrl-C came.
+        Transactions that began in the slice and ended well; those that failed; seconds that all clients spent on these
+        and thinking after them; seconds from the start of the turn to that of its slice; seconds from the end of the
+        slice until the last client rested. None: it is over, or Ctrl-C came.
         """
     def forget(self) -> None:
         """While all rest: the slice of the last turn is not measured, as if it were no part of the trial."""

@@ -173,16 +173,16 @@ class Clients:
     """Of their work, in the first half second after the start-up of a thawed system."""
     turns: int = 0
     done: int = 0
+    slice_s: float = 0.0
 
     def begin_turn(self, start_up_s: float, slice_s: float, cpus: tuple[int, ...]) -> None:
-        # They begin together; later they are at all points of their transactions (renewal theory: Cox, 1962, 4.2).
-        ended = [max(0.0, at_s / self.took_s - 0.5) for at_s in (start_up_s, start_up_s + slice_s)]
         lost_s = self.lost_s if self.turns % 2 == 0 else 0.0
         self.turns += 1
-        self.done = round(100 * (ended[1] - ended[0] - lost_s / self.took_s))
+        self.slice_s = slice_s
+        self.done = round(100 * (slice_s - lost_s) / self.took_s)
 
-    def rested(self) -> tuple[int, int, float]:
-        return self.done, 0, 0.0
+    def rested(self) -> tuple[int, int, float, float, float]:
+        return self.done, 0, 100 * self.slice_s, 0.1, 0.0
 
     def forget(self) -> None:
         pass
@@ -193,7 +193,7 @@ class Clients:
 def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s: float, lost_s: float) -> None:
     plan: Any = SimpleNamespace(choice=SimpleNamespace(workload="select-only", options={}))
     unused: Any = None
-    setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one"))
+    setup: Any = SimpleNamespace(cell=SimpleNamespace(name="one", load=Load(clients=100)))
     side = Side(plan, setup, unused, unused, unused, "")
     progress: Any = Clients(took_s, lost_s)
     side._at_turns.progress = progress
@@ -274,6 +274,35 @@ def test_the_core_says_at_once_whether_a_drive_by_turns_is_over() -> None:
             at_turns.stop()
         driven.result(timeout=10)
     assert progress.over and not progress.rested()
+
+
+def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_they_take() -> None:
+    """Each that begins in a slice, whenever it ends: throughput is then exact, whatever the slice cuts."""
+    clients, sleep_s, slice_s = 4, 0.3, 0.2
+    at_turns, progress = AtTurns(), _core.Progress()
+    load, script = Load(clients, duration_s=1.0), ScriptSource("one", "\\sleep 300 ms\nSELECT 1;\n")
+    plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((script,)), load, ())
+    turns = []
+    with ThreadPoolExecutor(1) as pool:
+        driven = pool.submit(at_turns.drive, plan, load, progress, "now")
+        try:
+            assert at_turns.begun.wait(10) and progress.rested()
+            for length_s in (0.0, slice_s, slice_s, slice_s):
+                progress.begin_turn(0.05, length_s, ())
+                turned = progress.rested()
+                assert turned is not None
+                turns.append(turned)
+            progress.finish()
+        finally:
+            at_turns.stop()
+        summary = driven.result(timeout=10).summary
+    measured, busy_s = sum(done for done, *_ in turns), sum(busy_s for _, _, busy_s, *_ in turns)
+    assert measured == summary["transactions"] > 0
+    assert busy_s >= sleep_s * measured
+    assert summary["elapsed_s"] == pytest.approx(busy_s / clients)
+    assert (summary["unfinished"], summary["unfinished_s"], summary["carried_s"]) == (0, 0.0, 0.0)
+    # Starts of clients are spread over the length of their last transactions, and the slice begins after that.
+    assert all(start_up_s >= sleep_s for *_, start_up_s, _ in turns[1:])
 
 
 def test_every_chosen_length_is_one_of_those_offered() -> None:

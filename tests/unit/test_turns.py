@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import signal
 import subprocess
 from contextlib import ExitStack
@@ -25,11 +24,11 @@ from ironbench.experiment.schedule import Due
 from ironbench.experiment.size import of_machine
 from ironbench.experiment.slices import slice_plan
 from ironbench.experiment.slices.turn import Slice
-from ironbench.experiment.slices.turns import Turns, cut_off, written_between
+from ironbench.experiment.slices.turns import Turns, written_between
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE, SUSPICIOUS, Status
+from ironbench.model.record import SIDE_BY_SIDE, Status
 from ironbench.model.system import Device, Layout, Partition, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
@@ -290,23 +289,6 @@ def test_two_records_of_a_block_that_did_not_take_turns_with_each_other_are_no_p
     assert any("did not take turns" in words for words in found.dropped)
 
 
-def edges(unfinished_s: float, carried_s: float) -> dict[str, Any]:
-    return {"elapsed_s": 10.0, "unfinished_s": unfinished_s, "carried_s": carried_s}
-
-
-def test_work_of_transactions_that_end_after_their_slice_is_said_to_be_missing() -> None:
-    assert (
-        cut_off(edges(2.0, 2.0), 4)
-        == cut_off(edges(0.3, 0.0), 4)
-        == cut_off(edges(0.0, 1.0), 4)
-        == cut_off({}, 4)
-        == ()
-    )
-    (warning,) = cut_off(edges(2.0, 0.4), 4)
-    assert warning.code == "cut-by-slices" and warning.code not in SUSPICIOUS
-    assert re.search(r"4.% of the clients' time .* too low by as much", warning.text)
-
-
 def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = labfactory.lab({"log": ["disk", "memory"]})
     told: list[Any] = []
@@ -361,6 +343,6 @@ def test_emulated_devices_and_what_is_kept_in_memory_are_each_systems_own() -> N
 
 @pytest.mark.parametrize(("paid_s", "debt_s", "warned"), [(0.1, 0.0, False), (0.3, 0.0, True), (0.0, 0.6, True)])
 def test_much_writing_between_turns_is_a_warning(paid_s: float, debt_s: float, warned: bool) -> None:
-    kept = [Slice(0.0, 1.0, 100, 0, 0.0, paid_s / 5) for _ in range(5)]
+    kept = [Slice(0.0, 1.0, 100, 0, busy_s=2.0, start_up_s=0.1, drain_s=0.0, paid_s=paid_s / 5) for _ in range(5)]
     side: Any = SimpleNamespace(kept=kept, debt_s=debt_s, measured_s=5.0)
     assert [one.code for one in written_between(side)] == ["written-between-turns"] * warned

@@ -9,6 +9,7 @@ use ironbench_core::drive::jobs::Jobs;
 use ironbench_core::drive::ldap::Replay;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
+use ironbench_core::drive::turns::Turned;
 use ironbench_core::drive::{self as core, Bystander, Control, merge};
 use ironbench_core::measure::clock;
 use ironbench_core::measure::seconds::Second;
@@ -87,12 +88,16 @@ impl Progress {
 
     /// Waits until all clients are connected, or have ended their turn, and rest.
     ///
-    /// Transactions that ended well in the slice, those given up in it, and the seconds from its end until the last client
-    /// rested; None: the drive is over.
-    fn rested(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, f64)>> {
+    /// Transactions that began in the slice and ended well; those given up; seconds that all clients spent on these and
+    /// thinking after them; seconds before the slice; seconds from its end until the last client rested. None: the drive
+    /// is over.
+    fn rested(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, f64, f64, f64)>> {
         let turns = &self.control.turns;
         let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
-        Ok(turned.map(|turned| (turned.transactions, turned.failed, clock::to_seconds(turned.drain_ns))))
+        let seconds = clock::to_seconds;
+        Ok(turned.map(|Turned { transactions, failed, busy_ns, start_up_ns, drain_ns, .. }| {
+            (transactions, failed, seconds(busy_ns), seconds(start_up_ns), seconds(drain_ns))
+        }))
     }
 
     /// While all rest: the slice of the last turn is not measured.

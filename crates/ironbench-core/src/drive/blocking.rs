@@ -63,6 +63,10 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
         self.engine.io()
     }
 
+    fn blocks(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let Self { engine, script, give_up } = self;
         let waits = script.line().is_some();

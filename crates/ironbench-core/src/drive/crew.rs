@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::control::{Abort, Control, Phase};
+use super::edges::Edges;
 use super::haul::{Due, Ended, Haul};
 use super::jobs::Jobs;
 use super::pace::{self, Pace, SharedSchedule};
@@ -18,7 +19,7 @@ use crate::measure::crew::{FOREVER, Gate, Post, Timing, led};
 use crate::measure::recorder::{Recorder, Window};
 use crate::measure::seconds::Seconds;
 use crate::measure::seconds::Slice;
-use crate::sample::Prepared;
+use crate::sample::{Prepared, Sampler};
 
 /// How long transactions under way may take to end after the window closed by itself, and after somebody stopped it.
 pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
@@ -39,6 +40,11 @@ pub trait Worker {
 
     /// Whether clients wait for work that is due: response time is then more than service time.
     fn waits(&self) -> bool {
+        false
+    }
+
+    /// Whether calls may keep it from looking at the clock for long: then others read its CPU time.
+    fn blocks(&self) -> bool {
         false
     }
 
@@ -131,6 +137,7 @@ struct Crew<'a> {
     gate: &'a Gate<Begin>,
     orders: &'a Orders<'a>,
     abort: &'a Abort,
+    edges: &'a Edges,
 }
 
 /// Makes a worker for every share of clients in a thread of its own and runs them. `poll` is called at least every
@@ -140,8 +147,8 @@ pub fn run<W: Worker>(
     make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<Haul> {
-    orders.control.turns.expect(orders.shares.len());
-    let (abort, gate, io) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new());
+    orders.control.turns.expect(orders.shares.len(), orders.clients());
+    let (abort, gate, io, edges) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new(), Edges::default());
     let schedule = OnceLock::new();
     let (slice_sender, slices) = channel();
     let members: Vec<_> = orders
@@ -149,11 +156,14 @@ pub fn run<W: Worker>(
         .iter()
         .enumerate()
         .map(|(thread, share)| {
-            let (gate, abort, io, make, slices) = (&gate, &abort, &io, &make, slice_sender.clone());
+            let (gate, abort, io, edges, make, slices) = (&gate, &abort, &io, &edges, &make, slice_sender.clone());
             let schedule = &schedule;
             let work = move || {
                 let mut worker = make(thread, share.clone())?;
                 io.get_or_init(|| worker.io());
+                if worker.blocks() {
+                    edges.watch(thread);
+                }
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
                 let shared = || pace::schedule(orders.plan, origin).map(SharedSchedule::new);
                 let schedule = schedule.get_or_init(shared).as_ref();
@@ -161,7 +171,8 @@ pub fn run<W: Worker>(
                 let open = orders.plan.schedule.is_open() || orders.jobs.is_some() || worker.waits();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
-                let recording = recorder.finish();
+                let mut recording = recorder.finish();
+                recording.cpu = edges.inside(thread).unwrap_or(recording.cpu);
                 // Until the last samples are taken: see `Worker::leave`.
                 while gate.pause(FOREVER) {}
                 worker.leave();
@@ -171,7 +182,7 @@ pub fn run<W: Worker>(
         })
         .collect();
     drop(slice_sender);
-    let crew = Crew { gate: &gate, orders, abort: &abort };
+    let crew = Crew { gate: &gate, orders, abort: &abort, edges: &edges };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
         // A thread may have heard of the stop first, and given up for it.
@@ -253,6 +264,25 @@ impl Crew<'_> {
         let sampler = observers.start(Instant::now() + ahead)?;
         control.set_window_start(begins);
         control.set_phase(Phase::WarmUp);
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.edges.read(window));
+            let haul = self.worked(origin, window, started_unix_ns, sampler, slices, poll);
+            self.edges.end();
+            Ok(haul)
+        })
+    }
+
+    /// Opens the gate and waits for the end of all driving threads.
+    fn worked(
+        &self,
+        origin: u64,
+        window: Window,
+        started_unix_ns: u64,
+        sampler: Sampler,
+        slices: &Receiver<Slice>,
+        poll: &mut dyn FnMut() -> bool,
+    ) -> Haul {
+        let Orders { plan, control, .. } = *self.orders;
         self.gate.open((origin, window));
         let mut seconds = Seconds::new(self.orders.shares.len(), plan.part.is_some());
         let mut marked = false;
@@ -286,7 +316,7 @@ impl Crew<'_> {
             sampler.mark();
         }
         let (rows, mergeable) = seconds.finish();
-        Ok(Haul {
+        Haul {
             recordings: Vec::new(),
             ended: Ended::default(),
             due: Due::default(),
@@ -298,7 +328,7 @@ impl Crew<'_> {
             cut_short: stopped,
             cause: self.abort.cause(),
             by_error: self.abort.by_error(),
-        })
+        }
     }
 }
 

@@ -3,6 +3,7 @@ pub mod blocking;
 mod bystander;
 pub mod control;
 pub mod crew;
+mod edges;
 pub mod engines;
 mod event_loop;
 pub mod haul;

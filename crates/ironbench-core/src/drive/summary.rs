@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::haul::Haul;
 use super::jobs::Jobs;
 use super::kind::Kind;
-use super::plan::Plan;
+use super::plan::{Plan, Schedule};
 use crate::measure::cpu::Cpu;
 use crate::measure::tally::{Counts, Lap};
 use crate::measure::{Histogram, Tally, clock};
@@ -189,7 +189,7 @@ pub(super) fn of(
         cpu = cpu.plus(recording.cpu);
     }
     cpu = cpu.plus(measured.reconnects.cpu);
-    let elapsed_ns = haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
+    let elapsed_ns = elapsed_ns(plan, haul, measured.total());
     let Counts { transactions, failed, retries, retried, unscheduled, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
     let each = || haul.recordings.iter();
@@ -271,6 +271,20 @@ impl Summary {
         self.lateness_p99_s = none_is_zero(lateness.quantile_s(0.99));
         self.lateness_max_s = none_is_zero(lateness.max_s());
     }
+}
+
+/// In turns, the time that clients spent on measured transactions and thinking after them, per client: throughput is then
+/// exact however the ends of slices cut the transactions (see `measure::recorder::turns`).
+fn elapsed_ns(plan: &Plan, haul: &Haul, measured: Counts) -> u64 {
+    let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
+    let Some(busy_ns) = in_turns.reduce(|a, b| a + b) else {
+        return haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
+    };
+    let think_ns = match plan.schedule {
+        Schedule::Closed { think_time_s } => clock::from_seconds(think_time_s),
+        _ => 0,
+    };
+    (busy_ns + think_ns * (measured.transactions + measured.failed)) / plan.clients as u64
 }
 
 fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String, f64> {

@@ -1,5 +1,6 @@
 //! Whole trials on the null engine.
 
+mod blocking;
 mod due;
 mod jobs;
 mod reconnects;

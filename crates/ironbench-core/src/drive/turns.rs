@@ -1,20 +1,29 @@
 //! Turns: a system is driven for a while, then its clients finish their transactions and rest until its next turn.
 //!
-//! Several systems are measured side by side so: one has its turn, the others rest, frozen by the caller. Only what ends
-//! inside a turn's slice is measured; connections are kept. Two systems may have their turns at once, on CPUs of their own.
+//! Several systems are measured side by side so: one has its turn, the others rest, frozen by the caller. Transactions that
+//! begin inside a turn's slice are measured; connections are kept. Two systems may have their turns at once, on CPUs of
+//! their own.
+//!
+//! Clients do not begin a turn in step: their first transactions are spread evenly over the mean length of their last ones,
+//! shifted by another share of it in each turn, so that they compete for CPU, locks and devices as clients do that have
+//! worked for long. At the end of a slice all clients go on until every transaction that is measured has ended: the last
+//! ones have as much competition as the others.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::cpu;
-use crate::measure::tally::Counts;
 
 /// How often a thread that rests looks whether the trial is over.
 const LOOK: Duration = Duration::from_nanos(50 * MILLISECOND);
 
 /// How long transactions under way may take to end after their slice: a system that answers no more has no other end.
 pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
+
+/// The starts of clients are spread over so much at most: longer transactions would take too much of a turn.
+const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
 
 /// One turn. Its slice, which is measured, lies between two instants of the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,20 +32,38 @@ pub struct Turn {
     pub number: u64,
     pub from: u64,
     pub until: u64,
+    /// The starts of clients are spread over so much.
+    pub spread_ns: u64,
 }
 
 /// Before the first one.
-pub const NONE: Turn = Turn { number: 0, from: 0, until: 0 };
+pub const NONE: Turn = Turn { number: 0, from: 0, until: 0, spread_ns: 0 };
+
+impl Turn {
+    /// How long after the start of the turn a client begins; `rank`: how many of all `clients` come before it.
+    pub fn delay_ns(&self, rank: usize, clients: usize) -> u64 {
+        // Shifts by the golden ratio fill the circle evenly (D. Knuth, The Art of Computer Programming 3, 6.4).
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        let place = (rank as f64 / clients.max(1) as f64 + self.number as f64 * GOLDEN).fract();
+        (place * self.spread_ns as f64) as u64
+    }
+}
 
 /// What came of a turn, all threads together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turned {
-    /// Transactions that ended well inside the slice,
+    /// Transactions that began inside the slice and ended well,
     pub transactions: u64,
-    /// and those given up in it.
+    /// and those given up.
     pub failed: u64,
+    /// The time that all clients spent on these, and thinking after them.
+    pub busy_ns: u64,
+    /// From the start of the turn to that of its slice.
+    pub start_up_ns: u64,
     /// From the end of the slice until the last client rested.
     pub drain_ns: u64,
+    /// How long the last transaction of each client took, all together.
+    pub last_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +76,8 @@ struct State {
     cpus: Vec<usize>,
     resting: usize,
     turned: Turned,
+    /// Of the trial.
+    clients: usize,
     /// When the first turn began,
     first_ns: Option<u64>,
     /// and its slice, on CLOCK_REALTIME.
@@ -63,6 +92,8 @@ struct State {
 pub struct Turns {
     state: Mutex<State>,
     changed: Condvar,
+    /// Threads in which measured transactions of this turn may be under way.
+    under_way: AtomicUsize,
 }
 
 impl Turns {
@@ -75,8 +106,19 @@ impl Turns {
         self.state().asked
     }
 
-    pub(super) fn expect(&self, threads: usize) {
-        self.state().threads = Some(threads);
+    pub(super) fn expect(&self, threads: usize, clients: usize) {
+        let mut state = self.state();
+        (state.threads, state.clients) = (Some(threads), clients);
+    }
+
+    /// The slice is over and what a thread measures of it has ended.
+    pub(super) fn settle(&self) {
+        self.under_way.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether no thread measures anything any more in this turn, whose slice is over.
+    pub(super) fn is_settled(&self) -> bool {
+        self.under_way.load(Relaxed) == 0
     }
 
     /// The trial is over, however it ended: nobody waits for it any more.
@@ -90,18 +132,22 @@ impl Turns {
         self.state().over
     }
 
-    /// Opens a turn while all clients rest; `slice_ns` begins after `start_up_ns`. Driving threads work on `cpus`; empty:
+    /// Opens a turn while all clients rest; its slice begins after `start_up_ns`, or after a mean transaction where that is
+    /// longer. Driving threads work on `cpus`; empty:
     /// where they are.
     pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
             let now = clock::now();
+            let spread_ns = (state.turned.last_ns / state.clients.max(1) as u64).min(LONGEST_SPREAD_NS);
+            let start_up_ns = start_up_ns.max(spread_ns);
             let from = now + start_up_ns;
             let number = 1 + state.turn.map_or(0, |turn| turn.number);
-            state.turn = Some(Turn { number, from, until: from + slice_ns });
+            state.turn = Some(Turn { number, from, until: from + slice_ns, spread_ns });
             state.cpus = cpus;
             state.resting = 0;
-            state.turned = Turned::default();
+            state.turned = Turned { start_up_ns, ..Turned::default() };
+            self.under_way.store(state.threads.unwrap_or(0), Relaxed);
             state.first_ns.get_or_insert(now);
             state.first_unix_ns.get_or_insert(clock::unix_now() + start_up_ns);
         }
@@ -143,11 +189,13 @@ impl Turns {
 
     /// A thread whose clients all rest, after the turn `last`: the next one, on its CPUs; None: the trial must end, or the
     /// kernel refuses those.
-    pub(super) fn rest(&self, last: Turn, brought: Counts, must_end: impl Fn() -> bool) -> Option<Turn> {
+    pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
         state.turned.transactions += brought.transactions;
         state.turned.failed += brought.failed;
+        state.turned.busy_ns += brought.busy_ns;
+        state.turned.last_ns += brought.last_ns;
         if last.number > 0 {
             state.turned.drain_ns = state.turned.drain_ns.max(clock::now().saturating_sub(last.until));
         }

@@ -1,4 +1,4 @@
-//! CPU time and placement of the calling thread.
+//! CPU time and placement of threads.
 
 use super::clock::{MICROSECOND, SECOND};
 
@@ -34,6 +34,46 @@ impl Cpu {
     }
 }
 
+/// The CPU clock of a thread, which any thread of the process may read.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadClock {
+    id: libc::clockid_t,
+    thread: libc::pid_t,
+}
+
+impl ThreadClock {
+    /// That of the calling thread (`pthread_getcpuclockid(3)`).
+    pub fn of_thread() -> Option<Self> {
+        let mut id = 0;
+        // SAFETY: the calling thread exists, and the number is written to a variable on the stack.
+        let (error, thread) =
+            unsafe { (libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id), libc::gettid()) };
+        (error == 0).then_some(Self { id, thread })
+    }
+
+    /// CPU time of the thread since it began; None: it has ended. The sum is exact to the nanosecond; user and system time
+    /// have its parts as the kernel counts them in ticks (`proc_pid_stat(5)`, fields 14 and 15).
+    pub fn read(self) -> Option<Cpu> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel fills a structure on the stack, or refuses a clock whose thread has ended.
+        if unsafe { libc::clock_gettime(self.id, &raw mut time) } != 0 {
+            return None;
+        }
+        let total = time.tv_sec as u64 * SECOND + time.tv_nsec as u64;
+        let (user, system) = self.ticks().unwrap_or((1, 0));
+        let share = if user + system > 0 { user as f64 / (user + system) as f64 } else { 1.0 };
+        let user_ns = (total as f64 * share) as u64;
+        Some(Cpu { user_ns, system_ns: total.saturating_sub(user_ns) })
+    }
+
+    fn ticks(self) -> Option<(u64, u64)> {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", self.thread)).ok()?;
+        // The name, in parentheses, may hold spaces and parentheses.
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    }
+}
+
 /// Keeps the calling thread on `cpus`; does nothing when the list is empty. False when the kernel refuses.
 pub fn bind_thread(cpus: &[usize]) -> bool {
     if cpus.is_empty() {
@@ -62,6 +102,23 @@ pub fn hasten_thread() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_thread_reads_the_same_cpu_time() {
+        let clock = ThreadClock::of_thread().unwrap();
+        let total = |cpu: Cpu| cpu.user_ns + cpu.system_ns;
+        let mut sum = 0u64;
+        while total(Cpu::of_thread()) < 30_000_000 {
+            sum = std::hint::black_box(sum + 1);
+        }
+        let before = total(Cpu::of_thread());
+        let read = std::thread::spawn(move || clock.read()).join().unwrap().unwrap();
+        let after = total(Cpu::of_thread());
+        // getrusage rounds to microseconds.
+        assert!(before <= total(read) + 2_000 && total(read) <= after + 2_000, "{before} {read:?} {after}");
+        let ended = std::thread::spawn(ThreadClock::of_thread).join().unwrap().unwrap();
+        assert_eq!(ended.read(), None);
+    }
 
     #[test]
     fn cpu_time_grows_while_computing() {

@@ -6,8 +6,9 @@
 //!
 //! Response times cover transactions that were due inside the window (in a closed loop: that began there), also those that
 //! end while the trial drains. Leaving those out would drop exactly the slow ones. One that has not ended even then is
-//! right-censored: it enters with the time it had waited, which its response time exceeds. Two kinds of windows have no end
-//! given by the clock, and their response times cover what ended inside: a number of transactions, and turns.
+//! right-censored: it enters with the time it had waited, which its response time exceeds. A number of transactions ends a
+//! window without the clock, and its response times cover what ended inside. In turns, all figures cover transactions that
+//! begin inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -41,6 +42,9 @@ pub struct Live {
     pub transactions: AtomicU64,
     pub failed: AtomicU64,
 }
+
+/// No instant lies in it.
+const NOTHING: Window = Window { start: NEVER, end: 0 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -76,6 +80,8 @@ pub struct Recorder<'a> {
     counted: Counts,
     at_start: Tally,
     carried_ns: u64,
+    /// Transactions that begin in this span are measured when they end.
+    begins: Window,
     cpu_at_start: Cpu,
     cpu: Cpu,
     turns: Turns,
@@ -104,6 +110,8 @@ pub struct Recording {
     pub answers: Vec<Histogram>,
     /// How much of the measured transactions' time lies before the window.
     pub carried_ns: u64,
+    /// In turns: the time that all clients of the thread spent on measured transactions, failed ones included.
+    pub busy_ns: Option<u64>,
     pub lateness: Histogram,
     /// How long work that became due without a schedule waited for a client.
     pub lag: Histogram,
@@ -148,6 +156,7 @@ impl<'a> Recorder<'a> {
             counted: Counts::default(),
             at_start: Tally::new(kinds),
             carried_ns: 0,
+            begins: NOTHING,
             cpu_at_start: Cpu::default(),
             cpu: Cpu::default(),
             turns: Turns::none(kinds),
@@ -167,7 +176,8 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
-        if self.phase == Phase::Open {
+        if begun >= self.begins.start && begun < self.begins.end {
+            self.turns.busy_ns += now - begun;
             self.carried_ns += self.turns.opened.saturating_sub(begun);
             let response = now - intended;
             self.second.record(response);
@@ -179,9 +189,21 @@ impl<'a> Recorder<'a> {
             } else if !self.open_loop {
                 self.edges.carried[kind].record(response);
             }
+        } else if self.turns.counting {
+            self.leave_out(kind, true);
         } else if self.is_drained(intended) {
             let of_kind = if self.open_loop { &mut self.response[kind] } else { &mut self.edges.drained[kind] };
             of_kind.record(now - intended);
+        }
+    }
+
+    /// A transaction of `kind` that began at `begun` was given up at `now`. The tally counts it already.
+    #[cold]
+    pub fn gave_up(&mut self, kind: usize, begun: u64, now: u64) {
+        if begun >= self.begins.start && begun < self.begins.end {
+            self.turns.busy_ns += now - begun;
+        } else if self.turns.counting {
+            self.leave_out(kind, false);
         }
     }
 
@@ -233,12 +255,14 @@ impl<'a> Recorder<'a> {
             Phase::WarmUp => self.window.end = self.window.start,
             Phase::Open => {
                 self.window.end = now.clamp(self.turns.opened, self.window.end);
+                self.subtract_left_out();
                 self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
                 self.end_bucket();
                 self.end_second();
             }
             Phase::Resting => {
                 self.window.end = self.turns.rest;
+                self.settle();
                 self.skip_rest();
                 self.tally.keep_answers_again(self.turns.answers.take());
                 self.end_bucket();
@@ -300,6 +324,7 @@ impl<'a> Recorder<'a> {
             loop_wait_ns: self.rounds.waited_ns,
             answers: self.answers,
             carried_ns: self.carried_ns,
+            busy_ns: self.turns.took_place.then_some(self.turns.busy_ns),
             lateness: self.lateness.take(),
             lag: self.lag.take(),
             timeline: self.timeline,
@@ -315,7 +340,11 @@ impl<'a> Recorder<'a> {
         self.cpu_at_start = Cpu::of_thread();
         self.turns.opened = self.window.start;
         self.due_from = if self.window.end == NEVER { 0 } else { self.window.start };
+        self.begins = Window { start: 0, end: NEVER };
         self.turns.mark_tally(&self.tally, self.counted);
+        if self.turns.rest != NEVER {
+            self.count_by_begin();
+        }
         self.boundary = self.next_boundary();
     }
 
@@ -326,6 +355,8 @@ impl<'a> Recorder<'a> {
     /// From here on `at_start` holds what the window measured.
     fn at_end(&mut self) {
         self.phase = Phase::Closed;
+        self.begins = NOTHING;
+        self.turns.counting = false;
         self.boundary = NEVER;
         self.answers = self.tally.take_answers();
         self.at_start = self.tally.since(&self.at_start);

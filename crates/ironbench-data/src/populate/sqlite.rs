@@ -56,6 +56,10 @@ impl Worker for Filler<'_> {
         "blocking"
     }
 
+    fn blocks(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let mut ended = Ended::default();
         let mut left = self.share.left();

@@ -170,6 +170,7 @@ def pilot_in_words(share: float) -> str:
     return f"ratios of a duet vary {share:.2f} times as much as those of turns in the same time (variance)"
 
 
-def _ratio(done: Mapping[str, Sequence[int]], sides: Sequence[Side]) -> float:
-    first, second = (max(1, sum(done[side.cell])) for side in sides)
+def _ratio(done: Mapping[str, Sequence[tuple[int, float]]], sides: Sequence[Side]) -> float:
+    each = (done[side.cell] for side in sides)
+    first, second = (max(1, sum(n for n, _ in of)) / sum(seconds for _, seconds in of) for of in each)
     return math.log(first / second)

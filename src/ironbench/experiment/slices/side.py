@@ -21,7 +21,6 @@ from ironbench.engines.administration import REQUEST
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.experiment.slices.beneath import Beneath
 from ironbench.experiment.slices.shared import Shared
-from ironbench.experiment.slices.slice_plan import START_UP_S
 from ironbench.experiment.slices.turn import Slice, started, take
 from ironbench.load import Loaded
 from ironbench.machine import copies
@@ -139,6 +138,10 @@ class Side:
         return self.setup.cell.name
 
     @property
+    def clients(self) -> int:
+        return self.setup.cell.load.clients
+
+    @property
     def warmup_s(self) -> float | None:
         return self.setup.cell.load.warmup_s
 
@@ -215,18 +218,19 @@ class Side:
         """As `begin`, of a slice that is no part of the trial."""
         self._progress.begin_turn(start_up_s, slice_s, self.cpus)
 
-    def end_unmeasured(self) -> int:
-        """When its clients rest; what they have done. OverError, KeyboardInterrupt."""
-        transactions, _, _ = self._rested()
+    def end_unmeasured(self, slice_s: float) -> tuple[int, float]:
+        """When its clients rest: their transactions, and the seconds that each client spent on them. OverError,
+        KeyboardInterrupt."""
+        transactions, _, busy_s, *_ = self._rested()
         self._progress.forget()
-        return transactions
+        return transactions, busy_s / self.clients if busy_s > 0 else slice_s
 
     def pay_and_rest(self) -> None:
         """FailureError."""
         self._pay()
         self.rest()
 
-    def _rested(self) -> tuple[int, int, float]:
+    def _rested(self) -> tuple[int, int, float, float, float]:
         turned = self._progress.rested()
         if turned is None:
             raise self._over()
@@ -261,7 +265,7 @@ class Side:
     @property
     def turns_s(self) -> float:
         """All that its turns since the first slice took, dropped ones included."""
-        return sum(START_UP_S + one.length_s + one.drain_s + one.paid_s for one in self.slices)
+        return sum(one.start_up_s + one.length_s + one.drain_s + one.paid_s for one in self.slices)
 
     @property
     def measured_s(self) -> float:
@@ -378,7 +382,7 @@ class Side:
     def figures(self) -> dict[str, float]:
         """Metrics of its slices."""
         kept = self.kept
-        found = of_slices.figures([one.transactions / one.length_s for one in kept]) | {
+        found = of_slices.figures([one.rate(self.clients) for one in kept]) | {
             "slices_dropped": float(len(self.slices) - len(kept)),
             "slice_length_s": self.slices[0].length_s,
             "slice_cpu_taken_share": fmean(one.taken for one in kept),

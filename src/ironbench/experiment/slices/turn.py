@@ -25,7 +25,12 @@ class Slice:
     """When its turn began, since the first of the block."""
     length_s: float
     transactions: int
+    """Transactions that began in it and ended well, whenever they ended."""
     failed: int
+    busy_s: float
+    """Time that all clients spent on these and the failed ones, and thinking after them."""
+    start_up_s: float
+    """From the start of the turn to that of the slice."""
     drain_s: float
     """From its end until the last client had finished its transaction."""
     paid_s: float
@@ -36,6 +41,10 @@ class Slice:
     """With its rotation, for others had disturbed it; it is in no metric."""
     second_half: bool = False
     """Of a duet: on the second half of the cores."""
+
+    def rate(self, clients: int) -> float:
+        """Transactions per second of so many clients."""
+        return self.transactions * clients / self.busy_s if self.busy_s > 0 else 0.0
 
 
 class OfOneError(Exception):
@@ -64,18 +73,21 @@ def take(sides: Sequence[Side], start_up_s: float, slice_s: float) -> None:
     _of_each(sides, lambda side: side.end(slice_s))
 
 
-def tried(sides: Sequence[Side], spans: Sequence[tuple[float, float]]) -> Mapping[str, Sequence[int]]:
-    """What the clients of these systems, all at once, do in slices that are forgotten: transactions, by cell.
+def tried(sides: Sequence[Side], spans: Sequence[tuple[float, float]]) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """What the clients of these systems, all at once, do in slices that are forgotten: transactions, and the seconds
+    that each client spent on them, by cell.
 
     `spans`: start-up and slice of each; clients rest between them, and are not frozen. Errors as of `take`.
     """
-    found: dict[str, list[int]] = {side.cell: [] for side in sides}
+    found: dict[str, list[tuple[int, float]]] = {side.cell: [] for side in sides}
     _of_each(sides, lambda side: side.wake())
     for start_up_s, slice_s in spans:
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.begin_unmeasured(start_up_s, slice_s)
-        _of_each(sides, lambda side: found[side.cell].append(side.end_unmeasured()))
+        for side in sides:
+            with attribute_errors_to(side.cell):
+                found[side.cell].append(side.end_unmeasured(slice_s))
     _of_each(sides, lambda side: side.pay_and_rest())
     return found
 
@@ -85,7 +97,7 @@ def started(sides: Sequence[Side]) -> Mapping[str, Started]:
     are forgotten. Errors as of `take`."""
     # Clients rest between the two: the later slice would lose their first transactions, had it no start-up.
     found = tried(sides, ((START_UP_S, EARLY_S), (AT_WORK_S, LATE_S)))
-    return {cell: Started(early, late, EARLY_S, LATE_S) for cell, (early, late) in found.items()}
+    return {cell: Started(early, late, early_s, late_s) for cell, ((early, early_s), (late, late_s)) in found.items()}
 
 
 def _of_each(sides: Sequence[Side], do: Callable[[Side], object]) -> None:

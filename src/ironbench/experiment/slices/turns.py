@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 import msgspec
 
@@ -26,7 +25,7 @@ from ironbench.experiment.data import place_of
 from ironbench.experiment.schedule import Due
 from ironbench.experiment.slices import duet, slice_plan
 from ironbench.experiment.slices.beneath import Beneath
-from ironbench.experiment.slices.rotations import MOST_START_UP, SLOW_START, Rotations, slow_start
+from ironbench.experiment.slices.rotations import SLOW_START, Rotations, slow_start
 from ironbench.experiment.slices.shared import Shared
 from ironbench.experiment.slices.side import OverError, Side
 from ironbench.experiment.slices.slice_plan import START_UP_S
@@ -218,7 +217,6 @@ class Turns:
         assert side.driven is not None
         driven, prepared = side.driven, side.prepared
         if side.kept:
-            prepared = prepared.merge({}, cut_off(driven.summary, side.setup.cell.load.clients))
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
             figures = {**side.figures(), SYSTEMS: float(systems)}
             if side.duet_variance is not None:
@@ -327,22 +325,6 @@ def fewer_checkpoints(side: Side) -> tuple[Warning, ...]:
         "too long for them, and none while another one runs; what the others cost is missing"
     )
     return (Warning("fewer-checkpoints", text),)
-
-
-def cut_off(summary: Mapping[str, Any], clients: int) -> tuple[Warning, ...]:
-    """Of transactions that are long for a slice: all clients begin one at its start-up, and their last ones end beyond.
-    What clients spent inside slices on transactions that ended outside, less what those that ended inside had taken
-    before, is work that no slice has."""
-    inside_s, after_s, before_s = (summary.get(name, 0.0) for name in ("elapsed_s", "unfinished_s", "carried_s"))
-    share = (after_s - before_s) / (clients * inside_s) if inside_s > 0 else 0.0
-    if share <= MOST_START_UP:
-        return ()
-    text = (
-        f"transactions are long for slices: {in_percent(share)} of the clients' time was spent on some that ended "
-        "after their slice: throughput is too low by as much, and response times lack the longest ones; measure by "
-        "trials, or with longer slices"
-    )
-    return (Warning("cut-by-slices", text),)
 
 
 def stop_all(sides: Sequence[Side]) -> None:

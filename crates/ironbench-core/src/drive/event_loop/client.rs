@@ -34,6 +34,8 @@ pub(super) struct Client<X> {
     pub intended: u64,
     /// service time from here; how long a new connection took, too.
     pub begun: u64,
+    /// How long its last transaction took.
+    pub took: u64,
     /// Transactions it may still begin; of one that waits for work, none before there is some.
     pub left: u64,
 }
@@ -41,7 +43,7 @@ pub(super) struct Client<X> {
 impl<X: Transaction> Client<X> {
     pub fn new(transaction: X) -> Self {
         let line = transaction.line();
-        Self { transaction, state: State::Idle, line, cancel: None, rank: 0, intended: 0, begun: 0, left: 0 }
+        Self { transaction, state: State::Idle, line, cancel: None, rank: 0, intended: 0, begun: 0, took: 0, left: 0 }
     }
 
     /// How many of its jobs are due before `instant` and not begun.

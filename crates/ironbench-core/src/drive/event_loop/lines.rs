@@ -74,7 +74,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// The client begins what is due in its line, or waits there; or it has ended.
     #[cold]
     pub(super) fn next_unscheduled(&mut self, client: usize, now: u64) -> Option<Step> {
-        if now >= self.rests_at && self.clients[client].line.is_none() {
+        if now >= self.rests_at && self.drain_until == NEVER && self.clients[client].line.is_none() && self.rests() {
             self.release(client);
             return None;
         }

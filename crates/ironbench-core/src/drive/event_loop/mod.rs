@@ -76,11 +76,12 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             look_at: 0,
             turn: turns::NONE,
             rests_at: turns::rest_at(start.control.turns.asked()),
+            straddling: 0,
+            settled: true,
             drain_until: NEVER,
             due_until: NEVER,
             scheduled: 0,
             ended: Ended::default(),
-            unfinished_before: (0, 0),
         }
         .run()
     }
@@ -110,8 +111,12 @@ struct Running<'a, 'r, T, X> {
     busy: usize,
     look_at: u64,
     turn: Turn,
-    /// When clients rest that have finished a transaction: where the turn ends; `NEVER` where there are no turns.
+    /// When the slice of the turn ends; `NEVER` where there are no turns.
     rests_at: u64,
+    /// Transactions that began in the slice and have not ended, once it is over.
+    straddling: usize,
+    /// Nothing of the turn is measured any more in this thread.
+    settled: bool,
     /// `NEVER` while the window is open.
     drain_until: u64,
     /// Transactions due from here on are left in the schedule.
@@ -119,8 +124,6 @@ struct Running<'a, 'r, T, X> {
     /// Transactions begun that the schedule had.
     scheduled: u64,
     ended: Ended,
-    /// Of `ended`, before the last turn.
-    unfinished_before: (u64, u64),
 }
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
@@ -131,7 +134,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.release_all(now);
         let (mut round_began, mut replies) = (now, 0);
         while self.alive > 0 && now < self.drain_until {
-            if now >= self.rests_at && self.busy + self.reconnecting == 0 && self.drain_until == NEVER {
+            if now >= self.rests_at && self.busy + self.reconnecting == 0 && self.drain_until == NEVER && self.rests() {
                 now = self.rest();
             }
             self.fire_timers(now);
@@ -211,7 +214,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 return;
             }
             self.timers.pop();
-            match self.clients[client].state {
+            let state = self.clients[client].state;
+            match state {
                 State::Sleeping => {
                     self.recorder.late(due, now);
                     self.clients[client].state = State::Busy;
@@ -219,7 +223,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     let step = self.clients[client].transaction.resume(mailbox, &mut self.recorder.tally);
                     self.follow(client, step, now);
                 }
-                State::Thinking if now >= self.rests_at => self.release(client),
+                State::Thinking if now >= self.rests_at && self.rests() => self.release(client),
                 State::Thinking => {
                     self.recorder.late(due, now);
                     self.begin(client, now, now);
@@ -274,9 +278,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     fn record(&mut self, client: usize, ending: Ending, now: u64) {
         self.busy -= 1;
         let Client { intended, begun, .. } = self.clients[client];
+        self.clients[client].took = now - begun;
+        if self.straddling > 0 && begun < self.rests_at {
+            self.straddling -= 1;
+        }
         if ending.well {
             self.recorder.complete(ending.kind, intended, begun, now);
         } else {
+            self.recorder.gave_up(ending.kind, begun, now);
             self.failed(now);
         }
     }
@@ -324,7 +333,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
-        if self.clients[client].left == 0 || drained || now >= self.rests_at {
+        if self.clients[client].left == 0 || drained || now >= self.rests_at && self.rests() {
             return self.next_unscheduled(client, now);
         }
         match &self.pace {

@@ -8,8 +8,9 @@ use super::leave::CANCEL_PATIENCE_NS;
 use crate::drive::crew::STOP_PATIENCE_NS;
 use crate::drive::haul::{Ended, Scheduled};
 use crate::drive::transaction::Transaction;
-use crate::drive::turns::REST_PATIENCE_NS;
+use crate::drive::turns::{REST_PATIENCE_NS, Turned};
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
+use crate::measure::tally::Counts;
 use crate::wire::transport::Transport;
 
 /// How often a thread with nothing else to do looks whether it should stop.
@@ -25,7 +26,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.open();
         }
         if !resting && self.recorder.is_resting() {
-            self.cut();
+            self.straddling = self.clients.iter().filter(|one| one.is_inside() && one.begun >= self.turn.from).count();
         }
         if self.busy > 0 && now >= self.rests_at.saturating_add(REST_PATIENCE_NS) {
             let patience_s = REST_PATIENCE_NS / SECOND;
@@ -56,7 +57,17 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// The window has closed, or a slice has ended: what is under way will not be measured.
+    /// After the end of the slice: whether clients rest, because all that is measured has ended, in every thread.
+    #[cold]
+    pub(super) fn rests(&mut self) -> bool {
+        if !self.settled && self.straddling == 0 {
+            self.settled = true;
+            self.start.control.turns.settle();
+        }
+        self.start.control.turns.is_settled()
+    }
+
+    /// The window has closed: what is under way will not be measured.
     fn cut(&mut self) {
         self.ended.unfinished += self.busy as u64;
         let under_way = self.clients.iter().filter(|client| client.is_inside());
@@ -70,7 +81,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        let brought = self.recorder.turned();
+        let (Counts { transactions, failed, .. }, busy_ns) = self.recorder.turned();
+        let busy_ns = busy_ns + self.pace.think_ns() * (transactions + failed);
+        let last_ns = self.clients.iter().map(|client| client.took).sum();
+        let brought = Turned { transactions, failed, busy_ns, last_ns, ..Turned::default() };
         let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());
         if next.is_none() && !self.start.must_end() {
             self.start.abort.abort("the kernel refuses a driving thread the CPUs of its turn");
@@ -78,18 +92,17 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let now = clock::now();
         if self.start.control.turns.is_forgotten(self.turn) {
             self.recorder.forget();
-            (self.ended.unfinished, self.ended.unfinished_ns) = self.unfinished_before;
         }
         if let Some(turn) = next {
-            self.unfinished_before = (self.ended.unfinished, self.ended.unfinished_ns);
             self.turn = turn;
-            self.rests_at = turn.until;
+            (self.rests_at, self.straddling, self.settled) = (turn.until, 0, false);
             self.recorder.turn(turn.from, turn.until);
             // Nobody has thought meanwhile.
             let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
             self.timers = thinking.collect();
             while let Some(client) = self.idle.pop_front() {
-                self.pause(client, now);
+                let delay = turn.delay_ns(self.clients[client].rank, self.start.plan.clients);
+                self.pause(client, now + delay);
             }
         }
         self.look(now);

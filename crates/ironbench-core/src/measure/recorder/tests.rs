@@ -80,7 +80,7 @@ proptest! {
                     recorder.complete(0, at.saturating_sub(900), at, at);
                 }
                 recorder.cross(now + width);
-                prop_assert_eq!(recorder.turned().transactions, 3);
+                prop_assert_eq!(recorder.turned().0.transactions, 3);
                 recorder.forget();
                 forgotten += 3;
                 now += width + gap;
@@ -92,11 +92,11 @@ proptest! {
                 if at >= recorder.boundary() {
                     recorder.cross(at);
                 }
-                recorder.complete(0, at.saturating_sub(100), at.saturating_sub(50), at);
+                recorder.complete(0, at.saturating_sub(100), at, at);
             }
             recorder.cross(now + width);
             prop_assert!(recorder.is_resting());
-            turned += recorder.turned().transactions;
+            turned += recorder.turned().0.transactions;
             recorder.complete(0, now, now, now + width); // while its clients come to rest
             (before, left, now) = (before + width, &left[here..], now + width + gap);
         }
@@ -151,4 +151,54 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     assert_eq!(times(&recording.censored), [1800, 2400]);
     assert_eq!(times(&recording.in_flight), [100, 800, 1000]);
     assert_eq!((recording.longest_wait_ns, recording.carried_ns), (1400, 300));
+}
+
+proptest! {
+    #[test]
+    fn in_turns_exactly_the_transactions_that_begin_in_a_slice_are_measured_whenever_they_end(
+        turns in prop::collection::vec((1u64..SECOND, prop::collection::vec((1u64..2 * SECOND, any::<bool>()), 0..12)), 1..5)
+    ) {
+        let (sender, receiver) = channel();
+        let live = Live::default();
+        let mut recorder = Recorder::new(0, 1, Window { start: NEVER, end: NEVER }, false, sender, &live);
+        let (mut now, mut well, mut failed, mut busy, mut all) = (1000, 0, 0, 0, 0);
+        for (width, lengths) in &turns {
+            let (from, until) = (now + SECOND / 2, now + SECOND / 2 + width);
+            recorder.turn(from, until);
+            let mut here = (0, 0);
+            for &(length, ends_well) in lengths {
+                let begun = now;
+                now += length;
+                if now >= recorder.boundary() {
+                    recorder.cross(now);
+                }
+                let inside = begun >= from && begun < until;
+                busy += if inside { length } else { 0 };
+                if ends_well {
+                    recorder.complete(0, begun, begun, now);
+                    here.0 += u64::from(inside);
+                    all += 1;
+                } else {
+                    recorder.tally.kinds[0].failed += 1;
+                    recorder.gave_up(0, begun, now);
+                    here.1 += u64::from(inside);
+                }
+            }
+            now = now.max(until);
+            recorder.cross(now);
+            let (counts, _) = recorder.turned();
+            prop_assert_eq!((counts.transactions, counts.failed), here);
+            (well, failed) = (well + here.0, failed + here.1);
+        }
+        recorder.close(now + 7);
+        let recording = recorder.finish();
+        let measured = recording.measured.total();
+        prop_assert_eq!((measured.transactions, measured.failed), (well, failed));
+        prop_assert_eq!(recording.busy_ns, Some(busy));
+        prop_assert_eq!(recording.response[0].count(), well);
+        prop_assert_eq!(recording.timeline.iter().map(|b| u64::from(b.transactions)).sum::<u64>(), well);
+        prop_assert_eq!(receiver.try_iter().map(|slice| slice.response.count()).sum::<u64>(), well);
+        prop_assert_eq!(recording.total.total().transactions, all);
+        prop_assert_eq!(recording.carried_ns, 0);
+    }
 }

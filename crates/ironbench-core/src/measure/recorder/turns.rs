@@ -1,6 +1,14 @@
 //! A window in turns: it rests between them, and goes on as if no time had passed. The last one can be forgotten.
+//!
+//! Clients begin together at each turn, so the number of transactions that *end* inside a slice is quantised: three
+//! quarters of a second in a slice of one second give one or two per client and never 1.33. Therefore a transaction is
+//! measured when it *begins* inside a slice, whenever it ends, and throughput is clients × transactions / time that clients
+//! spent on them. The first transaction of a client that begins in a slice and the first that begins after it are stopping
+//! times, so by Wald's identity (A. Wald, "On cumulative sums of random variables", Annals of Mathematical Statistics 15,
+//! 1944) the expected time between them is the expected number of transactions times their mean, whatever their
+//! distribution and whatever the phase in which a slice finds the clients.
 
-use super::{Phase, Recorder, Rounds, Slice, Window};
+use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
 use crate::measure::buckets::Buckets;
 use crate::measure::clock::NEVER;
@@ -18,6 +26,14 @@ pub(super) struct Turns {
     pub answers: Option<Vec<Buckets>>,
     /// Seconds that have passed, of a turn that may still be forgotten.
     pub pending: Vec<Slice>,
+    /// Between the start of a slice and the rest of its clients.
+    pub counting: bool,
+    /// There was one.
+    pub took_place: bool,
+    /// Time that clients spent on measured transactions.
+    pub busy_ns: u64,
+    /// Transactions that ended since the slice began and did not begin in it.
+    left_out: Vec<Counts>,
     before: Before,
 }
 
@@ -35,6 +51,7 @@ struct Before {
     buckets: usize,
     sent: usize,
     carried_ns: u64,
+    busy_ns: u64,
     cpu: Cpu,
     /// At the start of its slice.
     tally: Tally,
@@ -50,6 +67,10 @@ impl Turns {
             tally_at_rest: Tally::new(kinds),
             answers: None,
             pending: Vec::new(),
+            counting: false,
+            took_place: false,
+            busy_ns: 0,
+            left_out: vec![Counts::default(); kinds],
             before: Before { tally: Tally::new(kinds), ..Before::default() },
         }
     }
@@ -75,9 +96,37 @@ impl Recorder<'_> {
         self.boundary = self.boundary.min(from);
     }
 
-    /// What the last turn measured.
-    pub fn turned(&self) -> Counts {
-        self.turns.tally_at_rest.total().since(self.turns.before.tally.total())
+    /// All clients rest: what the last turn measured, and the time that they spent on it.
+    pub fn turned(&mut self) -> (Counts, u64) {
+        self.settle();
+        let left_out = self.turns.left_out.iter().fold(Counts::default(), |sum, kind| sum.plus(*kind));
+        let ended = self.turns.tally_at_rest.total().since(self.turns.before.tally.total());
+        (ended.since(left_out), self.turns.busy_ns - self.turns.before.busy_ns)
+    }
+
+    /// What ends from now on is not measured, until the next slice.
+    pub(super) fn settle(&mut self) {
+        if !self.turns.counting {
+            return;
+        }
+        self.turns.counting = false;
+        self.begins = NOTHING;
+        self.turns.answers = self.tally.set_answers_aside();
+        self.turns.tally_at_rest = self.tally.clone();
+    }
+
+    /// A slice begins: transactions that begin in it are measured.
+    pub(super) fn count_by_begin(&mut self) {
+        (self.turns.counting, self.turns.took_place) = (true, true);
+        self.begins = Window { start: self.turns.opened, end: self.turns.rest };
+    }
+
+    /// The tally has counted a transaction that did not begin in the slice.
+    #[cold]
+    pub(super) fn leave_out(&mut self, kind: usize, well: bool) {
+        let one = Counts { transactions: u64::from(well), failed: u64::from(!well), ..Counts::default() };
+        self.turns.left_out[kind] = self.turns.left_out[kind].plus(one);
+        self.counted = self.counted.plus(one);
     }
 
     /// While the window rests: the last turn has measured nothing, and its time has not passed. Its transactions count as
@@ -97,6 +146,8 @@ impl Recorder<'_> {
         self.timeline.truncate(before.buckets);
         (self.sent, self.carried_ns, self.cpu, self.counted) =
             (before.sent, before.carried_ns, before.cpu, before.counted);
+        self.turns.busy_ns = before.busy_ns;
+        self.turns.left_out.fill(Counts::default());
         self.turns.answers = before.answers.clone().or_else(|| Some(Vec::new()));
         self.turns.tally_at_rest = before.tally.clone();
         self.turns.rest = self.turns.opened;
@@ -114,14 +165,14 @@ impl Recorder<'_> {
         before.second_failed = self.second_failed;
         before.buckets = self.timeline.len();
         (before.sent, before.carried_ns, before.cpu) = (self.sent, self.carried_ns, self.cpu);
+        before.busy_ns = self.turns.busy_ns;
         before.answers = self.turns.answers.clone();
     }
 
+    /// The slice has ended; transactions that began in it have not.
     pub(super) fn rest(&mut self) {
         self.phase = Phase::Resting;
         self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
-        self.turns.answers = self.tally.set_answers_aside();
-        self.turns.tally_at_rest = self.tally.clone();
         self.turns.next = Window { start: NEVER, end: NEVER };
         self.boundary = NEVER;
     }
@@ -137,6 +188,7 @@ impl Recorder<'_> {
         (self.turns.opened, self.turns.rest) = (start, end);
         self.turns.mark_tally(&self.tally, self.counted);
         self.tally.keep_answers_again(self.turns.answers.take());
+        self.count_by_begin();
         self.cpu_at_start = Cpu::of_thread();
         self.boundary = self.next_boundary();
     }
@@ -146,6 +198,14 @@ impl Recorder<'_> {
         let meanwhile = self.tally.since(&self.turns.tally_at_rest);
         self.counted = self.counted.plus(meanwhile.total());
         self.at_start.merge(&meanwhile);
+        self.subtract_left_out();
+    }
+
+    /// Transactions that did not begin in the slice are not measured.
+    pub(super) fn subtract_left_out(&mut self) {
+        for (kind, left_out) in self.at_start.kinds.iter_mut().zip(&mut self.turns.left_out) {
+            *kind = kind.plus(std::mem::take(left_out));
+        }
     }
 }
 

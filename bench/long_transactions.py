@@ -1,0 +1,89 @@
+"""Slices of transactions that are long for them: measured over exact throughput, on transactions of known length.
+
+Clients on the null engine sleep for a time that the script draws, so the exact throughput is clients over the mean of
+that time. Each case has turns of one system; the ratio of two systems is the ratio of two cases. All run at the same
+time, for they need no CPU. Late timers make transactions longer: on a busy machine short ones are slower than exact.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from bench.figures import Between, said, within
+from ironbench import _core
+from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.model.system import Load
+from ironbench.workloads import ScriptSource
+
+CLIENTS, TURNS = 500, 8
+START_UP_S, SLICE_S = 0.1, 1.0
+LENGTHS_S = (0.05, 0.2, 0.5, 0.75, 1.0, 2.0)
+FASTER = 0.926
+"""Throughput of the second system over that of the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    script: str
+    mean_s: float
+
+
+def cases(mean_s: float) -> list[Case]:
+    us = round(mean_s * 1e6)
+    return [
+        Case("fixed", f"\\sleep {us} us\nSELECT 1;\n", us / 1e6),
+        Case("even, ± 50 %", f"\\set us random({us // 2}, {us + us // 2})\n\\sleep :us us\nSELECT 1;\n", us / 1e6),
+        Case(
+            "one of ten eleven times as long",
+            f"\\set us {us // 2} * case when random(1, 10) = 1 then 11 else 1 end\n\\sleep :us us\nSELECT 1;\n",
+            (us // 2) * 2 / 1e6,
+        ),
+    ]
+
+
+def main() -> None:
+    pairs = [(length_s, one) for length_s in LENGTHS_S for one in zip(*map(cases, _both(length_s)), strict=True)]
+    with ThreadPoolExecutor(2 * len(pairs)) as pool:
+        found = list(pool.map(lambda pair: [pool_of.result() for pool_of in pair], [
+            [pool.submit(rates, one) for one in both] for _, both in pairs
+        ]))  # fmt: skip
+    for (length_s, (first, second)), (a, b) in zip(pairs, found, strict=True):
+        exact = first.mean_s / second.mean_s
+        measured = sum(b) / sum(a) / exact
+        # Turns are repeats of each other: the standard error of their mean, of both systems.
+        error = sum((_error(one) / (sum(one) / len(one))) ** 2 for one in (a, b)) ** 0.5
+        shown = Between(measured, measured * (1 - 2 * error), measured * (1 + 2 * error))
+        said(f"{length_s:g} s, {first.name}: measured / exact ratio", measured, within(0.99, 1.01), str(shown))
+        said("  throughput, measured / exact", sum(a) / len(a) * first.mean_s / CLIENTS)
+
+
+def rates(case: Case) -> list[float]:
+    """Throughput of each turn."""
+    progress = _core.Progress()
+    progress.by_turns()
+    load = Load(CLIENTS, duration_s=600.0)
+    plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((ScriptSource("one", case.script),)), load, ())
+    found = []
+    with ThreadPoolExecutor(1) as pool:
+        driven = pool.submit(_core.drive, plan, progress)
+        assert progress.rested()
+        for turn in range(TURNS + 1):
+            progress.begin_turn(START_UP_S, SLICE_S if turn else 0.0, [])
+            turned = progress.rested()
+            assert turned is not None
+            transactions, _, busy_s, *_ = turned
+            found += [transactions * CLIENTS / busy_s] if turn else []
+        progress.finish()
+        driven.result()
+    return found
+
+
+def _both(length_s: float) -> tuple[float, float]:
+    return length_s, length_s / FASTER
+
+
+def _error(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return float((sum((one - mean) ** 2 for one in values) / (len(values) - 1) / len(values)) ** 0.5)

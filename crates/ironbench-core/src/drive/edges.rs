@@ -1,0 +1,90 @@
+//! CPU time of driving threads at the edges of the window, read from outside.
+//!
+//! A client of a library or driver notices an edge of the window when its call returns, which may be seconds later: read
+//! there, the CPU time of long calls would be that of another span than the window's. A thread of its own reads the clocks
+//! of all others on time.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::measure::clock;
+use crate::measure::cpu::{Cpu, ThreadClock};
+use crate::measure::recorder::Window;
+
+#[derive(Debug, Default)]
+struct State {
+    /// By number of the thread; None: it reads its own.
+    clocks: Vec<Option<ThreadClock>>,
+    start: Vec<Option<Cpu>>,
+    end: Vec<Option<Cpu>>,
+    over: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Edges {
+    /// The calling thread, of this number, cannot look at its clock on time.
+    pub fn watch(&self, thread: usize) {
+        let mut state = self.state();
+        let clocks = &mut state.clocks;
+        clocks.resize(clocks.len().max(thread + 1), None);
+        clocks[thread] = ThreadClock::of_thread();
+    }
+
+    /// CPU time of the calling thread, of this number, since the window opened: until it closed, or until now where it has
+    /// not. None: nobody looked when it opened.
+    pub fn inside(&self, thread: usize) -> Option<Cpu> {
+        let state = self.state();
+        let read = |all: &[Option<Cpu>]| all.get(thread).copied().flatten();
+        let start = read(&state.start)?;
+        Some(read(&state.end).unwrap_or_else(Cpu::of_thread).since(start))
+    }
+
+    /// Reads all clocks at both edges. Returns then, or when the trial is over.
+    pub fn read(&self, window: Window) {
+        if self.state().clocks.is_empty() {
+            return;
+        }
+        if let Some(mut state) = self.sleep_until(window.start) {
+            state.start = read_all(&state.clocks);
+            drop(state);
+            if let Some(mut state) = self.sleep_until(window.end) {
+                state.end = read_all(&state.clocks);
+            }
+        }
+    }
+
+    /// The trial is over: nobody needs to look any more.
+    pub fn end(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    /// None: the trial is over.
+    fn sleep_until(&self, instant: u64) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        loop {
+            let now = clock::now();
+            if state.over {
+                return None;
+            }
+            if now >= instant {
+                return Some(state);
+            }
+            let left = Duration::from_nanos(instant - now);
+            (state, _) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_all(clocks: &[Option<ThreadClock>]) -> Vec<Option<Cpu>> {
+    clocks.iter().map(|clock| clock.and_then(ThreadClock::read)).collect()
+}

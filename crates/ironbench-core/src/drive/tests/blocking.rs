@@ -1,0 +1,45 @@
+//! Clients whose engine is called: what is measured while a call lasts.
+
+use std::borrow::Cow;
+
+use super::plan;
+use crate::drive::blocking::Patience;
+use crate::drive::plan::{Engine, Plan, Stop};
+use crate::drive::{Control, called};
+use crate::measure::clock::{self, MILLISECOND, SECOND};
+use crate::wire::library::{Answer, Library, Parameter, Trouble};
+use pgbench_script::Sql;
+
+/// Computes without pause, from its first call until this instant.
+struct Computing(u64);
+
+impl Library for Computing {
+    fn run<'v>(&mut self, _: &Sql, _: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, Trouble> {
+        let mut sum = 0u64;
+        while clock::now() < self.0 {
+            sum = std::hint::black_box(sum + 1);
+        }
+        let over = Trouble { class: Cow::from("over"), message: "over".into(), retryable: false, lasting: false };
+        if sum > 0 { Ok(Answer::default()) } else { Err(over) }
+    }
+
+    fn in_transaction(&self) -> bool {
+        false
+    }
+
+    fn rollback(&mut self) -> Result<(), Trouble> {
+        Ok(())
+    }
+}
+
+#[test]
+fn cpu_time_is_that_of_the_window_though_a_call_lasts_from_before_it_until_after_it() {
+    let plan = Plan { engine: Engine::Called {}, warmup_s: 0.1, ..plan(1, 1, Stop::DurationS(0.3)) };
+    let until = clock::now() + 800 * MILLISECOND;
+    let open = |_: &_, _| Ok(Computing(until));
+    let summary = called(&plan, None, &Control::new(), open, Patience::default(), &mut || true).unwrap().summary;
+    let cpu_s = summary.client_cpu_s.user + summary.client_cpu_s.system;
+    let whole_s = 800.0 * MILLISECOND as f64 / SECOND as f64;
+    assert!(cpu_s > 0.0, "a clock that is read when the call returns shows nothing");
+    assert!(cpu_s < whole_s, "{cpu_s} s is the time of the call");
+}
