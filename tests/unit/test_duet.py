@@ -217,8 +217,8 @@ class Half:
     def begin_unmeasured(self, start_up_s: float, slice_s: float) -> None:
         assert self.awake
 
-    def end_unmeasured(self) -> int:
-        return round(self.per_s * self.machine(self.cpus))
+    def end_unmeasured(self, slice_s: float) -> tuple[int, float]:
+        return round(self.per_s * self.machine(self.cpus)), slice_s
 
     def pay_and_rest(self) -> None:
         self.awake = False
