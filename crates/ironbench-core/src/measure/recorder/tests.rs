@@ -4,14 +4,19 @@ use proptest::prelude::*;
 use std::sync::mpsc::channel;
 
 fn run(window: Window, ends: &[u64], close: Option<u64>) -> (Recording, Vec<Slice>) {
+    run_of(window, &ends.iter().map(|&end| (end, 50)).collect::<Vec<_>>(), close)
+}
+
+/// Each transaction: when it ends, and how long it takes.
+fn run_of(window: Window, all: &[(u64, u64)], close: Option<u64>) -> (Recording, Vec<Slice>) {
     let (sender, receiver) = channel();
     let live = Live::default();
     let mut recorder = Recorder::new(0, 1, window, true, sender, &live);
-    for &end in ends {
+    for &(end, took) in all {
         if end >= recorder.boundary() {
             recorder.cross(end);
         }
-        recorder.complete(0, end.saturating_sub(100), end.saturating_sub(50), end);
+        recorder.complete(0, end.saturating_sub(took + 50), end.saturating_sub(took), end);
     }
     match close {
         Some(instant) => assert!(recorder.close(instant)),
@@ -55,19 +60,27 @@ fn a_trial_stopped_while_warming_up_has_an_empty_window() {
 proptest! {
     #[test]
     fn a_window_in_turns_measures_what_one_of_the_slices_that_are_not_forgotten_without_gaps_would(
-        mut ends in prop::collection::vec(0u64..2 * SECOND, 0..200),
+        mut all in prop::collection::vec((0u64..2 * SECOND, 0u64..SECOND), 0..200),
         slices in prop::collection::vec((1u64..SECOND, 0u64..SECOND, any::<bool>()), 1..6)
     ) {
-        ends.sort_unstable();
-        let whole: u64 = slices.iter().filter(|slice| !slice.2).map(|(width, ..)| width).sum();
+        let kept: Vec<u64> = slices.iter().filter(|slice| !slice.2).map(|(width, ..)| *width).collect();
+        let whole: u64 = kept.iter().sum();
         prop_assume!(whole > 0);
-        ends.retain(|end| *end < whole);
-        let (plain, _) = run(Window { start: 1000, end: 1000 + whole }, &ends.iter().map(|e| e + 1000).collect::<Vec<_>>(), None);
+        all.sort_unstable();
+        all.retain(|(end, _)| *end < whole);
+        // Each begins in the slice in which it ends.
+        for (end, took) in &mut all {
+            let starts = kept.iter().scan(0, |next, width| Some(std::mem::replace(next, *next + width)));
+            let start = starts.take_while(|start| start <= end).last().unwrap();
+            *took = (*took).min(*end - start);
+        }
+        let without_gaps: Vec<_> = all.iter().map(|(end, took)| (end + 1000, *took)).collect();
+        let (plain, _) = run_of(Window { start: 1000, end: 1000 + whole }, &without_gaps, None);
 
         let (sender, receiver) = channel();
         let live = Live::default();
         let mut recorder = Recorder::new(0, 1, Window { start: NEVER, end: NEVER }, true, sender, &live);
-        let (mut now, mut before, mut left) = (1000, 0, ends.as_slice());
+        let (mut now, mut before, mut left) = (1000, 0, all.as_slice());
         let (mut turned, mut forgotten) = (0, 0);
         for &(width, gap, forget) in &slices {
             recorder.cross(now);
@@ -86,27 +99,27 @@ proptest! {
                 now += width + gap;
                 continue;
             }
-            let here = left.iter().take_while(|end| **end < before + width).count();
-            for end in &left[..here] {
+            let here = left.iter().take_while(|(end, _)| *end < before + width).count();
+            for (end, took) in &left[..here] {
                 let at = now + end - before;
                 if at >= recorder.boundary() {
                     recorder.cross(at);
                 }
-                recorder.complete(0, at.saturating_sub(100), at, at);
+                recorder.complete(0, at.saturating_sub(took + 50), at - took, at);
             }
             recorder.cross(now + width);
             prop_assert!(recorder.is_resting());
+            recorder.complete(0, now + width, now + width, now + width); // while its clients come to rest
             turned += recorder.turned().0.transactions;
-            recorder.complete(0, now, now, now + width); // while its clients come to rest
             (before, left, now) = (before + width, &left[here..], now + width + gap);
         }
         prop_assert!(recorder.close(now + 7));
         let recording = recorder.finish();
-        let inside = ends.len() as u64;
+        let inside = all.len() as u64;
         prop_assert_eq!(turned, inside);
         prop_assert_eq!(recording.measured.total().transactions, inside);
-        let kept = slices.iter().filter(|slice| !slice.2).count() as u64;
-        prop_assert_eq!(recording.total.total().transactions, inside + kept + forgotten);
+        prop_assert_eq!(recording.total.total().transactions, inside + kept.len() as u64 + forgotten);
+        prop_assert_eq!(recording.busy_ns, Some(all.iter().map(|(_, took)| took).sum()));
         prop_assert_eq!(recording.elapsed_ns, whole);
         prop_assert_eq!(recording.timeline, plain.timeline);
         prop_assert_eq!(recording.service[0].buckets(), plain.service[0].buckets());
