@@ -71,7 +71,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
     for one in found:
         metrics = one["metrics"]
         assert one["status"] in ("ok", "suspect"), one["cause"]  # its checks hold: every commit is accounted for
-        assert (metrics["slices"], one["elapsed_s"]) == (6, 1.5)
+        assert (metrics["slices"], metrics["slice_length_s"]) == (6, 0.25)
         assert 0 < metrics["transactions"] == pytest.approx(metrics["throughput"] * one["elapsed_s"])
         assert (metrics["frozen_cpu_s"], metrics["frozen_io_bytes"]) == (0, 0)
         assert metrics["slice_checkpoints"] == 3
@@ -103,7 +103,7 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
     assert [one["attempt"] for one in found] == [1, 1, 1, 1]
     for one in found:
         assert one["status"] in ("ok", "suspect"), one["cause"]
-        assert (one["metrics"]["slices"], one["elapsed_s"]) == (6, 1.5)
+        assert (one["metrics"]["slices"], one["metrics"]["slice_length_s"]) == (6, 0.25)
         assert "frozen_cpu_s" not in one["metrics"]
         assert "idle on the same server" in one["conditions"]["slices"]
     history = [check for one in found for check in one["checks"] if check["name"] == "lines of history = commits"]
@@ -181,7 +181,7 @@ def test_both_systems_of_a_duet_work_at_once_each_on_one_half_of_the_cores_that_
     for one in found:
         assert ("both systems at once" in one["conditions"]["slices"]) == at_once
         assert ("duet_variance_ratio" in one["metrics"]) == (one["block"] == 0)
-        assert (one["metrics"]["slices"], one["elapsed_s"]) == (10, 2.5)
+        assert (one["metrics"]["slices"], one["metrics"]["slice_length_s"]) == (10, 0.25)
         (file_,) = user.results.glob(f"labs/*/trials/{one['id']}/slices.json")
         halves = [part["second_half"] for part in json.loads(file_.read_text()) if not part["dropped"]]
         assert sum(halves) == (5 if at_once else 0)

@@ -305,6 +305,30 @@ def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_
     assert all(start_up_s >= sleep_s for *_, start_up_s, _ in turns[1:])
 
 
+def test_time_between_transactions_of_a_turn_is_what_passed_and_not_what_the_load_says() -> None:
+    """Late timers make clients think longer than the load says: throughput would be too high by as much."""
+    clients, think_s = 2, 0.0005
+    at_turns, progress = AtTurns(), _core.Progress()
+    load, script = Load(clients, duration_s=1.0, think_time_s=think_s), ScriptSource("one", "SELECT 1;\n")
+    plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((script,)), load, ())
+    with ThreadPoolExecutor(1) as pool:
+        driven = pool.submit(at_turns.drive, plan, load, progress, "now")
+        try:
+            assert at_turns.begun.wait(10) and progress.rested()
+            progress.begin_turn(0.05, 1.0, ())
+            turned = progress.rested()
+            assert turned is not None
+            progress.finish()
+        finally:
+            at_turns.stop()
+        summary = driven.result(timeout=10).summary
+    transactions, _, busy_s, *_ = turned
+    assert transactions > clients and summary["elapsed_s"] == pytest.approx(busy_s / clients)
+    # A client's last pause may end after the slice, and its first one have begun before.
+    late_s = (transactions - clients) * summary["lateness_mean_s"] - clients * summary["lateness_max_s"]
+    assert busy_s >= transactions * think_s + late_s
+
+
 def test_every_chosen_length_is_one_of_those_offered() -> None:
     assert {chosen(lost / 1000) for lost in range(100)} == set(LENGTHS_S)
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::haul::Haul;
 use super::jobs::Jobs;
 use super::kind::Kind;
-use super::plan::{Plan, Schedule};
+use super::plan::Plan;
 use crate::measure::cpu::Cpu;
 use crate::measure::tally::{Counts, Lap};
 use crate::measure::{Histogram, Tally, clock};
@@ -189,7 +189,7 @@ pub(super) fn of(
         cpu = cpu.plus(recording.cpu);
     }
     cpu = cpu.plus(measured.reconnects.cpu);
-    let elapsed_ns = elapsed_ns(plan, haul, measured.total());
+    let elapsed_ns = elapsed_ns(plan, haul);
     let Counts { transactions, failed, retries, retried, unscheduled, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
     let each = || haul.recordings.iter();
@@ -275,16 +275,12 @@ impl Summary {
 
 /// In turns, the time that clients spent on measured transactions and thinking after them, per client: throughput is then
 /// exact however the ends of slices cut the transactions (see `measure::recorder::turns`).
-fn elapsed_ns(plan: &Plan, haul: &Haul, measured: Counts) -> u64 {
+fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
-    let Some(busy_ns) = in_turns.reduce(|a, b| a + b) else {
-        return haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
-    };
-    let think_ns = match plan.schedule {
-        Schedule::Closed { think_time_s } => clock::from_seconds(think_time_s),
-        _ => 0,
-    };
-    (busy_ns + think_ns * (measured.transactions + measured.failed)) / plan.clients as u64
+    match in_turns.reduce(|a, b| a + b) {
+        Some(busy_ns) => busy_ns / plan.clients as u64,
+        None => haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0),
+    }
 }
 
 fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String, f64> {

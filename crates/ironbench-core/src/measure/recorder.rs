@@ -110,7 +110,8 @@ pub struct Recording {
     pub answers: Vec<Histogram>,
     /// How much of the measured transactions' time lies before the window.
     pub carried_ns: u64,
-    /// In turns: the time that all clients of the thread spent on measured transactions, failed ones included.
+    /// In turns: the time that all clients of the thread spent on measured transactions, failed ones included, and between
+    /// these and their next ones.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
     /// How long work that became due without a schedule waited for a client.

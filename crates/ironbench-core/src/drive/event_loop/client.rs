@@ -36,6 +36,8 @@ pub(super) struct Client<X> {
     pub begun: u64,
     /// How long its last transaction took.
     pub took: u64,
+    /// When its last transaction ended, if that is measured in turns and no other has begun since.
+    pub paused: Option<u64>,
     /// Transactions it may still begin; of one that waits for work, none before there is some.
     pub left: u64,
 }
@@ -43,7 +45,18 @@ pub(super) struct Client<X> {
 impl<X: Transaction> Client<X> {
     pub fn new(transaction: X) -> Self {
         let line = transaction.line();
-        Self { transaction, state: State::Idle, line, cancel: None, rank: 0, intended: 0, begun: 0, took: 0, left: 0 }
+        Self {
+            transaction,
+            state: State::Idle,
+            line,
+            cancel: None,
+            rank: 0,
+            intended: 0,
+            begun: 0,
+            took: 0,
+            paused: None,
+            left: 0,
+        }
     }
 
     /// How many of its jobs are due before `instant` and not begun.

@@ -250,6 +250,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         client.intended = intended;
         client.begun = now;
         client.left -= 1;
+        if let Some(since) = client.paused.take() {
+            self.recorder.paused(now - since);
+        }
         self.busy += 1;
         let step = client.transaction.begin(self.transport.mailbox(id), &mut self.recorder.tally);
         match step {
@@ -279,6 +282,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.busy -= 1;
         let Client { intended, begun, .. } = self.clients[client];
         self.clients[client].took = now - begun;
+        self.clients[client].paused = self.recorder.measures_in_turn(begun).then_some(now);
         if self.straddling > 0 && begun < self.rests_at {
             self.straddling -= 1;
         }

@@ -81,8 +81,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
+        // The last pauses are cut by the rest: they would have been as long as the load says.
+        let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
+        self.recorder.paused(self.pace.think_ns() * cut as u64);
         let (Counts { transactions, failed, .. }, busy_ns) = self.recorder.turned();
-        let busy_ns = busy_ns + self.pace.think_ns() * (transactions + failed);
         let last_ns = self.clients.iter().map(|client| client.took).sum();
         let brought = Turned { transactions, failed, busy_ns, last_ns, ..Turned::default() };
         let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());

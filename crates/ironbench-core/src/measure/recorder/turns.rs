@@ -30,7 +30,7 @@ pub(super) struct Turns {
     pub counting: bool,
     /// There was one.
     pub took_place: bool,
-    /// Time that clients spent on measured transactions.
+    /// Time that clients spent on measured transactions, and between these and their next ones.
     pub busy_ns: u64,
     /// Transactions that ended since the slice began and did not begin in it.
     left_out: Vec<Counts>,
@@ -102,6 +102,17 @@ impl Recorder<'_> {
         let left_out = self.turns.left_out.iter().fold(Counts::default(), |sum, kind| sum.plus(*kind));
         let ended = self.turns.tally_at_rest.total().since(self.turns.before.tally.total());
         (ended.since(left_out), self.turns.busy_ns - self.turns.before.busy_ns)
+    }
+
+    /// Whether a transaction that began then is measured, in a slice whose clients do not rest yet.
+    pub fn measures_in_turn(&self, begun: u64) -> bool {
+        self.turns.counting && begun >= self.begins.start && begun < self.begins.end
+    }
+
+    /// So much time passed between a transaction that is measured in turns and the next one of its client. Late timers make
+    /// it longer than the load says.
+    pub fn paused(&mut self, ns: u64) {
+        self.turns.busy_ns += ns;
     }
 
     /// What ends from now on is not measured, until the next slice.
