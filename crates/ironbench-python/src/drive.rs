@@ -24,6 +24,9 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
+/// Transactions, failed ones, seconds spent on both, seconds of start-up, seconds of draining.
+type Rested = (u64, u64, f64, f64, f64);
+
 /// Shared with a running `drive`; its fields may be read from another thread.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Progress {
@@ -91,7 +94,7 @@ impl Progress {
     /// Transactions that began in the slice and ended well; those given up; seconds that all clients spent on these and
     /// thinking after them; seconds before the slice; seconds from its end until the last client rested. None: the drive
     /// is over.
-    fn rested(&self, py: Python<'_>) -> PyResult<Option<(u64, u64, f64, f64, f64)>> {
+    fn rested(&self, py: Python<'_>) -> PyResult<Option<Rested>> {
         let turns = &self.control.turns;
         let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
         let seconds = clock::to_seconds;
