@@ -267,7 +267,7 @@ class Shelf:
         for name, value in one.metrics.items():
             if name.startswith("device_"):
                 found[name] = {"t_s": times, "value": [max(0.0, value * dice.gauss(1, 0.2)) for _ in times]}
-        for role in {name.partition("role=")[2].rstrip("}") for name in found}:
+        for role in dict.fromkeys(name.partition("role=")[2].rstrip("}") for name in found):
             for kind, centre in (("device_write_latency_s", 0.0008), ("device_utilisation_share", 0.4)):
                 found[f"{kind}{{role={role}}}"] = {"t_s": times, "value": [centre * dice.gauss(1, 0.2) for _ in times]}
         return found
