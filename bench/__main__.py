@@ -28,13 +28,11 @@ HELPERS = {
     "tuning",
 }
 LONG = {
-    "agreement",
     "brokerage_aa",
     "cluster_kills",
     "duet",
     "duet_labs",
     "gate_aa",
-    "hours",
     "noise_aa",
     "own_data",
     "power",

@@ -276,10 +276,10 @@ def test_a_server_that_is_killed_costs_one_attempt(user: User) -> None:
 
 
 @pytest.mark.long
-def test_a_lab_against_itself_gives_a_noise_floor_that_later_labs_quote(user: User) -> None:
+def test_a_lab_against_itself_gives_a_variation_that_later_labs_quote(user: User) -> None:
     told = user("lab", "noise", str(written(user)), "--blocks", "6", "--json")
     assert told.code in (0, 3), told
-    assert "noise floor of throughput" in told.stderr
+    assert "run-to-run variation of throughput" in told.stderr
     (directory,) = directories(user)
     assert {record.cell.name for record in directory.records()} == {"side=A", "side=again"}
     (kept_floors,) = (user.results / "noise").glob("*.json")

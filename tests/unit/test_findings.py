@@ -11,8 +11,7 @@ import pytest
 
 from ironbench.analyse.claims import ClaimVerdict, judged
 from ironbench.analyse.findings import declared, findings
-from ironbench.analyse.subjects import work_name
-from ironbench.model.finding import Conclusion, Finding, Noise
+from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Setup, Trial
@@ -172,17 +171,6 @@ def test_response_times_of_a_closed_loop_are_not_at_the_same_load() -> None:
     assert any("Closed loop" in text for text in first(plan, records(plan)).warnings)
     open_loop = [replace(one, cell=replace(one.cell, load=replace(LOAD, rate=500.0))) for one in records(plan)]
     assert not any("Closed loop" in text for text in first(plan, open_loop).warnings)
-
-
-def test_the_noise_floor_is_quoted_on_the_machine_and_of_the_work_it_was_measured_with() -> None:
-    plan = lab(("log=disk", "log=ssd"))
-    work = work_name(records(plan)[0].choice)
-    known = Noise("m1", work, "throughput", 10, 0.02, 0.05, "2026-11-21T01:00:00")
-    quoted = findings(records(plan), plan, 1, noise=[known])[0]
-    assert any("noise floor" in text for text in quoted.warnings)
-    for other in (replace(known, machine="m9"), replace(known, work="tpch")):
-        elsewhere = findings(records(plan), plan, 1, noise=[other])[0]
-        assert not any("noise floor" in text for text in elsewhere.warnings)
 
 
 def test_cells_that_cannot_be_measured_are_not_compared() -> None:

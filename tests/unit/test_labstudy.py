@@ -186,14 +186,14 @@ def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
     assert "no answer yet" in said(studied(plan, []))
 
 
-def test_claims_and_the_noise_floor_are_part_of_the_answer() -> None:
+def test_claims_and_run_to_run_variation_are_part_of_the_answer() -> None:
     claims = [Claim(f"{high}", "ratio", "throughput", ("log=memory", "log=disk"), 1.0, high) for high in (1.9, 1.1)]
     claims.append(Claim("p99", "ratio", "response_time_p99_s", ("log=memory", "log=disk"), 0.5, 1.0))
     plan = lab(LOG, claims=claims)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     study = studied(plan, records, [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")])
     assert "Of the 3 claims of the lab file: 2 confirmed, 1 refuted." in said(study)
-    assert "noise floor of this machine is 2.1" in said(study)
+    assert "differ by less than 2.1" in said(study)
     assert [effect.finding.metric for effect in study.effects] == ["throughput"]
     assert [effect.finding.metric for effect in study.claimed] == ["response_time_p99_s"]
     assert "response_time_p90_s" in {effect.finding.metric for effect in study.others}

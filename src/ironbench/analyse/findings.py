@@ -67,29 +67,28 @@ def findings(
     records: Sequence[Record],
     lab: Lab,
     look: int,
-    noise: Sequence[Noise] = (),
     others: Sequence[str] | None = None,
 ) -> tuple[Finding, ...]:
     """After stage `look`: the lab's comparisons and its claims' (these decide), then other metrics of its comparisons.
 
-    `records`: all of the lab's; blocks that lack a comparable trial of either cell are dropped and named. `noise`: what
-    is known of this machine. `others`: metrics to report besides; None: every whole metric that has a direction.
+    `records`: all of the lab's; blocks that lack a comparable trial of either cell are dropped and named.
+    `others`: metrics to report besides; None: every whole metric that has a direction.
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
     family = [_compared(*one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
-    results = _judged(family, lab, look, noise)
+    results = _judged(family, lab, look)
     done = {(one.cell, one.baseline, one.metric) for one in family}
     for cell, baseline in _possible(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
             if (cell, baseline, metric) not in done:
                 one = _compared(cell, baseline, metric, seen)
                 if one.pairs:
-                    result = _finding(one, lab, look, noise, decides=False)
+                    result = _finding(one, lab, look, decides=False)
                     results.append(replace(result, shares=_shares(one)))
     if others is None:
-        results += _at_the_same_load(lab, seen, look, noise)
+        results += _at_the_same_load(lab, seen, look)
     return tuple(results)
 
 
@@ -102,13 +101,13 @@ PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", 
 """What is compared of rated cells."""
 
 
-def _at_the_same_load(lab: Lab, seen: Attempts, look: int, noise: Sequence[Noise]) -> Iterator[Finding]:
+def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
     """Response times at shares of the baseline's peak, without verdicts: no part of Holm's family, as claims are."""
     for cell, baseline in lab.rated_comparisons:
         for metric in PERCENTILES:
             one = _compared(cell, baseline, metric, seen)
             if one.pairs:
-                yield _finding(one, lab, look, noise, decides=False)
+                yield _finding(one, lab, look, decides=False)
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
@@ -134,7 +133,7 @@ def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in lab.comparisons if not missing & set(pair))
 
 
-def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[Noise]) -> list[Finding]:
+def _judged(family: Sequence[_Compared], lab: Lab, look: int) -> list[Finding]:
     """Holm's order over the family, for differences and for equivalences, each at its look's level."""
     places = [at(method_of(lab, one.cell), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
@@ -143,10 +142,7 @@ def _judged(family: Sequence[_Compared], lab: Lab, look: int, noise: Sequence[No
     by_differ = divisors(differ, lambda one, divisor: places[one].level(LEVEL / divisor, 2))
     by_alike = divisors(alike, lambda one, divisor: places[one].level(LEVEL / divisor, 1))
     rows = zip(family, by_differ, by_alike, corrected(differ), strict=True)
-    return [
-        _finding(one, lab, look, noise, Holm(comparisons, equivalences, p))
-        for one, comparisons, equivalences, p in rows
-    ]
+    return [_finding(one, lab, look, Holm(comparisons, equivalences, p)) for one, comparisons, equivalences, p in rows]
 
 
 def method_of(lab: Lab, cell: str) -> Method:
@@ -158,14 +154,11 @@ def method_of(lab: Lab, cell: str) -> Method:
     return replace(lab.method, stages=own or lab.method.stages, dropped=())
 
 
-def _finding(
-    one: _Compared, lab: Lab, look: int, noise: Sequence[Noise], holm: Holm = ALONE, decides: bool = True
-) -> Finding:
+def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: bool = True) -> Finding:
     known = metrics().get(base_name(one.metric))
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     waits = (one.provisional,) if decides and one.awaited else ()
-    floor = highest_floor(noise, one.metric, (*one.a, *one.b))
     suspicions = _suspicions(suspect, len(one.a) + len(one.b))
     comparison = Comparison(
         one.metric,
@@ -177,7 +170,6 @@ def _finding(
         dropped=one.dropped,
         lost=one.lost,
         barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
-        noise=floor.of_blocks(max(1, len(one.pairs))) if floor else None,
         change=ratio_change(one.pairs) if decides else None,
     )
     return finding(comparison, method_of(lab, one.cell), look, holm, decides)
@@ -290,7 +282,8 @@ def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
 
 
 def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
-    """The highest noise floor of the records' own machines and work, for one metric; None where none was measured.
+    """The highest run-to-run variation of the records' own machines and work, for one metric; None where none was
+    measured.
 
     Not of any other work: how far two runs of the same lie apart depends on what they do as much as on the machine.
     """

@@ -51,7 +51,7 @@ def lab_study(
     look: int | None = None,
     faults: Sequence[str] = (),
 ) -> Study:
-    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: known noise floors of machines.
+    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: what is known of machines' own variation.
 
     `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
     has begun; None: the last of the records. `faults`: records that cannot be read, and why.
@@ -61,7 +61,7 @@ def lab_study(
         lab, records = of_confirmation(lab, records)
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
-    results = findings(records, lab, stage, noise)
+    results = findings(records, lab, stage)
     # Later stages are run only if the findings ask for them.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
@@ -105,7 +105,7 @@ def lab_study(
         claims=judgements,
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
         look=stage,
-        earlier=_earlier(lab, records, settled, stage, noise),
+        earlier=_earlier(lab, records, settled, stage),
         growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
         beside_version=beside_version([(one.finding.cell, one.finding.baseline) for one in own], by_cell),
@@ -163,12 +163,10 @@ def _of_its_round(lab: Lab, stage: int, records: Sequence[Record]) -> list[Recor
     return [record for record in records if place.first_stage <= record.stage <= place.last_stage]
 
 
-def _earlier(
-    lab: Lab, records: Sequence[Record], settled: Sequence[Record], stage: int, noise: Sequence[Noise]
-) -> tuple[Round, ...]:
+def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], stage: int) -> tuple[Round, ...]:
     rounds = []
     for number, last in enumerate(earlier(lab.method, stage), 1):
-        results, own = findings(records, lab, last, noise, others=()), _of_its_round(lab, last, settled)
+        results, own = findings(records, lab, last, others=()), _of_its_round(lab, last, settled)
         level = at(lab.method, last).level_alone
         judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results, own, level))
         rounds.append(Round(number, tuple(_effects(lab, results, own)), judgements))

@@ -25,7 +25,7 @@ from ironbench.model.record import SIDE_BY_SIDE, Record
 from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
-from ironbench.stats.ratio import Paired, bootstrap, paired
+from ironbench.stats.ratio import Paired, paired
 from ironbench.stats.steadiness import LEAST, Change, change
 from ironbench.words import counted, grouped, in_percent
 
@@ -56,8 +56,6 @@ class Comparison:
     """See `Finding.lost`."""
     barred: str = ""
     """Why there may be no verdict."""
-    noise: float | None = None
-    """This machine's noise floor of so many blocks, as a relative difference."""
     change: Change | None = None
     """Of the logarithm of the ratio over the blocks."""
 
@@ -98,8 +96,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     advised = ""
     if judged and conclusion is Conclusion.CANNOT_TELL:
         advised = _STEADY if change else advice(result, one.better, method.margin, place, holm.comparisons)
-    second = bootstrap([ratio for _, ratio in ratios], level or LEVEL)
-    cautions = _cautions(result, tests, conclusion, one.noise, second)
+    cautions = _cautions(result, tests, conclusion)
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
     return Finding(
         metric=one.metric,
@@ -119,7 +116,6 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         warnings=(*one.warnings, *cautions),
         dropped=tuple(one.dropped),
         decides=decides,
-        bootstrap=second,
         barred=barred,
         lost=one.lost,
         changed=changed,
@@ -197,10 +193,7 @@ def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> 
     return all(low > 0 for low, _ in ends) or all(high < 0 for _, high in ends)
 
 
-def _cautions(
-    result: Paired, tests: _Tests, conclusion: Conclusion, noise: float | None, second: tuple[float, float] | None
-) -> list[str]:
-    """`second`: the bootstrap's interval."""
+def _cautions(result: Paired, tests: _Tests, conclusion: Conclusion) -> list[str]:
     sentences = []
     if result.blocks < LEAST_BLOCKS:
         sentences.append(_too_few(result.blocks))
@@ -209,17 +202,6 @@ def _cautions(
         sentences.append(
             f"The difference is real but smaller than the margin of {in_percent(tests.margin)} that was declared."
         )
-    if noise is not None and abs(result.mean) <= math.log1p(noise):
-        sentences.append(
-            f"Below this machine's noise floor: so many blocks of A against A differ by up to {in_percent(noise)}."
-        )
-    if second is not None and tests.level > 0:
-        low, high = result.interval(tests.level)
-        if (low > 1 or high < 1) != (second[0] > 1 or second[1] < 1):
-            sentences.append(
-                f"The bootstrap interval ({second[0]:.3f} to {second[1]:.3f}) does not agree with the t interval on "
-                "whether 1 lies inside: some blocks are far from the others."
-            )
     return sentences
 
 

@@ -279,7 +279,7 @@ def _seconds(budget: str) -> float | None:
 def _conclude(
     directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False
 ) -> int:
-    """Of a lab against itself, the noise floors are kept first, so that the verdict quotes them."""
+    """Of a lab against itself, the run-to-run variation is kept first, so that the verdict quotes it."""
     from ironbench.cli import verdict
     from ironbench.experiment import noise as noise_lab
     from ironbench.experiment import upkeep
@@ -294,7 +294,7 @@ def _conclude(
         kept.keep(results(), found)
         for one in found:
             if one.metric == lab.method.metric:
-                printer.say(f"noise floor of {one.metric}: {in_percent(one.floor)} ({one.source})")
+                printer.say(f"run-to-run variation of {one.metric}: {in_percent(one.floor)} ({one.source})")
     code = verdict.show(directory, records, json, printer, gated)
     verdict.require_kept(directory.store, records)
     code = upkeep.code(code, str(directory.path.absolute()), printer.say)

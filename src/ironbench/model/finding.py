@@ -1,4 +1,4 @@
-"""The finding of a comparison of two cells, and the noise floor of a machine."""
+"""The finding of a comparison of two cells, and how runs of the same vary on a machine."""
 
 from __future__ import annotations
 
@@ -53,8 +53,6 @@ class Finding:
     decides: bool = True
     """Whether the lab declared it: one of its comparisons on its metric, or what a claim is about. Others carry no
     verdict: their conclusion is `CANNOT_TELL` and their p is None."""
-    bootstrap: tuple[float, float] | None = None
-    """A second opinion on the interval from 20 blocks on, free of the assumption of normal log ratios."""
     barred: str = ""
     """Why these trials may carry no verdict whatever the interval says, e.g. CPU time of suspect trials."""
 
@@ -80,10 +78,10 @@ class Finding:
         return self.lost[0] != self.lost[1]
 
 
-def floor_of(spread: float, blocks: int = 1) -> float:
-    """Relative difference that A/A comparisons of so many blocks stay below in 95 % of cases; `spread`: standard
-    deviation of the log ratio from block to block."""
-    return math.expm1(_NORMAL_95 * spread / math.sqrt(blocks))
+def floor_of(spread: float) -> float:
+    """Relative difference that two single runs of the same stay below in 95 % of cases; `spread`: standard deviation of
+    the log ratio from block to block."""
+    return math.expm1(_NORMAL_95 * spread)
 
 
 _NORMAL_95 = 1.96
@@ -92,7 +90,7 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What A against A showed on one machine under one workload, for one metric."""
+    """How runs of the same vary on one machine under one workload, for one metric: what A against A showed."""
 
     machine: str
     """Content key of the machine's fingerprint."""
@@ -110,11 +108,7 @@ class Noise:
     trial_s: float = 30.0
     """Measured time of its trials: longer ones are less noisy."""
 
-    def of_blocks(self, blocks: int) -> float:
-        """The floor of the mean of so many blocks: their noise averages out."""
-        return floor_of(self.spread, blocks)
-
     @property
     def source(self) -> str:
-        """Where the floor was measured, in words."""
+        """Where it was measured, in words."""
         return f"A against A, {self.blocks} blocks of {self.work} on {self.measured_at[:10]}"

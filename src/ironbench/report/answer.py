@@ -300,13 +300,13 @@ def disturbed(study: Study) -> list[str]:
 
 
 def noise(study: Study) -> str:
-    """States the noise floor: how much two runs of the same cell differ on this machine."""
+    """States how much two runs of the same configuration differ on this machine."""
     if study.noise is None:
         return ""
     floor = percent(study.noise.floor)
     return (
-        f"The noise floor of this machine is {floor}: two single runs of the same configuration differ by less in "
-        f"95{THIN}% of cases ({study.noise.source})."
+        f"Run-to-run variation of this machine: two single runs of the same configuration differ by less than {floor} "
+        f"in 95{THIN}% of cases ({study.noise.source})."
     )
 
 

@@ -16,10 +16,6 @@ from dataclasses import dataclass
 
 from ironbench.stats.intervals import half_width_apart, t_above, t_quantile, t_two_sided
 
-BOOTSTRAP_FROM = 20
-"""Blocks; with fewer a percentile bootstrap is too narrow (Hesterberg, The American Statistician 69, 2015)."""
-_RESAMPLES = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class Paired:
@@ -87,20 +83,6 @@ def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[floa
         return math.exp(centre), 0.0, math.inf
     half = half_width_apart(logs[0], logs[1], level)
     return math.exp(centre), _exp(centre - half), _exp(centre + half)
-
-
-def bootstrap(ratios: Sequence[float], level: float) -> tuple[float, float] | None:
-    """Percentile bootstrap of the geometric mean (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
-    chapter 13); None below 20 blocks. The same ratios give the same interval, in whatever order they come."""
-    if len(ratios) < BOOTSTRAP_FROM:
-        return None
-    # A tenth of a second that a comparison without blocks need not wait for.
-    import numpy as np
-
-    logs = np.sort(np.log(ratios))
-    chosen = np.random.default_rng(len(logs)).integers(len(logs), size=(_RESAMPLES, len(logs)))
-    low, high = np.quantile(logs[chosen].mean(axis=1), [level / 2, 1 - level / 2])
-    return math.exp(low), math.exp(high)
 
 
 def _over(value: float, error: float) -> float:

@@ -32,5 +32,5 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
 
 
 def _around(directory: LabDirectory) -> list[Path]:
-    """The results that a lab is among: its noise floors may have been kept there."""
+    """The results that a lab is among: the machine's variation may have been kept there."""
     return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []
