@@ -28,6 +28,7 @@ HELPERS = {
     "tuning",
 }
 LONG = {
+    "agreement",
     "brokerage_aa",
     "cluster_kills",
     "duet",
