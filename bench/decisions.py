@@ -4,13 +4,17 @@
 - The gate at a margin of 5 %: true slowdowns just below it must not be stopped, and adding rounds until one decides
   must not help.
 - History that is read after each of 40 nights: series without a change, with independent and with correlated nights.
+
+`IRONBENCH_BENCH_QUESTIONS=history,correlated` asks these alone; `IRONBENCH_BENCH_SERIES` and `IRONBENCH_BENCH_SEED` are
+the number of simulated series and their seed.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,7 +28,10 @@ from ironbench.model.lab import Lab, Method, Stage
 from ironbench.stats.changes import LEAST, NIGHTS, changes
 from ironbench.stats.intervals import wilson
 
-LABS, SERIES = 2_000, 400
+LABS = 2_000
+SERIES = int(os.environ.get("IRONBENCH_BENCH_SERIES", "400"))
+SEED = int(os.environ.get("IRONBENCH_BENCH_SEED", "4"))
+"""Of series."""
 NOISE, MARGIN = 0.03, 0.05
 """Standard deviation of a trial's log value."""
 SLOWDOWNS = (0.04, 0.045, 0.049)
@@ -34,12 +41,10 @@ BETWEEN, WITHIN = 0.02, 0.005
 
 def main() -> None:
     print(f"{LABS} simulated labs a figure, noise {NOISE:.0%} from trial to trial, margin {MARGIN:.0%}")
-    interim_analyses()
-    gate_margins()
-    gate_rounds()
-    print(f"{SERIES} simulated series a figure, read after each of {NIGHTS} nights")
-    history(0.0, at_most(1.0))
-    history(0.5, "")
+    print(f"{SERIES} simulated series a figure, seed {SEED}, read after each of {NIGHTS} nights")
+    named = os.environ.get("IRONBENCH_BENCH_QUESTIONS", "")
+    for name in filter(None, named.split(",")) if named else QUESTIONS:
+        QUESTIONS[name]()
 
 
 def lab_of(stages: Sequence[int], rounds: int = 1) -> Lab:
@@ -130,7 +135,7 @@ def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:
 
 def history(correlation: float, asked: Asked | str) -> None:
     """Series without a change that have a change point on any night; nights follow an AR(1) process."""
-    dice, alarms = np.random.default_rng(4), 0
+    dice, alarms = np.random.default_rng(SEED), 0
     for _ in range(SERIES):
         levels_ = dice.standard_normal(NIGHTS)
         for night in range(1, NIGHTS):
@@ -138,6 +143,15 @@ def history(correlation: float, asked: Asked | str) -> None:
         values = list(BETWEEN * levels_ + WITHIN * dice.standard_normal(NIGHTS))
         alarms += any(changes(values[:seen], [WITHIN**2] * seen).points for seen in range(LEAST, NIGHTS + 1))
     tell(f"a change point in {NIGHTS} nights without a change, correlation {correlation:g}", alarms, SERIES, asked)
+
+
+QUESTIONS: Mapping[str, Callable[[], None]] = {
+    "interim": interim_analyses,
+    "margins": gate_margins,
+    "rounds": gate_rounds,
+    "history": lambda: history(0.0, at_most(1.0)),
+    "correlated": lambda: history(0.5, ""),
+}
 
 
 def tell(what: str, count: int, of: int, asked: Asked | str) -> None:

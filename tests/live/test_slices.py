@@ -53,7 +53,9 @@ def written(user: User, workload: str, blocks: int, duration: str = "1500ms") ->
 
 
 def records(user: User) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(user.results.glob("labs/*/trials/*/record.json"))]
+    """All but those of observed trials, which follow the blocks (`test_slices_reasons`)."""
+    found = [json.loads(path.read_text()) for path in sorted(user.results.glob("labs/*/trials/*/record.json"))]
+    return [one for one in found if one["purpose"] != "observed"]
 
 
 def servers(user: User) -> list[register.Entry]:

@@ -18,10 +18,11 @@ from ironbench.analyse.differences import Difference, differences, facts
 from ironbench.analyse.inside import OtherPlan, other_plans, uses
 from ironbench.analyse.queries import QueryRatio, queries, shown_interval
 from ironbench.analyse.shares import LEVEL, Waterfall, waterfall
-from ironbench.analyse.statements import Timed, sure, times
+from ironbench.analyse.statements import Timed, Times, sure, times
 from ironbench.analyse.subjects import leading
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import listed
 from ironbench.stats.intervals import half_width, half_width_apart
@@ -108,7 +109,8 @@ class Explanation:
     scripts: tuple[Script, ...]
     """The largest contribution first."""
     statements: tuple[tuple[Timed, QueryRatio], ...]
-    """Commands whose time surely differs, the farthest from 1 first."""
+    """Commands whose time surely differs, the farthest from 1 first; of a single observed trial per side, which has no
+    interval, those that take longer or shorter, the largest change of time in all first."""
     queries: tuple[QueryRatio, ...]
     """The same of queries."""
     waterfall: Waterfall | None
@@ -116,6 +118,9 @@ class Explanation:
     """The farthest from 1 first, those whose interval leaves 1 out before the others."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
+    observed: bool = False
+    """Whether the time of a transaction, I/O and plans, and commands that slices did not time, come from one observed
+    trial of each side."""
 
     @property
     def goes_down(self) -> bool:
@@ -127,11 +132,22 @@ Side = tuple[str, Sequence[Record]]
 """Name, and comparable trials, one at least."""
 
 
-def explain(before: Side, after: Side, archive: Archive, *, in_blocks: bool) -> Explanation:
-    """`in_blocks`: both are cells of one lab, and trials of one block pair."""
+def observed_of(records: Sequence[Record]) -> list[Record]:
+    """Trials that observers watched beside slices: they explain differences and enter no finding."""
+    return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
+
+
+def explain(
+    before: Side, after: Side, archive: Archive, *, in_blocks: bool, observed: tuple[Side, Side] | None = None
+) -> Explanation:
+    """`in_blocks`: both are cells of one lab, and trials of one block pair. `observed`: the same sides' trials with
+    observers, where the others have none."""
     sides = (before[1], after[1])
     groups = [before, after]
-    timed = times(groups, archive, in_blocks=in_blocks)
+    watched = groups if observed is None else [*observed]
+    seen, pair = [records for _, records in watched], in_blocks and observed is None
+    by_slices = observed is not None and not any(one.statements for side in sides for one in side)
+    timed = times(watched if by_slices else groups, archive, in_blocks=in_blocks and not by_slices)
     by_query = queries(groups, in_blocks=in_blocks)
     ratios = by_query.subjects[1].ratios if by_query and len(by_query.subjects) > 1 else ()
     return Explanation(
@@ -141,13 +157,20 @@ def explain(before: Side, after: Side, archive: Archive, *, in_blocks: bool) -> 
         throughput=tuple(_measures(sides, leading(before[1][0].choice), in_blocks))[:1],
         response=tuple(_measures(sides, _RESPONSE, in_blocks)),
         scripts=_scripts(*sides, in_blocks),
-        statements=tuple((one, ratio) for _, one, ratio in sure(timed)),
+        statements=tuple(_changed(timed) if by_slices else ((one, ratio) for _, one, ratio in sure(timed))),
         queries=tuple(sorted((one for one in ratios if _apart(one)), key=lambda one: -abs(math.log(one.ratio)))),
-        waterfall=waterfall(*sides, in_blocks=in_blocks),
-        io=_io(sides, in_blocks),
-        plans=other_plans(uses(groups, archive)),
+        waterfall=waterfall(*seen, in_blocks=pair),
+        io=_io(seen, pair),
+        plans=other_plans(uses(watched, archive)),
         differences=differences([facts(side[0], archive) for side in sides]),
+        observed=observed is not None,
     )
+
+
+def _changed(timed: Sequence[Times]) -> list[tuple[Timed, QueryRatio]]:
+    """Commands of the second side with their ratios, the largest change of time in all first."""
+    known = [(one, one.ratio) for side in timed[1:] for one in side.statements if one is not None and one.ratio]
+    return sorted(known, key=lambda pair: -pair[0].count * abs(pair[0].mean_s - (pair[0].first_s or 0.0)))
 
 
 def _apart(one: QueryRatio) -> bool:

@@ -25,7 +25,7 @@ from ironbench.analyse.subjects import leading, marked, method, work, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
-from ironbench.model.purpose import PRELIMINARY
+from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machines_of
 from ironbench.model.sample import listed
 from ironbench.model.system import Load, System
@@ -168,7 +168,7 @@ def require_order(by: str) -> None:
 def histories(records: Sequence[Record], archive: Archive, metric: str = "", by: str = DATE) -> Histories:
     """`metric`: "" takes each work's leading one. `by`: see `require_order`."""
     tag = "" if by == DATE else by.removeprefix(TAG)
-    entering = [one for one in records if one.status.comparable and one.purpose not in PRELIMINARY]
+    entering = [one for one in records if one.status.comparable and one.purpose not in AUXILIARY]
     tagged = [one for one in entering if not tag or tag in one.tags]
     left_out = _left_out(records, entering, tagged, tag)
     groups: dict[str, list[Record]] = {}

@@ -15,7 +15,7 @@ from ironbench.analyse.comparability import disturbances, doubts, left_out
 from ironbench.analyse.curve import MOST_POOLED, metrics_of
 from ironbench.analyse.device_io import read_costs, role_latencies
 from ironbench.analyse.differences import chosen, completed, differences, facts, shared
-from ironbench.analyse.explain import Explanation, explain
+from ironbench.analyse.explain import Explanation, explain, observed_of
 from ironbench.analyse.factors import Contrast, contrasts, interactions, levels
 from ironbench.analyse.findings import findings, highest_floor
 from ironbench.analyse.growth import growths
@@ -91,6 +91,10 @@ def lab_study(
         )
     )
     usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
+    observed = _observed(records)
+    seen = [(name, observed.get(name, own)) for name, own in usable]
+    # Slices time statements where the lab asks for it; those are of all blocks.
+    timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
     by_query = queries(usable)
     return Study(
         lab=lab,
@@ -109,7 +113,7 @@ def lab_study(
         growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
         beside_version=beside_version([(one.finding.cell, one.finding.baseline) for one in own], by_cell),
-        explanations=(explained := _explanations(own, cells, archive)),
+        explanations=(explained := _explanations(own, cells, observed, archive)),
         waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
         queries=by_query,
         against=against(by_query, usable, archive),
@@ -117,9 +121,10 @@ def lab_study(
         role_latencies=role_latencies(usable),
         read_costs=read_costs(usable),
         scripts=script_texts(settled, archive),
-        timed=times(usable, archive),
+        timed=times(usable if timed_in_blocks else seen, archive, in_blocks=timed_in_blocks),
         workers=by_worker(usable, archive),
-        inside=(used := uses(usable, archive)),
+        inside=(used := uses(seen, archive)),
+        observed=tuple(record for own in observed.values() for record in own),
         other_plans=other_plans(used),
         noise=highest_floor(noise, lab.method.metric, settled),
         differences=differences(known),
@@ -173,11 +178,29 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
     return tuple(rounds)
 
 
-def _explanations(effects: Sequence[Effect], cells: Sequence[Measured], archive: Archive) -> tuple[Explanation, ...]:
+def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Configuration → its observed trials."""
+    found: dict[str, list[Record]] = {}
+    for record in observed_of(records):
+        found.setdefault(record.cell.name, []).append(record)
+    return found
+
+
+def _explanations(
+    effects: Sequence[Effect], cells: Sequence[Measured], observed: Mapping[str, Sequence[Record]], archive: Archive
+) -> tuple[Explanation, ...]:
     usable = {cell.name: cell.usable for cell in cells}
     pairs = [(effect.finding.baseline, effect.finding.cell) for effect in effects[:MOST_EXPLAINED]]
     return tuple(
-        explain((a, usable[a]), (b, usable[b]), archive, in_blocks=True) for a, b in pairs if usable[a] and usable[b]
+        explain(
+            (a, usable[a]),
+            (b, usable[b]),
+            archive,
+            in_blocks=True,
+            observed=((a, observed[a]), (b, observed[b])) if {a, b} <= observed.keys() else None,
+        )
+        for a, b in pairs
+        if usable[a] and usable[b]
     )
 
 

@@ -30,7 +30,7 @@ from ironbench.analyse.subjects import (
     work_name,
 )
 from ironbench.errors import InputError
-from ironbench.model.purpose import PRELIMINARY, Purpose
+from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.system import Choice, Load
 from ironbench.stats.ratio import unpaired
@@ -153,7 +153,7 @@ def leads(
     machines = [archive.machine(machine_of(one)) for one in pairs[0]]
     ratio, kind = _hertz(*machines) if machine_of(pairs[0][0]) != machine_of(pairs[0][1]) else (1.0, "")
     every = (*records_a, *records_b)
-    in_turns = {one.purpose for one in every} - {*PRELIMINARY} == {Purpose.LAB} and len({r.series for r in every}) == 1
+    in_turns = {one.purpose for one in every} - {*AUXILIARY} == {Purpose.LAB} and len({r.series for r in every}) == 1
     works = tuple(
         _work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin, in_turns) for work in both
     )
@@ -283,7 +283,7 @@ def _by_work(
     """Trials by work, load and version of ironbench, since another version may do other work."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        if record.purpose not in PRELIMINARY:
+        if record.purpose not in AUXILIARY:
             version = record.software.get("ironbench", "")
             drove = f" (ironbench {version})" if versions_differ and version else ""
             asked = " ".join((names[work(record)], *_asked(record.cell.load)))

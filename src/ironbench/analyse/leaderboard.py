@@ -24,7 +24,7 @@ from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Bill, Offer, Range
-from ironbench.model.purpose import PRELIMINARY, Purpose
+from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.record.index import Listed
 
@@ -127,7 +127,7 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
     """Label → why none of its trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
-        if row.purpose not in PRELIMINARY:
+        if row.purpose not in AUXILIARY:
             labels.setdefault(row.label, []).append(row)
     reasons = {}
     for label, own in labels.items():
@@ -153,7 +153,7 @@ def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
 
 
 def _measured(row: Listed) -> bool:
-    return row.throughput is not None and row.purpose not in PRELIMINARY and Status(row.status).comparable
+    return row.throughput is not None and row.purpose not in AUXILIARY and Status(row.status).comparable
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:

@@ -1,4 +1,4 @@
-"""Why a comparison is slower, from what was observed beside it: the statement that grew most, and other plans."""
+"""Why a comparison is slower, from what was observed of both sides: the statement that grew most, and other plans."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ Cause = SlowerStatement | OtherPlanSteps
 
 
 def causes(study: Study, finding: Finding) -> tuple[Cause, ...]:
-    """Plan changes first: they explain times. Empty if nothing was observed, as in slices."""
+    """Plan changes first: they explain times. Labs by slices have them from their observed trials; empty if nothing was
+    observed."""
     statement = _by_clients(study, finding) or _by_server(study, finding)
     return (*_plans(study, finding), *((statement,) if statement else ()))
 

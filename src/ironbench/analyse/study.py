@@ -177,7 +177,9 @@ class Study:
     workers: tuple[Workers, ...] = ()
     """Of runs at the peak; empty where ironbench itself drove them."""
     inside: tuple[Use, ...] = ()
-    """What servers said of the trials; of runs at the peak."""
+    """What servers said of the trials; of runs at the peak. Of labs by slices it is of `observed`."""
+    observed: tuple[Record, ...] = ()
+    """Of labs by slices: one trial per configuration with observers and statement times, which enters no finding."""
     other_plans: tuple[OtherPlan, ...] = ()
     """Commands whose plan is another one than in the first of them."""
     parts: tuple[SubjectResults, ...] = ()

@@ -13,7 +13,7 @@ import msgspec
 from ironbench import engines, workloads
 from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
-from ironbench.model.purpose import PRELIMINARY
+from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import (
     AT_ONCE,
     EMULATED,
@@ -221,7 +221,7 @@ def marked(name: str, records: Sequence[Record]) -> str:
 
 
 def _counting(records: Sequence[Record]) -> list[Record]:
-    return [record for record in records if record.purpose not in PRELIMINARY]
+    return [record for record in records if record.purpose not in AUXILIARY]
 
 
 def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Record, ...]]) -> str:

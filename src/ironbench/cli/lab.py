@@ -375,7 +375,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
     _say_cautions(lab, printer)
     printer.say(f"{lab.question}")
-    trials = counted(len(lab.trials) + blocks.trials_before(lab), "trial")
+    trials = counted(blocks.trials_before(lab) + len(lab.trials) + len(blocks.observed_trials(lab)), "trial")
     rated = {setup.cell.name for setup in lab.rated}
     among = sum(trial.cell.name in rated for trial in lab.trials)
     at_rates = f", {among} of them at shares of the baseline's peak" if among else ""

@@ -14,7 +14,7 @@ from ironbench.load import tables
 from ironbench.machine import control_groups, quiet
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
-from ironbench.model.purpose import PRELIMINARY, Purpose
+from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Load, Setup, Trial
@@ -78,7 +78,7 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
         done = done.merge({"memory_total": limit})
     own, engine = system.dsn is None, engines.get(session.engine)
     load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
-    if trial.purpose in (Purpose.LAB, *PRELIMINARY) and own:  # each isolated from the one before
+    if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # each isolated from the one before
         done = done.merge(engine.administration.reset_statistics(session))
     sources, conditions = checkpoints.prepared(session, load, own, by_clock)
     pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)

@@ -120,7 +120,7 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     """
     if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed
-    cell = "" if trial.purpose == Purpose.LAB else trial.cell.name
+    cell = "" if trial.purpose in (Purpose.LAB, Purpose.OBSERVED) else trial.cell.name
     text = f"{seed} {cell} {trial.purpose} {trial.block}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 

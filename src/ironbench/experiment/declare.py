@@ -172,7 +172,8 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
             "that systems would hardly take turns",
             f'write load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
         )
-    found = slice_plan.fitted(replace(draft, method=replace(draft.method, slice_s=slice_s, slice_piloted=piloted)))
+    method = replace(draft.method, slice_s=slice_s, slice_piloted=piloted, observed=True)
+    found = slice_plan.fitted(replace(draft, method=method))
     return duet_plan.asked(found, contents) if measure.method == "duet" else found
 
 

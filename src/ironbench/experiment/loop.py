@@ -174,7 +174,7 @@ def _conducted(
 ) -> list[Record]:
     """Every trial that is planned by now; `spent_s`: see `Blocks`."""
     before, lab = directory.records(), directory.lab()
-    if Blocks(directory, before, forgiven, printer.say).planned(before) is None:
+    if Blocks(directory, before, forgiven, printer.say).waiting(before) is None:
         return before
     secrets = confirm.secrets_of(lab, secrets)
     with (

@@ -48,7 +48,7 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
         setups=(first, again),
         baseline=first.cell.name,
         comparisons=((again.cell.name, first.cell.name),),
-        method=replace(lab.method, stages=(Stage(1, blocks),), order="random", budget_s=None),
+        method=replace(lab.method, stages=(Stage(1, blocks),), order="random", budget_s=None, observed=False),
         claims=(),
         rated=(),
         rated_comparisons=(),

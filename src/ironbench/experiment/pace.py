@@ -36,13 +36,22 @@ class Pace:
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """`trial 7 of 24, 12 min left: log=memory, block 2`"""
-        planned = [one for one in self._lab.trials if one.stage <= trial.stage] or [trial]
-        before = blocks.trials_before(self._lab)
-        total = before + len(planned)
+        stage = max([trial.stage, *(one.stage for one in records)])
+        planned = [one for one in self._lab.trials if one.stage <= stage] or [trial]
+        before, observing = blocks.trials_before(self._lab), trial.purpose == Purpose.OBSERVED
+        looks_again = not observing and any(one.number > stage for one in self._lab.method.stages)
+        after = [] if looks_again else blocks.observed_trials(self._lab)
+        seen = {one.cell.name for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable}
+        unobserved = tuple(one for one in after if one.cell.name not in seen)
+        total = before + len(planned) + len(after)
+        waiting: tuple[Trial, ...]
         if trial.purpose == Purpose.LAB:
-            waiting = progress.missing(planned, records) or (trial,)
+            waiting = (*(progress.missing(planned, records) or (trial,)), *unobserved)
             done = total - len(waiting)
             what = f"{trial.cell.name}, block {trial.block + 1}"
+        elif observing:
+            waiting, what = unobserved, f"{trial.cell.name}, observed"
+            done = total - len(waiting)
         else:
             places = {(one.purpose, one.cell.name, one.block) for one in records if one.status.comparable}
             done = min(before - 1, sum(purpose != Purpose.LAB for purpose, _, _ in places))
@@ -53,7 +62,6 @@ class Pace:
             passed = [(one.purpose, one.cell.name) for one in records[self._before :]] or [kind]
             self._took += [(one, (self._now() - began_s) / len(passed)) for one in passed]
         self._current, self._before = (_kind(trial), self._now()), len(records)
-        looks_again = any(stage.number > trial.stage for stage in self._lab.method.stages)
         until = " until the next look" if looks_again else ""
         self.left = f"{units.span(sum(map(self._expected_s, waiting)))} left{until}"
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
@@ -62,7 +70,7 @@ class Pace:
     def _expected_s(self, trial: Trial) -> float:
         """The median of what such trials took, of all as long as none has passed; the plan counts as one of them. The
         first trials also load the data: a mean would expect that of all others, too."""
-        planned = len(self._lab.trials) + blocks.trials_before(self._lab)
+        planned = len(self._lab.trials) + blocks.trials_before(self._lab) + len(blocks.observed_trials(self._lab))
         least_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
         own = [took_s for kind, took_s in self._took if kind == _kind(trial)]
         return median([least_s, *(own or [took_s for _, took_s in self._took])])
@@ -99,6 +107,8 @@ class Allowance:
     def holds(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
+        if self.reason:  # observed trials have passed since, which say nothing about the pace of blocks
+            return False
         spent_s = self._now() - self._began_s
         needed_s = trials * (self._now() - self._ready_s) / self.passed
         if spent_s + needed_s <= _BORNE * self._budget_s:

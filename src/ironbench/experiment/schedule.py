@@ -148,14 +148,28 @@ class Blocks:
         if (searched := searching.next_trial(self._directory, records, self._say, self._forgiven)) is not None:
             trial, why = searched
             due = Due(trial, TrialNotes({SEARCH: why}))
-        elif (waiting := self.planned(records)) is None:
+        elif (waiting := self.waiting(records)) is None:
             return None
         else:
-            due, why = self._first(waiting, records), ""
+            due, why = Due(waiting) if waiting.purpose == Purpose.OBSERVED else self._first(waiting, records), ""
         left = max(0.0, 1.0 - len(fresh) / max(1, len(self._lab.trials)))
         quiet_s = min(self._lab.method.quiet_s, self._allowance.left_s(self._lab.estimate_s * left))
         title = self._pace.title(due.trial, records) + (f", {why}" if why else "")
         return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
+
+    def waiting(self, records: Sequence[Record]) -> Trial | None:
+        """The next trial of the blocks, then of those that are observed. FailureError as of `planned`."""
+        return self.planned(records) or self._observed(records)
+
+    def _observed(self, records: Sequence[Record]) -> Trial | None:
+        """The next observed trial of a configuration that has results to explain; a failed one is tried once more."""
+        for trial in planned.observed_trials(self._directory.lab()):
+            own = [one for one in records if one.cell.name == trial.cell.name]
+            tries = [one for one in own if one.purpose == Purpose.OBSERVED]
+            measured = any(one.purpose == Purpose.LAB and one.status.comparable for one in own)
+            if measured and not progress.over([one for one in tries if one.id not in self._forgiven]):
+                return replace(trial, attempt=1 + max((one.attempt for one in tries), default=0))
+        return None
 
     def planned(self, records: Sequence[Record]) -> Trial | None:
         """The next trial in the planned order; declares the next stage when one is over and left something open.
@@ -290,8 +304,10 @@ def repeat_failed(directory: LabDirectory) -> int:
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
-    # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own.
-    fresh = [one for one in fresh if one.purpose != Purpose.SEARCH and not one.cause.startswith(progress.NOT_WHOLE)]
+    # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own. Observed
+    # trials come after every block.
+    others = (Purpose.SEARCH, Purpose.OBSERVED)
+    fresh = [one for one in fresh if one.purpose not in others and not one.cause.startswith(progress.NOT_WHOLE)]
     enough = progress.TRIES * len(lab.possible)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         hint = "remove the cause, then `ironbench lab resume --failed` repeats these blocks and continues"

@@ -75,6 +75,8 @@ class Method:
     """Length of the slices that systems side by side are measured in; None: each trial is one piece."""
     slice_piloted: bool = False
     """`slice_s` is what the plan reckons with; a pilot in the first block chooses."""
+    observed: bool = False
+    """By slices: one trial of each configuration follows the blocks, with observers and statement times."""
     why_trials: str = ""
     """Why it is, although slices were asked for."""
     duet: bool = False

@@ -20,9 +20,11 @@ class Purpose(StrEnum):
     """Decides the rates that are given as shares."""
     SEARCH = "search"
     """Of a lab: chooses the load of a cell."""
+    OBSERVED = "observed"
+    """Of a lab by slices: shows where a difference comes from, which slices cannot."""
     REHEARSAL = "rehearsal"
     """Warms up what is measured then; has no record."""
 
 
-PRELIMINARY = (Purpose.PILOT, Purpose.PEAK, Purpose.SEARCH)
-"""Of trials that are measured before those that count, and enter no result."""
+AUXILIARY = (Purpose.PILOT, Purpose.PEAK, Purpose.SEARCH, Purpose.OBSERVED)
+"""Purposes of trials that enter no result: they decide how a lab is measured, or explain what it found."""

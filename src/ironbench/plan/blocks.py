@@ -1,10 +1,11 @@
-"""Blocks: every cell once in each, in an order of its own, so that drift favours none of them; and the trials
-before them, which decide a load, a warm-up or the rates, and enter no finding."""
+"""Blocks: every cell once in each, in an order of its own, so that drift favours none of them; the trials
+before them, which decide a load, a warm-up or the rates; and observed trials after them. Neither enters a finding."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.purpose import Purpose
@@ -81,6 +82,25 @@ def peaks(setups: Sequence[Setup]) -> int:
 def searching(setups: Sequence[Setup]) -> int:
     """About how many trials search for the best load of the cells."""
     return sum(setup.search.expected for setup in setups if setup.search and not setup.skipped)
+
+
+OBSERVED_S = 10.0
+"""Longest observed trial: enough for plans and statement times, and short beside the blocks."""
+
+
+def observed_trials(lab: Lab) -> list[Trial]:
+    """Returns one trial per configuration, watched by observers, that follows blocks by slices; none in other labs.
+
+    All sides draw the same random numbers, as in a block.
+    """
+    if not lab.method.observed:
+        return []
+    return [Trial(_observed(setup.cell), 0, Purpose.OBSERVED) for setup in lab.possible]
+
+
+def _observed(cell: Cell) -> Cell:
+    duration_s = min(cell.load.duration_s or OBSERVED_S, OBSERVED_S)
+    return replace(cell, load=replace(cell.load, duration_s=duration_s, report_per_statement=True))
 
 
 def trials_before(lab: Lab) -> int:

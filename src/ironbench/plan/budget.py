@@ -80,6 +80,8 @@ class Cells:
     """`around_s` of the rated cells: all trials of a lab that has some are of one length."""
     rated_blocks: int = 0
     """In which rated cells are measured."""
+    observed_s: float = 0.0
+    """Observed trials, after the last block."""
     turning: float = 0.0
     """What is not measured of turns, as a share of what is; 0: the lab is measured by trials."""
 
@@ -107,7 +109,8 @@ class Cells:
         return peaks + self.rated_blocks * self.rated_block_s(trial_s)
 
     def lab_s(self, trial_s: float, count: int) -> float:
-        return self.before_s(trial_s) + count * self.block_s(trial_s) + self.rated_blocks * self.rated_block_s(trial_s)
+        rated_s = self.rated_blocks * self.rated_block_s(trial_s)
+        return self.before_s(trial_s) + count * self.block_s(trial_s) + rated_s + self.observed_s
 
     def _first_s(self, trial_s: float) -> float:
         own = self.own_s[0]

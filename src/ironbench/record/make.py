@@ -19,7 +19,7 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.plan import Plan
-from ironbench.model.purpose import PRELIMINARY, Purpose
+from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Budget, Record
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
@@ -127,7 +127,7 @@ def _server_machine(system: System, session: Session | None, driven: Driven, her
 def record_id(series: str, trial: Trial) -> str:
     """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
     name = trial.cell.name
-    if trial.purpose in (Purpose.LAB, *PRELIMINARY):
+    if trial.purpose in (Purpose.LAB, *AUXILIARY):
         short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
         place = short.get(trial.purpose, f"{trial.purpose}{trial.block}")
         return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"

@@ -321,6 +321,7 @@ class Method(Struct):
     crash: Literal["", "lose", "subset", "torn"] = ""
     slice_s: Positive | None = None
     slice_piloted: bool = False
+    observed: bool = False
     why_trials: Text = ""
     duet: bool = False
     why_turns: Text = ""

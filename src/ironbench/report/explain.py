@@ -87,7 +87,8 @@ def _points(one: Explanation) -> Iterator[Point]:
         yield Point(f"{first.name} brings most of it, {signed(first.delta_s)} of the mean.", "Scripts:")
     if one.statements:
         command, found = one.statements[0]
-        yield Point(f"{cut(command.text, WIDTH)} takes {ratio(found.ratio)} as long.", "Commands:")
+        once = "" if found.known else " (one observed trial each, no interval)"
+        yield Point(f"{cut(command.text, WIDTH)} takes {ratio(found.ratio)} as long{once}.", "Commands:")
     if one.queries:
         yield Point(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
     if one.waterfall:

@@ -18,6 +18,7 @@ from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.findings import interval, metric_words, ratio
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Answer, Point, Section
+from ironbench.report.walk import OBSERVED
 from ironbench.words import clean, clean_document, counted, in_percent, listed
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def text(gate: Gate) -> str:
         plain.table(_table(gate)),
         plain.bullets("Why", [f"{_name(one)}: {one.why}" for one in gate.comparisons]),
         plain.bullets("What changed", _changes(gate)),
+        plain.folded(_observed(gate)),
         plain.bullets("Expectations", [_claim(one) for one in gate.claims]),
         plain.folded(_noise(gate)),
         plain.bullets("Before you use these numbers", _cautions(gate)),
@@ -51,6 +53,7 @@ def markdown(gate: Gate) -> bytes:
     lines += [f"- {_plain(_name(one))}: {_plain(one.why)}" for one in gate.comparisons]
     if changes := _changes(gate):
         lines += ["", "What changed:", "", *(f"- {_plain(one)}" for one in changes)]
+        lines += ["", observed] if (observed := _observed(gate)) else []
     if gate.claims:
         lines += ["", "Expectations:", "", *(f"- {_plain(_claim(one))}" for one in gate.claims)]
     lines += ["", noise] if (noise := _noise(gate)) else []
@@ -80,7 +83,8 @@ def junit(gate: Gate) -> bytes:
             )
         elif one in open_yet:
             ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.verdict.value}: {one.why}")})
-        ElementTree.SubElement(case, "system-out").text = clean(f"{_figures(one)}. {one.why}")
+        reasons = _why(gate, one) if one in open_yet else []
+        ElementTree.SubElement(case, "system-out").text = clean("\n".join([f"{_figures(one)}. {one.why}", *reasons]))
     for claim in gate.claims:
         case = ElementTree.SubElement(
             suite, "testcase", {"classname": "ironbench.claim", "name": clean(claim.claim.text)}
@@ -108,6 +112,7 @@ def page(gate: Gate) -> Page:
         answer=Answer(Point(sentence(gate)), points),
         sections=(
             Section("gate", "Comparisons", charts=tuple(effect_charts(judged)), tables=(("", _table(gate)),)),
+            Section("changes", "What changed", _observed(gate), sentences=tuple(_changes(gate))),
             Section("noise", "This machine", sentences=(_noise(gate),)),
         ),
         cautions=tuple(_cautions(gate)),
@@ -193,6 +198,11 @@ def _changes(gate: Gate) -> list[str]:
     """What was observed to differ, of each comparison that is not shown to be as fast."""
     open_ones = [one for one in gate.comparisons if one.verdict is not GateVerdict.NOT_SLOWER]
     return [f"{_name(one)}: {words}" for one in open_ones for words in _why(gate, one)]
+
+
+def _observed(gate: Gate) -> str:
+    """Where it was observed, if slices decide; empty where nothing changed."""
+    return OBSERVED if gate.study.observed and _changes(gate) else ""
 
 
 def _why(gate: Gate, one: GatedComparison) -> list[str]:

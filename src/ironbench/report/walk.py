@@ -29,6 +29,10 @@ LEAD = (
     "From the top down; each level goes into the one above it. Intervals are at 95 % one by one and carry no verdict: "
     "of many some leave out no difference by chance."
 )
+OBSERVED = (
+    "What slices cannot see (waits, I/O, plans, statement times) comes from one observed trial of each configuration, "
+    "run after the blocks; no verdict uses it."
+)
 _HEAD = ("level", "", "before", "after", "change", "interval")
 
 
@@ -37,7 +41,12 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
     if not one.goes_down:
         return Section(id, title)
     charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
-    return Section(id, title, LEAD, charts, with_rows(walk(one)))
+    return Section(id, title, lead(one), charts, with_rows(walk(one)))
+
+
+def lead(*several: Explanation) -> str:
+    """How to read the walk, and where its lower levels come from."""
+    return f"{LEAD} {OBSERVED}" if any(one.observed for one in several) else LEAD
 
 
 def walk(one: Explanation) -> Table:
@@ -62,7 +71,7 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
             "" if command.first_s is None else quantity(command.first_s, "s"),
             quantity(command.mean_s, "s"),
             ratio(found.ratio),
-            bounds(found.low, found.high),
+            bounds(found.low, found.high) if found.known else "no interval",
         )
     for query in one.queries[:FEW]:
         yield ("query", query.query, "", "", ratio(query.ratio), bounds(query.low, query.high))

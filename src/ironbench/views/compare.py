@@ -40,12 +40,14 @@ class Held:
         return all(self.found.trials)
 
     def explained(self) -> Explanation:
-        from ironbench.analyse.explain import explain
+        from ironbench.analyse.explain import explain, observed_of
 
         one, other = self.sides
         a, b = self.found.trials
-        sides = ((marked(one.word, a), a), (marked(other.word, b), b))
-        return explain(*sides, self.store, in_blocks=bool(self.pairs))
+        names = marked(one.word, a), marked(other.word, b)
+        watched = observed_of(one.records), observed_of(other.records)
+        observed = ((names[0], watched[0]), (names[1], watched[1])) if self.pairs and all(watched) else None
+        return explain((names[0], a), (names[1], b), self.store, in_blocks=bool(self.pairs), observed=observed)
 
 
 def held_against(of_a: Named, of_b: Named, different_work: bool = False) -> Held:

@@ -12,7 +12,7 @@ from ironbench.analyse.cost import Costs, Measured, costs
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
-from ironbench.model.purpose import PRELIMINARY
+from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan import offers
 from ironbench.plan.offers import Offers
@@ -70,7 +70,7 @@ def _against(store: Store, selection: Sequence[str], declared: Offers | None, ta
     telling: dict[tuple[str, bool], str] = {}
 
     def wanted(row: Listed) -> bool:
-        if row.purpose in PRELIMINARY or (labels and not selection and row.label not in labels):
+        if row.purpose in AUXILIARY or (labels and not selection and row.label not in labels):
             return False
         if row.rate is not None and row.rate >= target.rate:
             return True

@@ -23,7 +23,8 @@ def study_of(directory: LabDirectory) -> Study:
 
 def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     """What these records of a lab say together."""
-    lab, measured = directory.lab(), [record for record in records if record.purpose == Purpose.LAB]
+    lab, counting = directory.lab(), (Purpose.LAB, Purpose.OBSERVED)
+    measured = [record for record in records if record.purpose in counting]
     look = max(1, len(directory.declared()))
     floors = [floor for place in {results(), *_around(directory)} for floor in noise.known(place)]
     faults = directory.store.faults({record.id for record in records})

@@ -16,6 +16,7 @@ from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup
+from ironbench.plan.blocks import OBSERVED_S
 from ironbench.plan.budget import Cells
 from ironbench.process import place as own_place
 from ironbench.words import counted
@@ -78,7 +79,12 @@ def costing(lab: Lab, costs: Cells) -> Cells:
         return costs
     pilot_s = len(lab.possible) * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
     pilot_s += DUET_PILOT_S if lab.method.duet else 0.0
-    return replace(costs, turning=(START_UP_S + CHANGE_S) / slice_s, pilots_s=costs.pilots_s + pilot_s)
+    return replace(
+        costs,
+        turning=(START_UP_S + CHANGE_S) / slice_s,
+        pilots_s=costs.pilots_s + pilot_s,
+        observed_s=sum(costs.around_s) + sum(min(own or OBSERVED_S, OBSERVED_S) for own in costs.own_s),
+    )
 
 
 def placed(lab: Lab) -> Sequence[Setup]:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
 from ironbench.report.section import Section
-from ironbench.report.walk import ID, LEAD, TITLE, walk
+from ironbench.report.walk import ID, TITLE, lead, walk
 
 PLACE = 650
 
 
 def sections(study: Study) -> Iterator[Section]:
     known = [one for one in study.explanations if one.goes_down]
-    yield Section(ID, TITLE, LEAD, tables=tuple((f"From {one.before} to {one.after}", walk(one)) for one in known))
+    yield Section(
+        ID, TITLE, lead(*known), tables=tuple((f"From {one.before} to {one.after}", walk(one)) for one in known)
+    )

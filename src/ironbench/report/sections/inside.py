@@ -14,6 +14,7 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
 from ironbench.report.numbers import number, quantity, scale, times
 from ironbench.report.section import Section, by_value, with_rows
+from ironbench.report.walk import OBSERVED
 from ironbench.words import counted, cut, grouped, in_percent
 
 PLACE = 1650
@@ -39,12 +40,12 @@ _TABLES = "As the server counts it over the measured time; it counts up to a sec
 
 
 def sections(study: Study) -> Iterator[Section]:
-    subjects = study.inside
+    subjects, observed = study.inside, f" {OBSERVED}" if study.observed else ""
     sentences = tuple(_with_names((one.name, text) for one in subjects for text in one.doubts))
     yield Section(
         "server-statements",
         _placed("What statements cost the server", study),
-        _STATEMENTS,
+        _STATEMENTS + observed,
         tuple(by_statement(subjects)),
         (*side_by_side(subjects), *statement_tables(subjects)),
         sentences=sentences,
@@ -52,13 +53,13 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section(
         "server-plans",
         "How the server runs the commands of the scripts",
-        _PLANS,
+        _PLANS + observed,
         tables=(*plan_tables(study), *executed(subjects), *unplanned(subjects)),
         sentences=tuple(plan_sentences(study)),
         texts=tuple(plan_texts(study)),
     )
     tables = _placed("How tables and indexes were used", study)
-    yield Section("server-tables", tables, _TABLES, tables=tuple(use_tables(subjects)))
+    yield Section("server-tables", tables, _TABLES + observed, tables=tuple(use_tables(subjects)))
     yield Section("server-hides", "What the server does not show", tables=with_rows(missing(subjects)))
 
 

@@ -11,6 +11,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import bounds
 from ironbench.report.numbers import quantity, times
 from ironbench.report.section import Section
+from ironbench.report.walk import OBSERVED
 from ironbench.words import cut, grouped, listed
 
 PLACE = 1250
@@ -32,7 +33,9 @@ def sections(study: Study) -> Iterator[Section]:
     subjects = study.timed
     title = f"Statement by statement, {study.place}" if study.parts else "Statement by statement"
     tables = (*side_by_side(subjects), *((one.name, _table(one)) for one in subjects))
-    yield Section("statements", title, _LEAD, tables=tables, sentences=tuple(sentences(study)), at_end=True)
+    by_slices = any(record.statements for cell in study.cells for record in cell.usable)
+    lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD
+    yield Section("statements", title, lead, tables=tables, sentences=tuple(sentences(study)), at_end=True)
 
 
 def sentences(study: Study) -> Iterator[str]:

@@ -35,14 +35,14 @@ def cost(planned: Planned) -> Iterator[str]:
     """Trials, time and space."""
     lab, costs = planned.lab, planned.costs
     around = sum((*costs.around_s, *costs.rated_around_s)) / len((*costs.around_s, *costs.rated_around_s))
-    before = blocks.trials_before(lab)
+    before, observed = blocks.trials_before(lab), len(blocks.observed_trials(lab))
     loading = (
         f", after {units.span(costs.once_s)} of loading where the data are not kept yet" if costs.once_s > 1 else ""
     )
     unknown = any(own == 0 for own in costs.own_s)
     measured = "plus the transactions, whose time is not known" if unknown else _each(lab, costs.own_s, around)
     whole = f"about {units.span(lab.estimate_s)} in all"
-    yield f"{counted(len(lab.trials) + before, 'trial')}, {measured}: {whole}{loading}"
+    yield f"{counted(before + len(lab.trials) + observed, 'trial')}, {measured}: {whole}{loading}"
     if costs.copies_s > 1:
         yield f"in that, {units.span(costs.copies_s)} of copying the data: once for all blocks, which only read"
     if costs.peak_trials:
@@ -52,6 +52,11 @@ def cost(planned: Planned) -> Iterator[str]:
         yield f"of these about {searching} before the first block, {span} of searching for the best load of each cell"
     if pilots := len(blocks.piloted(lab.setups)):
         yield f"of these {pilots} before the first block, pilots that decide warm-ups"
+    if observed:
+        yield (
+            f"of these {observed} after the last block, observed for {units.span(costs.observed_s)}: they show where a "
+            "difference comes from, and no verdict uses them"
+        )
     if any(not asked(text) for one in lab.every_command for text in one.both):
         yield "the time of the commands comes on top, as long as they take"
     yield from _asked(lab)
