@@ -58,7 +58,7 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
 
 
 def test_the_purpose_of_a_trial_is_written_as_records_have_always_had_it() -> None:
-    words = ["sweep", "confirmation", "lab", "pilot", "peak", "search", "rehearsal"]
+    words = ["sweep", "confirmation", "lab", "pilot", "peak", "search", "observed", "rehearsal"]
     trials = [Trial(Cell("c", Load()), 0, one) for one in Purpose]
     assert [one["purpose"] for one in msgspec.json.decode(msgspec.json.encode(trials))] == words
 
