@@ -16,7 +16,7 @@ AGAIN = { $(VENV)/bin/python -c 'import json; print(*json.load(open("$(FAILED)")
 UV := $(VENV)/bin/uv
 RUST_TESTS := cargo --config crates/tests.toml test --locked --quiet --release --workspace
 
-.PHONY: help setup demo test build-rust-tests test-together test-long pgbench-cases lint format wheel bench labs findings docs clean
+.PHONY: help setup demo test build-rust-tests test-together test-long fuzz pgbench-cases lint format wheel bench labs findings docs clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test-together:
 test-long: setup ## The tests that take long, and further variants of short ones
 	@scripts/servers
 	@$(VENV)/bin/python -m pytest -m long --timeout 1800
+
+fuzz: setup ## Mutated inputs of every kind (FUZZ_INPUTS=1000000), and a table of what came of them
+	@cd tests && PYTHONPATH=. ../$(VENV)/bin/python -m fuzz $(or $(FUZZ_INPUTS),1000000)
 
 pgbench-cases: setup ## PostgreSQL's own tests of pgbench through pgbench and ironbench (PGBENCH_TESTS=DIR)
 	@PGBENCH_TESTS="$(PGBENCH_TESTS)" PYTHONPATH=tests:tests/live $(VENV)/bin/python -m pgbench_cases

@@ -17,6 +17,7 @@ from bench import figures
 HELPERS = {
     "__main__",
     "figures",
+    "job_kinds",
     "kills",
     "oltp",
     "outside",
@@ -34,6 +35,7 @@ LONG = {
     "duet",
     "duet_labs",
     "gate_aa",
+    "job_kills",
     "noise_aa",
     "own_data",
     "power",

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
-from fuzz.mutate import mutated
+from fuzz.mutate import NUMBERS, TEXTS, WORDS, mutated
+from fuzz.splice import spliced
 
 from ironbench.errors import IronbenchError
+from ironbench.model.secrets import Secrets
 
 ROOT = Path(__file__).parents[2]
 _SMALL = """question = "Is more better?"
@@ -57,19 +61,34 @@ END;
 SECRET = "S3cr3tW0rd"
 
 
+_WORDS = tuple(word.encode() for word in (*NUMBERS, *TEXTS, *WORDS, "&", "?a=", "%41", "%", "\\set ", ":a", "\n\\if "))
+
+
 @dataclass(frozen=True)
 class Target:
     """Reads its mutated texts: an input follows from its number alone, on every machine."""
 
     name: str
     corpus: tuple[str, ...]
-    read: Callable[[str], object]
+    reader: Callable[[str], object]
+    passes: int = 1
+    """How many times an input is read."""
+    floor_s: float = 0.05
+    """Processor time that a small input may take."""
 
-    def text(self, number: int) -> str:
-        return mutated(self.corpus, random.Random(f"{self.name}/{number}"))
+    def allowed_s(self, data: str | bytes) -> float:
+        """Processor time that an input may take: a second for each megabyte."""
+        return max(self.floor_s, self.passes * len(data) / 1e6)
 
-    def __call__(self, number: int) -> None:
-        self.read(self.text(number))
+    def input(self, number: int) -> str:
+        dice = random.Random(f"{self.name}/{number}")
+        if dice.random() < 0.75:
+            return mutated(self.corpus, dice)
+        return spliced([text.encode() for text in self.corpus], _WORDS, dice).decode(errors="replace")
+
+    def read(self, data: str | bytes) -> None:
+        assert isinstance(data, str)
+        self.reader(data)
 
 
 def _texts(pattern: str) -> tuple[str, ...]:
@@ -142,14 +161,34 @@ def _models(text: str) -> None:
         _core.device_capacity(name, models.for_core(found))
 
 
-def _dsn(text: str) -> None:
-    from ironbench.engines.postgres import dsn
+_AS_PASSWORD = re.compile(rf"[:=]'?{SECRET}['@;}}\s]|[:=]{SECRET}$")
+"""Where the password stands as one: moved elsewhere, nothing tells it from other words."""
 
-    try:
-        dsn.parse(text, {"HOME": "/nonexistent", "PGUSER": "u", "PGHOST": "h"})
-    except IronbenchError as error:
-        assert SECRET not in f"{error} {error.hint}", "a password is quoted"
-        raise
+
+def _dsn(text: str) -> None:
+    """Read by every engine; the address that results reads back as the same one."""
+    from ironbench.engines.mariadb import dsn as mariadb
+    from ironbench.engines.odbc import dsn as odbc
+    from ironbench.engines.postgres import dsn as postgres
+    from ironbench.engines.slapd import dsn as slapd
+
+    environ = {"HOME": "/nonexistent", "PGUSER": "u", "PGHOST": "h"}
+    read: tuple[Callable[[str], tuple[Any, Secrets]], ...] = (
+        *(partial(one.parse, environ=environ) for one in (postgres, mariadb, slapd)),
+        odbc.parse,
+    )
+    refused: list[IronbenchError] = []
+    for parse in read:
+        try:
+            address, _ = parse(text)
+        except IronbenchError as error:
+            quoted = SECRET in f"{error} {error.hint}" and _AS_PASSWORD.search(text)
+            assert not quoted, f"a password is quoted: {error} {error.hint}"
+            refused.append(error)
+            continue
+        assert parse(address.text())[0] == address
+    if len(refused) == len(read):
+        raise refused[0]
 
 
 def _target(text: str) -> None:
@@ -174,6 +213,14 @@ _ADDRESSES = (
     f"postgres://u:{SECRET}@[::1]:5432/db",
     f"host=h port=5432 user=u password={SECRET} dbname=db",
     f"host=h password='{SECRET}' sslmode=prefer",
+    f"postgresql://u:{SECRET}@h1:5432,h2:5433/db?target_session_attrs=primary&channel_binding=require",
+    f"host=/tmp,@abstract port=1,2 user='a b' password={SECRET} options='-c search_path=x' require_auth=!md5",
+    f"mysql://u:{SECRET}@h:3306/db?tls=verify-full",
+    f"mariadb://u:{SECRET}@localhost/db?socket=/run/mysqld/mysqld.sock",
+    f"ldap://cn=admin,dc=example,dc=com:{SECRET}@h:389/dc=example,dc=com?tls=require&mechanism=simple",
+    f"ldapi://cn=a,dc=b:{SECRET}@%2Frun%2Fldapi/dc=b",
+    f"odbc:Driver={{PostgreSQL}};Server=h;Database=d;Uid=u;Pwd={SECRET};pqopt={{password={SECRET}}}",
+    "odbc:shop",
 )
 _ENGINES = (("null", "select-only"), ("sqlite", "tpcb-like"), ("sqlite", "igen-oltp"), ("none", "igen-cpu"))
 
@@ -186,13 +233,13 @@ def targets() -> dict[str, Target]:
     examples = _texts("docs/examples/*.toml")
     shipped = (ROOT / "src/ironbench/catalogue/devices.toml").read_text()
     found = (
-        Target("lab", (*labs * 25, *_texts("labs/*.toml")), _lab),
+        Target("lab", (*labs * 25, *_texts("labs/*.toml")), _lab, floor_s=1.0),
         Target("script", (_SCRIPTS, *scripts), _script),
         Target("device", _DEVICES, _device),
         Target("prices", tuple(one for one in examples if "[price" in one), _prices),
         Target("systems", tuple(one for one in examples if "[system" in one), _systems),
         Target("models", (_OWN_MODEL, _OWN_MODEL, shipped[:20_000]), _models),
-        Target("dsn", _ADDRESSES, _dsn),
+        Target("dsn", _ADDRESSES, _dsn, passes=5),
         Target("target", ("p99 < 10ms at 5000 tps", "mean <= 1.5s at 20/s"), _target),
     )
     return {target.name: target for target in found}

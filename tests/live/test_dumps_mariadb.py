@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brought import CASES, into_mariadb
 from raw_mysql import LACKING, PASSWORD, RawMysql
 from raw_server import free_port
 
-from ironbench import engines
-from ironbench.engines.mariadb.copies import MariadbCopies
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.model.system import System
 
-CASES = Path(__file__).parents[1] / "data" / "dumps"
 WHOLE = ("byte-order-mark", "definer-after-a-comment", "delimiter-after-a-comment", "prose-that-looks-like-sql")
 PHPMYADMIN = """-- phpMyAdmin SQL Dump
 -- version 5.2.1
@@ -142,20 +139,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawMysql]:
 
 
 def loaded(server: RawMysql, file: Path) -> dict[str, list[tuple[str | None, ...]]]:
-    """What a database of ironbench's own contains after a restore; it is dropped."""
-    engine = engines.get("mariadb")
-    address = f"mysql://maker:{PASSWORD}@localhost/d?socket={server.socket}"
-    system, secrets = engine.validated(System("mariadb", "t", dsn=address), 1)
-    copies = MariadbCopies(system, secrets)
-    copy = copies.new("key")
-    try:
-        engine.data_import.examined(system, file)
-        with engines.running(copies.within(system, copy.name), secrets, 1) as session:
-            engine.data_import.restored(session, file, 1, lambda *_: None)
-        return contents(server, copy.name)
-    finally:
-        copies.drop(copy.name)
-        copies.close()
+    """What a database of ironbench's own contains after a restore."""
+    with into_mariadb(server, file) as database:
+        return contents(server, database)
 
 
 def contents(server: RawMysql, database: str) -> dict[str, list[tuple[str | None, ...]]]:

@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from brought import CASES, into_postgres
 from own_data import dumped, shop
 from raw_server import RawServer, binary
 
 from ironbench import engines
 from ironbench._core import Connection
-from ironbench.engines.data_import import Restored
 from ironbench.engines.postgres import contents
 from ironbench.errors import FailureError, InputError
 from ironbench.model.system import System
 
-CASES = Path(__file__).parents[1] / "data" / "dumps"
 DEBIAN = Path("/usr/lib/postgresql/15/bin")
 LEFT_OUT = {
     "clean.pg": {"drop": 2},
@@ -29,21 +28,6 @@ LEFT_OUT = {
 }
 
 pytestmark = pytest.mark.live
-
-
-def loaded(server: RawServer, file: Path, database: str = "brought", *, setup: bool = False) -> Restored:
-    boss = server.connect()
-    boss.query(f"drop database if exists {database}")
-    boss.query(f"create database {database} template template0")
-    boss.close()
-    dsn = f"postgresql://postgres@/{database}?host={server.host}&port={server.port}"
-    engine = engines.get("postgres")
-    system, secrets = engine.validated(System("postgres", "t", dsn=dsn), 1)
-    with engines.running(system, secrets, 1) as session:
-        if setup:
-            return Restored(left_out=engine.data_import.set_up(session, file, lambda *_: None))
-        engine.data_import.examined(system, file)
-        return engine.data_import.restored(session, file, 1, lambda *_: None)
 
 
 @pytest.fixture
@@ -62,7 +46,7 @@ def brought(raw_server: RawServer) -> Iterator[Connection]:
 def test_what_psql_loads_in_spite_of_errors_is_loaded_and_what_was_left_out_is_counted(
     raw_server: RawServer, brought: Connection, name: str, setup: bool
 ) -> None:
-    assert loaded(raw_server, CASES / f"{name}.sql", setup=setup).left_out == LEFT_OUT[name]
+    assert into_postgres(raw_server, CASES / f"{name}.sql", setup=setup).left_out == LEFT_OUT[name]
     inside = raw_server.connect(database="brought")
     table = "note" if "prose" in name else "item"
     rows = 2 if name.startswith(("create", "policy", "prose")) else 1
@@ -88,7 +72,7 @@ def test_errors_of_psql_and_of_the_server_and_open_transactions_end_a_load(
 ) -> None:
     (file := tmp_path / "setup.sql").write_text(text)
     with pytest.raises(FailureError):
-        loaded(raw_server, file, setup=True)
+        into_postgres(raw_server, file, setup=True)
 
 
 @pytest.mark.parametrize("words", [("--create",), ("--clean", "--create"), ("--clean",), ("--inserts",)])
@@ -100,7 +84,7 @@ def test_a_plain_dump_has_what_its_table_of_contents_lists_however_it_was_made(
         file = dumped(raw_server, tmp_path / "shop.sql", "plain", "bought", *words)
     finally:
         brought.query("drop database bought")
-    found = loaded(raw_server, file).objects
+    found = into_postgres(raw_server, file).objects
     rows = {} if "--inserts" in words else {"rows": 6000}
     kinds = {"tables": 2, "views": 1, "sequences": 1, "constraints": 2, "foreign keys": 1}
     assert found == kinds | rows
@@ -127,20 +111,20 @@ def test_a_server_whose_messages_are_german_is_understood(tmp_path: Path) -> Non
         file = tmp_path / "shop.custom"
         program = [binary("pg_dump"), "-h", str(server.host), "-p", str(server.port), "-U", "postgres", "-Fc"]
         subprocess.run([*program, "-f", str(file), "shop"], check=True, capture_output=True)
-        restored = loaded(server, file)
+        restored = into_postgres(server, file)
         assert (restored.objects["tables"], restored.left_out) == (2, {"setting": 1})
-        assert loaded(server, CASES / "clean.pg.sql").left_out == {"drop": 2}
+        assert into_postgres(server, CASES / "clean.pg.sql").left_out == {"drop": 2}
         (broken := tmp_path / "setup.sql").write_text(
             "create table item (id int); insert into item values (1), (1);\ncreate unique index on item (id);\n"
         )
         with pytest.raises(FailureError, match="line 2"):
-            loaded(server, broken, setup=True)
+            into_postgres(server, broken, setup=True)
 
 
-def test_a_dump_that_was_cut_is_refused_before_anything_is_loaded(raw_server: RawServer) -> None:
+def test_a_dump_that_was_cut_is_refused_before_anything_is_into_postgres(raw_server: RawServer) -> None:
     for name in ("cut-before-constraints", "cut-within-copy"):
         with pytest.raises(InputError):
-            loaded(raw_server, CASES / f"{name}.pg.sql", "cut")
+            into_postgres(raw_server, CASES / f"{name}.pg.sql", "cut")
     boss = raw_server.connect()
     boss.query("drop database cut")
     boss.close()

@@ -178,3 +178,9 @@ def test_compressed_files_and_utf_16_are_named_as_such(tmp_path: Path, data: byt
         plain.examined(file, "dump")
     with pytest.raises(InputError, match=word):
         sql_text.examined(file, "dump", own=False)
+
+
+def test_rows_of_a_table_with_many_columns_are_counted_for_that_table(tmp_path: Path) -> None:
+    columns = ", ".join(f"a_long_name_of_a_column_{n}" for n in range(60))
+    copy = f'COPY public."a (b)" ({columns}) FROM stdin;\n1\n2\n\\.\n'
+    assert of_postgres(tmp_path, DUMP.format(copy)).rows == {'public."a (b)"': 2}

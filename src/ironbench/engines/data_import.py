@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ironbench import units
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
@@ -16,6 +19,23 @@ if TYPE_CHECKING:
     from ironbench.engines.server_session import ServerSession
 
 Show = Callable[[float, str], None]
+_SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
+
+
+@contextmanager
+def shown(show: Show) -> Iterator[None]:
+    """Passes the progress of every file that is read meanwhile to `show`."""
+    token = _SHOW.set(show)
+    try:
+        yield
+    finally:
+        _SHOW.reset(token)
+
+
+def show_read(name: str, done: int, size: int) -> None:
+    """Reports that `done` of the `size` bytes of a file have been read."""
+    if (show := _SHOW.get()) is not None:
+        show(done / max(1, size), f"{units.stored(done)} of {name}")
 
 
 @dataclass(frozen=True, slots=True)

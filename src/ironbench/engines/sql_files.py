@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ironbench.engines.data_import import show_read
+
 CHUNK_BYTES = 1 << 20
 
 
@@ -35,12 +37,13 @@ def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Pie
     """`merged`: first words of statements that need not be separated from each other."""
     from ironbench._core import SqlScanner
 
-    scanner = SqlScanner(dialect, list(merged))
+    scanner, size = SqlScanner(dialect, list(merged)), path.stat().st_size
     with path.open("rb") as file:
         chunk = file.read(CHUNK_BYTES)
         while following := file.read(CHUNK_BYTES):
             yield from map(Piece._make, scanner.feed(chunk))
             chunk = following
+            show_read(path.name, file.tell(), size)
     yield from map(Piece._make, scanner.feed(chunk, True))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ironbench.errors import InputError, nearest, written
+from ironbench.model.secrets import Secrets
 
 TLS = ("disable", "prefer", "require", "verify-ca", "verify-full")
 """How far a connection is encrypted and its server proved, from least to most."""
@@ -54,10 +55,12 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
+        # Where an @ follows, the ? may stand in a password, and the name may be a piece of it.
+        shown, hint = ("", f"; {ESCAPES}") if "@" in query else (f" {name}", "")
         if not equals:
-            raise wrong(f"its parameter {name} has no value", "write ?name=value")
+            raise wrong(f"its parameter{shown} has no value", f"write ?name=value{hint}")
         if name not in known:
-            raise wrong(f"its parameter {name} is unknown", nearest(name, list(known)))
+            raise wrong(f"its parameter{shown} is unknown", f"{nearest(name, list(known))}{hint}")
         given[name] = decoded(value)
     return given
 
@@ -76,6 +79,14 @@ def certificate(name: str, path: str | None) -> str | None:
     if not Path(path).is_file():
         raise wrong(f"its {name} names no file", "name the file with its whole path")
     return str(Path(path).absolute())
+
+
+def secret(text: str) -> str:
+    """A password without %-escapes. From here on no message shows it, in either form. InputError."""
+    Secrets(text)
+    value = decoded(text)
+    Secrets(value)
+    return value
 
 
 def decoded(text: str) -> str:

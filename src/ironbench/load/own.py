@@ -8,12 +8,13 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.engines.data_import import Restored, Show
+from ironbench.engines.data_import import Restored, Show, show_read, shown
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
 from ironbench.load import rows, tables
@@ -27,6 +28,8 @@ from ironbench.words import counted, listed
 from ironbench.workloads import Workload
 
 _CHUNK_BYTES = 1 << 22
+_LARGE_BYTES = 1 << 28
+"""Files that take a second or more to read and to examine."""
 SETUP_BYTES = 1_000_000
 """Where only setup files make the data, nobody knows how large they become."""
 
@@ -55,14 +58,26 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
         cause = f"engine {engine.name} makes no databases on a running server"
         hint = f"leave {written('system.dsn')} out: ironbench then starts a server of its own"
         raise InputError(_first_field(data), cause, hint)
-    digests = _digests(data)
-    for file in data.setup:
-        data_import.examined_setup(Path(file), Path(data.dump) if data.dump else None)
-    if not data.dump:
-        return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
-    found = data_import.examined(system, Path(data.dump))
+    with _progress(data):
+        digests = _digests(data)
+        for file in data.setup:
+            data_import.examined_setup(Path(file), Path(data.dump) if data.dump else None)
+        if not data.dump:
+            return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
+        found = data_import.examined(system, Path(data.dump))
     size = sum(os.stat(file).st_size for file in _files(Path(data.dump)))  # noqa: PTH116
     return replace(data, digests=digests, kind=found.kind, tools=found.tools, bytes=size, data_bytes=found.data_bytes)
+
+
+@contextmanager
+def _progress(data: OwnData) -> Iterator[None]:
+    """Shows on stderr how much of large files has been read."""
+    size = 0
+    with suppress(OSError):  # a missing file is named when it is read
+        size = sum(path.stat().st_size for file in data.files for path in _files(Path(file)))
+    printer = Printer() if size >= _LARGE_BYTES else Printer.silent()
+    with printer.bar(f"examine {listed([Path(file).name for file in data.files])}") as show, shown(show):
+        yield
 
 
 def _first_field(data: OwnData) -> str:
@@ -185,6 +200,7 @@ def _of_file(path: str, size: int, mtime_ns: int, inode: int) -> str:
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
+            show_read(os.path.basename(path), file.tell(), size)  # noqa: PTH119
     return digest.hexdigest()
 
 

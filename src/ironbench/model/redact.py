@@ -29,9 +29,14 @@ _VALUE = re.compile(r"\s*(\{(?:[^}]|\}\})*\}?|[^;]*)")
 """In braces it may contain semicolons."""
 _SECRET_KEY = re.compile(r"pwd|pass|secret|token|credential|(?:api|access|account|shared)[ _]?key", re.IGNORECASE)
 _STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""' r"|'''.*?'''" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'" r"|\#[^\n]*", re.DOTALL
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
+    r"|'''(?:[^']++|'(?!''))*+(?:'''|\Z)"
+    r'|"(?:[^"\\\n]++|\\.)*+(?:"|\\?\Z|)'
+    r"|'[^'\n]*+'?"
+    r"|\#[^\n]*+",
+    re.DOTALL,
 )
-"""A string of TOML 1.0, or a comment, whose quotes begin none."""
+"""A string of TOML 1.0 (not closed: the rest of its line, or of the text), or a comment, whose quotes begin none."""
 _YEK = re.compile(r"""\s*=\s*["']?([\w-]+)""")
 """A key and its `=`, read backwards."""
 _LONGEST_KEY = 128
@@ -131,9 +136,10 @@ def redacted_toml(text: str) -> str:
         token = match[0]
         if token.startswith("#"):
             return redacted(token)
-        quotes = 3 if token.startswith(('"""', "'''")) else 1
-        inner = redacted(token[quotes:-quotes], _key_before(text, match.start()))
-        return f"{token[:quotes]}{inner}{token[-quotes:]}"
+        quote = token[: 3 if token.startswith(('"""', "'''")) else 1]
+        closing = quote if token.endswith(quote) and len(token) >= 2 * len(quote) else ""
+        inner = token.removeprefix(quote).removesuffix(closing)
+        return f"{quote}{redacted(inner, _key_before(text, match.start()))}{closing}"
 
     return _NUMBER.sub(rf'\1\2"{HIDDEN}"', _STRING.sub(hidden, text))
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ironbench.engines import url
-from ironbench.engines.url import ESCAPES, decoded, host_and_port, own_name, parameters, port_of, wrong
+from ironbench.engines.url import ESCAPES, decoded, host_and_port, own_name, parameters, port_of, secret, wrong
 from ironbench.model.secrets import Secrets
 
 SCHEMES = ("mysql", "mariadb")
@@ -63,13 +63,13 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     authority, _, database = rest.partition("/")
     who, at, place = authority.rpartition("@")
     user, colon, password = who.partition(":")
+    given_secret = secret(password) if colon else environ.get("MYSQL_PWD")
     if "/" in database:
         raise wrong("its database has a /", ESCAPES)
     given = parameters(query, _WORDS)
     host, port = host_and_port(place, DEFAULT_PORT)
     if not database:
         raise wrong("it names no database", "write mysql://user@host:3306/database")
-    secret = decoded(password) if colon else environ.get("MYSQL_PWD")
     address = Address(
         decoded(user) if at else own_name("write mysql://user@…"),
         decoded(database),
@@ -79,7 +79,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         url.one_of(url.TLS, "tls", given.get("tls", "prefer")),
         url.certificate("tls_ca", given.get("tls_ca")),
     )
-    return address, Secrets(password=secret)
+    return address, Secrets(password=given_secret)
 
 
 def _socket(path: str | None) -> str | None:

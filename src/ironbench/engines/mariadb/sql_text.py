@@ -37,7 +37,7 @@ _LEFT_OUT = {
     "grant": re.compile(
         r"(?:GRANT|REVOKE|FLUSH\s+PRIVILEGES|SET\s+PASSWORD|(?:CREATE|ALTER|DROP)\s+(?:USER|ROLE))\b", re.IGNORECASE
     ),
-    "GTID": re.compile(r"SET\s+@@GLOBAL\.GTID_PURGED\b", re.IGNORECASE),
+    "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
 """Kind of statement of a dump that concerns the whole server → what it looks like."""
 _CHANGES = re.compile(
@@ -58,10 +58,12 @@ _CHANGES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs."""
-_NO_WORDS = re.compile(
-    r"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+"|--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!).*?\*/|/\*M?!\d*|\*/""", re.DOTALL
-)
-"""What is no part of a statement's words; the marks of comments that the server runs, but not what is in them."""
+_LITERALS = r"""'(?:[^'\\]++|\\.?)*+(?:'|\Z)|"(?:[^"\\]++|\\.?)*+(?:"|\Z)"""
+"""With those that are not closed: their beginning is then found once, and not again from every quote in them."""
+_COMMENTS = r"--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
+_NAMES = r"`[^`]*+(?:`|\Z)"
+_NO_WORDS = re.compile(rf"{_LITERALS}|{_NAMES}|{_COMMENTS}|/\*M?!\d*|\*/", re.DOTALL)
+"""Literals, names in backticks, comments, and the marks of comments that the server runs, but not what is in those."""
 _ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 _FILLS = re.compile(
     r"(?:CREATE|ALTER|DROP|RENAME)\s+(?!DATABASE|SCHEMA|USER|ROLE)|(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|CALL|LOAD)\b",
@@ -198,11 +200,21 @@ def refuse_within(subject: str, at: str, sql: str) -> None:
         if named := _CHANGES.match(words):
             _refuse(subject, at, named[0], _UNQUALIFIED)
         return
-    words = " ".join(_NO_WORDS.sub(lambda found: "''" if found[0][0] in "'\"" else " ", sql).split())
+    words = " ".join(_NO_WORDS.sub(_replaced, sql).split())
     if _OUTSIDE.match(words):
         _refuse(subject, at, words, _HINT)
     if named := _CHANGES.search(words):
         _refuse(subject, at, named[0], _UNQUALIFIED)
+
+
+def _replaced(found: re.Match[str]) -> str:
+    match found[0][0]:
+        case "'" | '"':
+            return "''"
+        case "`":
+            return found[0]
+        case _:
+            return " "
 
 
 _UNQUALIFIED = "name tables and the like without their database"
@@ -249,8 +261,5 @@ def _prefix(database: str) -> re.Pattern[bytes]:
     """Matches literals and comments, which stay, and in group 1 the database before a name."""
     name = re.escape(database.encode())
     quoted = re.escape(database.replace("`", "``").encode())
-    return re.compile(
-        rb"""'(?:[^'\\]++|\\.)*+'|"(?:[^"\\]++|\\.)*+"|--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!).*?\*/"""
-        rb"|((?:`%b`|(?<![\w$.`@])%b)\s*\.\s*(?=[`\w$]))|`[^`]*+`" % (quoted, name),
-        re.DOTALL,
-    )
+    kept = (_LITERALS.encode(), _COMMENTS.encode(), quoted, name, _NAMES.encode())
+    return re.compile(rb"%b|%b|((?:`%b`|(?<![\w$.`@])%b)\s*+\.\s*+(?=[`\w$]))|%b" % kept, re.DOTALL)

@@ -16,7 +16,7 @@ from ironbench.model.secrets import Secrets
 
 SCHEME = "odbc"
 _PREFIX = f"{SCHEME}:"
-_PAIR = re.compile(r"\s*([^=;{}]+?)\s*=\s*(\{(?:[^}]|\}\})*\}|(?!\{)[^;]*)\s*(?:;|$)")
+_PAIR = re.compile(r"([^=;{}]++)=\s*+(\{(?:[^}]++|\}\})*+\}|(?!\{)[^;]*+)\s*+(?:;|$)")
 _SECRET = re.compile(
     r"pwd|pass|secret|token|credential|(api|access|account|shared)[ _]?key|^u(ser )?id$|^user(name)?$", re.IGNORECASE
 )
@@ -67,17 +67,15 @@ def parse(text: str) -> tuple[Address, Secrets]:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    at = 0
+    at, text = 0, text.rstrip(" ;")
     while at < len(text):
-        if not text[at:].strip(" ;"):
-            return
         pair = _PAIR.match(text, at)
-        if pair is None:
+        if pair is None or not pair[1].strip():
             # What stands there may be a part of a password.
             raise InputError(
                 written("system.dsn"), "is no list of KEYWORD=value;…", "a value with ; or } stands in braces: {a;b}"
             )
-        yield pair[1], pair[2].strip()
+        yield pair[1].strip(), pair[2].strip()
         at = pair.end()
 
 

@@ -27,7 +27,7 @@ from ironbench.model.redact import redacted_sql
 from ironbench.model.session import Session
 from ironbench.process import programs
 
-_FROM_FILE = re.compile(r"psql:<stdin>:(\d+): (.*)", re.DOTALL)
+_FROM_FILE = re.compile(r"psql:<stdin>:(\d{1,18}): (.*)", re.DOTALL)
 _CLIENT = re.compile(r"(?:error|fatal): (.*)")
 _SERVER = re.compile(r"[^\s:][^:]{0,40}:  (?:([0-9A-Z]{5}): )?(.*)")
 """Severity, which the server translates; SQLSTATE; message (libpq: PQsetErrorVerbosity)."""
@@ -133,7 +133,8 @@ class Psql(_Client):
             if (after := _AFTERWARDS.fullmatch(line)) and after[1] in _OPEN_TRANSACTION:
                 self._open = True
             elif self._error is not None and self._error.statement is not None:
-                self._error.statement = f"{self._error.statement}\n{line}"[:_STATEMENT_CHARACTERS]
+                if len(self._error.statement) < _STATEMENT_CHARACTERS:
+                    self._error.statement = f"{self._error.statement}\n{line}"[:_STATEMENT_CHARACTERS]
             elif line.startswith("psql: error: "):
                 raise FailureError(self.subject, line.removeprefix("psql: error: "), "look at the server's log")
             return

@@ -16,6 +16,8 @@ OBSERVING = (
     *("pgrowlocks", "pg_walinspect", "pg_prewarm", "amcheck", "pg_stat_kcache", "pg_qualstats", "pg_wait_sampling"),
 )
 """Extensions that look at a server, and of which tables and functions of an application have nothing."""
+_HEAD = 2_000
+"""Characters of a statement that tell its kind."""
 _MISSING = ("42P01", "42704", "42883", "42703", "3F000")
 """Undefined table, object, function, column, schema."""
 _DENIED = "42501"
@@ -36,7 +38,7 @@ def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, witho
     return _Rule(name, re.compile(statement, re.IGNORECASE | re.DOTALL), codes, without_code)
 
 
-_NAME = r"(?:\"[^\"]*\"|[\w$]+)(?:\s*\.\s*(?:\"[^\"]*\"|[\w$]+))*"
+NAME = r"(?:\"[^\"]*\"|[\w$]+)(?:\s*\.\s*(?:\"[^\"]*\"|[\w$]+))*"
 _RULES = (
     _rule("owner", r"ALTER\s(?:[^;\"]|\"[^\"]*\"){0,1000}?\bOWNER\s+TO\b"),
     _rule("grant", r"(?:GRANT|REVOKE|ALTER\s+DEFAULT\s+PRIVILEGES)\b"),
@@ -60,12 +62,12 @@ _RULES = (
 )
 _DROPS = (
     _rule("drop", r"DROP\b", (*_MISSING, _OTHERS_DEPEND, _DENIED)),
-    _rule("drop", rf"ALTER\s+[\w ]+?\s{_NAME}\s+(?:ALTER\s+(?:COLUMN\s+)?{_NAME}\s+)?(?:DROP|DETACH)\b", _MISSING),
+    _rule("drop", rf"ALTER\s+[\w ]+?\s{NAME}\s+(?:ALTER\s+(?:COLUMN\s+)?{NAME}\s+)?(?:DROP|DETACH)\b", _MISSING),
 )
 _MADE = re.compile(
     r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED|FOREIGN|UNIQUE|MATERIALIZED|RECURSIVE|CONSTRAINT"
     r"|CONCURRENTLY|EVENT)\s+)*(?:TABLE|VIEW|INDEX|SEQUENCE|SCHEMA|FUNCTION|PROCEDURE|TYPE|DOMAIN|TRIGGER|AGGREGATE|RULE"
-    rf"|EXTENSION|POLICY)\s+(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?({_NAME})",
+    rf"|EXTENSION|POLICY)\s+(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?({NAME})",
     re.IGNORECASE,
 )
 
@@ -76,6 +78,8 @@ def harmless(statement: str, code: str, made_later: Collection[str] | None = Non
     `code`: the SQLSTATE; "": not known. `made_later`: names of what the same file makes; of a file of the user's own,
     a DROP may only fail for one of those. None: any DROP may, as in a dump made by `pg_dump --clean`.
     """
+    # One blank between words: patterns that try each blank would take time that grows with the square of their number.
+    statement = " ".join(statement[:_HEAD].split())
     for rule in (*_RULES, *_DROPS):
         if not rule.statement.match(statement):
             continue
@@ -95,7 +99,7 @@ def made(statement: str) -> str:
 
 
 def _remade(statement: str, made_later: Collection[str]) -> bool:
-    names = {_last(name) for name in re.findall(_NAME, statement[:1000])}
+    names = {_last(name) for name in re.findall(NAME, statement[:1000])}
     return bool(names & set(made_later))
 
 

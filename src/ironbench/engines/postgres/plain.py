@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ironbench.catalogue import text_files
-from ironbench.engines.postgres.harmless import made
+from ironbench.engines.postgres.harmless import NAME, made
 from ironbench.engines.sql_files import Piece, ends_with_line, pieces
 from ironbench.errors import InputError
 from ironbench.model.redact import redacted_sql
@@ -33,7 +33,8 @@ _CONNECT = re.compile(r"\\c(?:onnect)?(?![a-z_])[ \t]*(.*)")
 _FILLS = re.compile(
     r"(?:CREATE\s+(?:UNLOGGED\s+|FOREIGN\s+)?(?:TABLE|SEQUENCE|VIEW|FUNCTION|TYPE|SCHEMA)|COPY|INSERT)\b", re.IGNORECASE
 )
-_COPY = re.compile(r"COPY\s+(.*?)\s*(?:\((?:[^)\"]|\"[^\"]*\")*\)\s*)?FROM\s+STDIN", re.IGNORECASE | re.DOTALL)
+_COPY = re.compile(rf"COPY\s+({NAME})", re.IGNORECASE)
+"""Up to the table: the list of columns may be longer than what is looked at of a statement."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version:? (\d+)(\.\d+)?", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
 _MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
@@ -79,14 +80,16 @@ def examined(path: Path, subject: str) -> SqlText:
         here = per_database[database]
         if piece.kind == "sql":
             statement = piece.head()
-            here.entries.update(found.decode() for found in _ENTRY.findall(piece.text[: piece.begins]))
+            if piece.begins:
+                here.entries.update(found.decode() for found in _ENTRY.findall(piece.text[: piece.begins]))
             if reach := _SERVER_WIDE.match(statement):
                 if not found.written_by:
                     _refuse(subject, piece, statement, reach[0])
                 continue
-            filled[database] += _FILLS.match(statement) is not None
+            if _FILLS.match(statement):
+                filled[database] += 1
+                table = copied[1] if (copied := _COPY.match(statement)) else ""
             _note(here, statement)
-            table = copied[1] if (copied := _COPY.match(statement)) else ""
         elif piece.kind == "merged":
             filled[database] += re.search(rb"^INSERT\b", piece.text, re.MULTILINE | re.IGNORECASE) is not None
         elif piece.kind == "rows":
@@ -155,16 +158,20 @@ def without_comments(statement: str) -> str:
     return statement[found.end() :] if found else statement
 
 
+_EXTENSION = re.compile(r"CREATE\s+EXTENSION\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([\w-]+)", re.IGNORECASE)
+_SCHEMA = re.compile(r"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([^\s\";]+)", re.IGNORECASE)
+_CONSTRAINT = re.compile(r"ALTER\s+TABLE\s.*?\bADD\s+CONSTRAINT\s+\"?([^\s\"]+)", re.IGNORECASE | re.DOTALL)
+
+
 def _note(found: SqlText, statement: str) -> None:
-    if name := made(statement):
-        found.made.add(name)
-    if match := re.match(r"CREATE\s+EXTENSION\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([\w-]+)", statement, re.IGNORECASE):
-        found.extensions.append(match[1])
-    elif match := re.match(r"CREATE\s+SCHEMA\s+(?:IF\s+NOT\s+EXISTS\s+)?\"?([^\s\";]+)", statement, re.IGNORECASE):
-        found.schemas.append(match[1])
-    elif match := re.match(
-        r"ALTER\s+TABLE\s.*?\bADD\s+CONSTRAINT\s+\"?([^\s\"]+)", statement, re.IGNORECASE | re.DOTALL
-    ):
+    if statement[:6].upper() == "CREATE":
+        if name := made(statement):
+            found.made.add(name)
+        if match := _EXTENSION.match(statement):
+            found.extensions.append(match[1])
+        elif match := _SCHEMA.match(statement):
+            found.schemas.append(match[1])
+    elif match := _CONSTRAINT.match(statement):
         found.made.add(match[1])
 
 

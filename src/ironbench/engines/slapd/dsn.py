@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ironbench.engines.url import TLS, certificate, decoded, host_and_port, one_of, parameters, port_of, wrong
+from ironbench.engines.url import (
+    TLS,
+    certificate,
+    decoded,
+    host_and_port,
+    one_of,
+    parameters,
+    port_of,
+    secret,
+    wrong,
+)
 from ironbench.model.secrets import Secrets
 
 SCHEMES = ("ldap", "ldaps", "ldapi")
@@ -71,6 +81,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     authority, _, base = rest.partition("/")
     who, _, where = authority.rpartition("@")
     user, colon, password = who.partition(":")
+    given_secret = secret(password) if colon else environ.get("LDAP_PASSWORD")
     if "/" in base:
         raise wrong("its base DN has a /", _ESCAPES)
     if "=" not in decoded(base):
@@ -97,4 +108,4 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
         tls_ca=authority_file,
         mechanism=mechanism,
     )
-    return address, Secrets(password=decoded(password) if colon else environ.get("LDAP_PASSWORD"))
+    return address, Secrets(password=given_secret)

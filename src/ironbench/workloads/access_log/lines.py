@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ _OTHERS = {
 """First bytes of other compressed files, with what compressed them and what undoes it."""
 _COMPOSE = re.compile(r"^[\w.-]+ +\| ")
 """`docker compose logs` puts the container before each line."""
+_MICROSECONDS = re.compile(r"[0-9]{1,17}")
 _LONGEST_LINE = 1 << 20
 
 
@@ -47,7 +49,7 @@ def _lines(path: str, file: IO[bytes] | gzip.GzipFile) -> Iterator[str]:
         while line := file.readline(_LONGEST_LINE):
             text = line.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
             yield _of_json(path, text) if text.startswith("{") else _COMPOSE.sub("", text, count=1)
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(path, f"is no whole gzip file: {error}", "copy it again") from None
 
 
@@ -58,7 +60,7 @@ def _of_json(path: str, line: str) -> str:
     """
     try:
         entry: Any = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         entry = None
     if not isinstance(entry, dict):
         if line.strip() == "{":
@@ -66,7 +68,7 @@ def _of_json(path: str, line: str) -> str:
         return line
     if isinstance(message := entry.get("MESSAGE"), str):
         micros = str(entry.get("__REALTIME_TIMESTAMP", ""))
-        at = datetime.fromtimestamp(int(micros) / 1e6, UTC).isoformat() if micros.isdigit() else ""
+        at = datetime.fromtimestamp(int(micros) / 1e6, UTC).isoformat() if _MICROSECONDS.fullmatch(micros) else ""
         return f"{at} {message}\n".lstrip()
     if isinstance(message := entry.get("log"), str):
         return message

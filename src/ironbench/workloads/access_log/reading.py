@@ -32,7 +32,7 @@ _DAY_S = 86_400
 _YEAR_S = 365 * _DAY_S
 UNREADABLE = "that cannot be read"
 """Kind of operations whose line is cut off or of an unknown form."""
-_CONNECTION = re.compile(r"\bconn=(\d+) (?:op=(\d+) )?(.*)$")
+_CONNECTION = re.compile(r"\bconn=(\d{1,18}) (?:op=(\d{1,18}) )?(.*)$")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
@@ -254,17 +254,18 @@ def _spread(found: list[Logged]) -> None:
 
 
 def _line(pattern: str) -> re.Pattern[str]:
-    """`@` is a text between quotes."""
-    return re.compile(pattern.replace("@", '"(.*?)"'))
+    """`@` is a quoted text. It may contain quotes: those that no further field and no line end follows. Possessive
+    quantifiers, so that each line is read once however many quotes it has."""
+    return re.compile(pattern.replace("@", r'"((?:[^"]++|"(?! [a-z]+=|$))*+)"'))
 
 
-_SEARCH = _line(r"SRCH base=@ scope=(\d)(?: deref=\d)? filter=@(?: attrs=(?:ALL|@))?(?: [a-z]+=.*)?$")
+_SEARCH = _line(r"SRCH base=@ scope=(\d)(?: deref=\d)? filter=@(?: attrs=(?:ALL|@))?")
 _BIND = _line(r"BIND dn=@ (?:method=(\w+)|mech=)")
-_COMPARE = _line(r"CMP dn=@ attr=@(?: [a-z]+=.*)?$")
-_RENAME = _line(r"MODR?DN dn=@(?: newrdn=@)?(?: newsuperior=@)?(?: [a-z]+=.*)?$")
-_CHANGE = _line(r"(ADD|DEL|MOD) dn=@(?: [a-z]+=.*)?$")
+_COMPARE = _line(r"CMP dn=@ attr=@")
+_RENAME = _line(r"MODR?DN dn=@(?: newrdn=@)?(?: newsuperior=@)?")
+_CHANGE = _line(r"(ADD|DEL|MOD) dn=@")
 _CHANGES = {"ADD": "add", "DEL": "delete", "MOD": "modify"}
-_RESULT = re.compile(r"(?:SEARCH )?RESULT .*?\berr=(\d+)")
+_RESULT = re.compile(r"(?:SEARCH )?RESULT .*?\berr=(\d{1,9})\b")
 _ATTRIBUTES = re.compile(r"(?:SRCH|MOD) attr=(.*)$")
 _OTHERS = re.compile(r"(EXT|ABANDON)\b")
 _BEGINNINGS = ("SRCH base", "BIND dn", "CMP dn", "MODRDN dn", "MODDN dn", "MOD dn", "ADD dn", "DEL dn")

@@ -34,6 +34,7 @@ _OPERATIONAL = frozenset(
 )
 """Defined as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530), in OpenLDAP or in other servers: a server refuses them in
 an add operation."""
+_SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
 _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 
 
@@ -64,7 +65,7 @@ def line_of(path: Path, dn: str) -> int | None:
 
 def plain(dn: str) -> str:
     """The same for all spellings of a DN that differ in case and in spaces around its separators."""
-    return re.sub(r"\s*([,=])\s*", r"\1", dn).lower()
+    return _SPACE_AT_SEPARATOR.sub("", dn).lower()
 
 
 def parent(dn: str) -> str:
@@ -111,7 +112,7 @@ def _entry(path: Path, first_line: int, record: bytes) -> Entry | None:
                 raise InputError(
                     f"{path}, line {here}", f"an entry begins with dn:, not with {parts[1].decode()}:", _HINT
                 )
-            dn, begins = _value(path, here, parts).decode(errors="replace").strip(), here
+            dn, begins = _dn(path, here, parts), here
             lines.append(written(b"dn", dn.encode()))
             continue
         if name == b"changetype":
@@ -136,17 +137,32 @@ def _value(path: Path, line: int, parts: re.Match[bytes]) -> bytes:
             return base64.b64decode(parts[3].strip(), validate=True)
         except binascii.Error:
             raise InputError(f"{path}, line {line}", f"the value of {parts[1].decode()} is not base64", _HINT) from None
-    if parts[2] == b"<":
-        url = urlsplit(parts[3].strip().decode(errors="replace"))
-        subject = f"{path}, line {line}"
-        if url.scheme != "file":
-            raise InputError(subject, f"the value is at {url.geturl()}", "only file: URLs can be read")
-        try:
-            with Path(unquote(url.path)).open("rb") as file:
-                return file.read(_LARGEST_VALUE)
-        except OSError as error:
-            raise InputError(subject, f"{url.path}: {error.strerror}", "correct the URL of the value") from None
-    return parts[3]
+    return _at_url(f"{path}, line {line}", parts[3].strip().decode(errors="replace")) if parts[2] == b"<" else parts[3]
+
+
+def _at_url(subject: str, url: str) -> bytes:
+    """The value in the file that a `file:` URL names (RFC 2849: `attrval-spec`)."""
+    hint = "correct the URL of the value"
+    if not url.lower().startswith("file:"):
+        raise InputError(subject, f"the value is at {url}", "only file: URLs can be read")
+    try:
+        file = Path(unquote(urlsplit(url).path))
+        if not file.is_file():
+            raise InputError(subject, f"{file}: no such file", hint)
+        value = file.read_bytes() if file.stat().st_size <= _LARGEST_VALUE else None
+    except (OSError, ValueError) as error:  # ValueError: no URL, or a null character in the path
+        raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None
+    if value is None:
+        raise InputError(subject, f"{file} is larger than {_LARGEST_VALUE >> 20} MiB", "name a smaller file")
+    return value
+
+
+def _dn(path: Path, line: int, parts: re.Match[bytes]) -> str:
+    """InputError: it is not UTF-8 (RFC 4514)."""
+    try:
+        return _value(path, line, parts).decode().strip()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line {line}", "the DN is not UTF-8", "convert the file: iconv -t UTF-8") from None
 
 
 def _is_text(line: bytes) -> bool:

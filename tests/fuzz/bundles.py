@@ -1,8 +1,9 @@
-"""Parcels whose content was changed and whose digests all hold: imported, then reported."""
+"""Bundles whose content was changed, most with correct digests: imported, then reported."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import random
 import shutil
@@ -32,32 +33,43 @@ NASTY: tuple[Any, ...] = (
 FORMATS = ("text", "md", "json", "html")
 
 
-class Parcels:
-    """Two parcels to begin from: a sweep of two systems, and a lab. A case follows from its number alone."""
+class Bundles:
+    """Mutates two bundles, a sweep of two systems and a lab. An input follows from its number alone."""
+
+    floor_s = 2.0
+    """Of processor time for one input: a report is made of it."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        self._parcels = [_contents(_sweep(scratch / "a")), _contents(_lab(scratch / "b"))]
+        self._bundles = [_contents(_sweep(scratch / "a")), _contents(_lab(scratch / "b"))]
 
-    def __call__(self, number: int) -> None:
-        """IronbenchError where the parcel is refused; AssertionError where the refused left something."""
+    def allowed_s(self, data: str | bytes) -> float:
+        return max(self.floor_s, len(data) / 1e6)
+
+    def input(self, number: int) -> bytes:
         dice = random.Random(number)
-        files = dict(dice.choice(self._parcels))
+        files = dict(dice.choice(self._bundles))
         for _ in range(dice.choice((1, 1, 1, 2, 5))):
             _mutate(files, dice)
-        parcel, there = self._scratch / "x.ibr", self._scratch / "there"
-        _signed(files, parcel)
+        data = _signed(files)
+        return _bytes(data, dice) if dice.random() < 0.2 else data
+
+    def read(self, data: str | bytes) -> None:
+        """IronbenchError: the bundle is refused. AssertionError: a refused one has left something."""
+        assert isinstance(data, bytes)
+        bundle, there = self._scratch / "x.ibr", self._scratch / "there"
+        bundle.write_bytes(data)
         shutil.rmtree(there, ignore_errors=True)
         try:
-            arrive(parcel, there)
+            arrive(bundle, there)
         except Exception:
             assert not there.exists(), "an import that was refused has left something"
             raise
-        format = FORMATS[min(3, int(dice.expovariate(1.0)))]
+        form = FORMATS[min(3, int(random.Random(data).expovariate(1.0)))]
         if LabDirectory(there).begun():
-            rendered([str(there)], "", format)
+            rendered([str(there)], "", form)
         else:
-            rendered([], str(there), format)
+            rendered([], str(there), form)
 
 
 def _sweep(directory: Path) -> Path:
@@ -85,8 +97,8 @@ def _lab(directory: Path) -> Path:
     return directory / "x.ibr"
 
 
-def _contents(parcel: Path) -> Files:
-    with zipfile.ZipFile(parcel) as found:
+def _contents(bundle: Path) -> Files:
+    with zipfile.ZipFile(bundle) as found:
         return {name: found.read(name) for name in found.namelist()}
 
 
@@ -187,12 +199,15 @@ def _places(value: Any, found: list[tuple[Any, Any]]) -> None:
             _places(value[key], found)
 
 
-def _signed(files: Files, parcel: Path) -> None:
+def _signed(files: Files) -> bytes:
+    """The bundle, with a manifest and a comment that agree with the files."""
     manifest = json.loads(files["manifest.json"])
     held = {name: data for name, data in files.items() if name != "manifest.json"}
     manifest["files"] = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in held.items()}
     text = json.dumps(manifest).encode()
-    with zipfile.ZipFile(parcel, "w") as out:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as out:
         for name, data in {**held, "manifest.json": text}.items():
-            out.writestr(name, data)
+            out.writestr(zipfile.ZipInfo(name), data)
         out.comment = f"ironbench parcel 1 sha256={hashlib.sha256(text).hexdigest()}".encode()
+    return packed.getvalue()
