@@ -24,8 +24,8 @@ name = "script"
 files = ["read.sql"]
 [load]
 clients = 2
-duration = "1500ms"
-warmup = "0.2s"
+duration = "1250ms"
+warmup = "0.1s"
 [vary.schema]
 old = {{ data.setup = ["old.sql"] }}
 new = {{ data.setup = ["new.sql"] }}

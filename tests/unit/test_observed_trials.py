@@ -13,6 +13,7 @@ from labfactory import lab, studied, trials
 
 from ironbench.analyse.gate import gate as judged
 from ironbench.analyse.labstudy import lab_study
+from ironbench.analyse.shares import Step, Waterfall
 from ironbench.analyse.study import Study
 from ironbench.experiment.pace import Pace
 from ironbench.experiment.schedule import Blocks
@@ -22,6 +23,7 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Statement, Status
 from ironbench.plan.blocks import OBSERVED_S, observed_trials
 from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.report.walk import walk
 
 OLD, NEW = "index=there", "index=dropped"
 TEXT = "select id from item where code = :c"
@@ -133,6 +135,16 @@ def test_a_lab_by_slices_is_explained_by_plans_and_statements_of_its_observed_tr
     ((command, ratio),) = found.statements
     assert command.text == TEXT and ratio.ratio == pytest.approx(4.0) and not ratio.known
     assert found.throughput[0].ratio == pytest.approx(0.8, rel=0.05)  # of the blocks
+
+
+def test_what_one_observed_trial_shows_has_no_interval() -> None:
+    study = explained(by_slices())
+    (found,) = study.explanations
+    steps = (Step("run queue", 0.009, 0.009, 0.009),)
+    seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, steps, "error of sampling alone"))
+    rows = {row[0]: row[-1] for row in walk(seen).rows}
+    assert (rows["command"], rows["part of the time"]) == ("no interval", "no interval")
+    assert " to " in rows["throughput"]
 
 
 def test_statement_times_of_the_slices_come_before_those_of_observed_trials() -> None:

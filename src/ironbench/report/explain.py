@@ -92,7 +92,8 @@ def _points(one: Explanation) -> Iterator[Point]:
     if one.queries:
         yield Point(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
     if one.waterfall:
-        yield Point(one.waterfall.sentence, "Time:")
+        once = " One observed trial of each side says so." if one.observed else ""
+        yield Point(one.waterfall.sentence + once, "Time:")
     if one.io and one.io[0].clear:
         yield Point(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
     if one.plans:

@@ -33,6 +33,7 @@ OBSERVED = (
     "What slices cannot see (waits, I/O, plans, statement times) comes from one observed trial of each configuration, "
     "run after the blocks; no verdict uses it."
 )
+_NONE = "no interval"
 _HEAD = ("level", "", "before", "after", "change", "interval")
 
 
@@ -71,7 +72,7 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
             "" if command.first_s is None else quantity(command.first_s, "s"),
             quantity(command.mean_s, "s"),
             ratio(found.ratio),
-            bounds(found.low, found.high) if found.known else "no interval",
+            bounds(found.low, found.high) if found.known else _NONE,
         )
     for query in one.queries[:FEW]:
         yield ("query", query.query, "", "", ratio(query.ratio), bounds(query.low, query.high))
@@ -83,7 +84,14 @@ def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
         others_s = delta
         for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):
             if abs(step.delta_s) >= least:
-                yield ("part of the time", step.part, "", "", signed(step.delta_s), _span(step))
+                yield (
+                    "part of the time",
+                    step.part,
+                    "",
+                    "",
+                    signed(step.delta_s),
+                    _NONE if one.observed else _span(step),
+                )
                 others_s -= step.delta_s
         if any(abs(step.delta_s) < least for step in one.waterfall.steps):
             yield ("part of the time", "all other parts", "", "", signed(others_s), "")
@@ -126,7 +134,7 @@ def _measured(measure: Measure) -> tuple[str, ...]:
     unit = unit_of(measure.metric)
     unit = unit.removesuffix("/s") if measure.per_transaction else unit
     values = (quantity(measure.before, unit), quantity(measure.after, unit))
-    known = bounds(measure.low, measure.high) if measure.known else "no interval"
+    known = bounds(measure.low, measure.high) if measure.known else _NONE
     return (measure_name(measure), *values, ratio(measure.ratio), known)
 
 
@@ -139,12 +147,12 @@ def measure_name(measure: Measure) -> str:
 
 
 def _change(one: Script) -> tuple[str, str]:
-    interval = f"{signed(one.low_s)} to {signed(one.high_s)}" if math.isfinite(one.low_s) else "no interval"
+    interval = f"{signed(one.low_s)} to {signed(one.high_s)}" if math.isfinite(one.low_s) else _NONE
     return signed(one.delta_s), interval
 
 
 def _span(step: Step) -> str:
-    return f"{signed(step.low_s)} to {signed(step.high_s)}" if math.isfinite(step.low_s) else "no interval"
+    return f"{signed(step.low_s)} to {signed(step.high_s)}" if math.isfinite(step.low_s) else _NONE
 
 
 def within(measure: Measure) -> str:

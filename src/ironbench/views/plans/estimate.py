@@ -54,7 +54,7 @@ def cost(planned: Planned) -> Iterator[str]:
         yield f"of these {pilots} before the first block, pilots that decide warm-ups"
     if observed:
         yield (
-            f"of these {observed} after the last block, observed for {units.span(costs.observed_s)}: they show where a "
+            f"of these {observed} observed, {units.span(costs.observed_s)} after the last block: they show where a "
             "difference comes from, and no verdict uses them"
         )
     if any(not asked(text) for one in lab.every_command for text in one.both):
