@@ -32,8 +32,6 @@ LONG = {
     "agreement",
     "brokerage_aa",
     "cluster_kills",
-    "duet",
-    "duet_labs",
     "gate_aa",
     "job_kills",
     "noise_aa",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +12,8 @@ import pytest
 from patience import eventually
 from user import User
 
-from ironbench.experiment.slices import duet_plan
 from ironbench.experiment.slices.slice_plan import LENGTHS_S
 from ironbench.model.record import SIDE_BY_SIDE
-from ironbench.plan import resolve
 from ironbench.process import processes, register
 
 pytestmark = pytest.mark.live
@@ -143,50 +138,6 @@ def test_rated_cells_are_measured_by_trials_beside_slices_of_a_length_that_a_pil
     assert all("rate" in one["conditions"] and one["cell"]["load"]["rate"] for one in rated)
     assert all(one["attempt"] == 1 and one["status"] in ("ok", "suspect") for one in own)
     assert len([one for one in found if one["purpose"] == "peak"]) == 3
-    assert user.nothing_runs()
-
-
-def cpus_of(pids: list[int]) -> set[tuple[int, ...]]:
-    """Each set of CPUs that a thread of theirs is held to."""
-    found: set[tuple[int, ...]] = set()
-    for pid in pids:
-        for status in Path(f"/proc/{pid}/task").glob("*/status"):
-            with contextlib.suppress(OSError):
-                (text,) = re.findall(r"^Cpus_allowed_list:\s*(\S+)", status.read_text(), re.MULTILINE)
-                found.add(resolve.cpus("", text, None))
-    return found
-
-
-@pytest.mark.skipif(duet_plan.cpus() is None, reason="asks for two cores")
-def test_both_systems_of_a_duet_work_at_once_each_on_one_half_of_the_cores_that_they_exchange(user: User) -> None:
-    halves = tuple(tuple(sorted(half)) for half in duet_plan.cpus() or ())
-    file = written(user, "tpcb-like", 2, "2500ms")
-    changed = {'method = "slices"': 'method = "duet"', 'think_time = "3ms"': 'think_time = "20ms"'}  # spares CPU time
-    for old, new in changed.items():
-        file.write_text(file.read_text().replace(old, new))
-    assert "method: duet" in " ".join(user("lab", "plan", str(file)).stdout.split())
-    seen: set[tuple[tuple[int, ...], ...]] = set()
-    with user.begun("lab", "run", str(file)) as run:
-        while run.process.poll() is None:
-            pids = [one.server.pid for one in sorted(servers(user), key=lambda one: one.data) if one.server]
-            each = [cpus_of([pid, *(one.pid for one in processes.below(pid))]) for pid in pids]
-            if len(each) == 2 and all(len(cpus) == 1 for cpus in each):
-                seen.add(tuple(cpus for found in each for cpus in found))
-            time.sleep(0.1)
-        told, _ = run.end(within_s=120.0)
-    assert told.code in (0, 3), told
-    found = records(user)
-    assert [one["status"] in ("ok", "suspect") for one in found] == [True] * 4
-    assert "duet_variance_ratio" in found[0]["metrics"]
-    assert {halves, halves[::-1]} <= seen
-    at_once = found[0]["metrics"]["duet_variance_ratio"] < 1
-    for one in found:
-        assert ("both systems at once" in one["conditions"]["slices"]) == at_once
-        assert ("duet_variance_ratio" in one["metrics"]) == (one["block"] == 0)
-        assert (one["metrics"]["slices"], one["metrics"]["slice_length_s"]) == (10, 0.25)
-        (file_,) = user.results.glob(f"labs/*/trials/{one['id']}/slices.json")
-        halves = [part["second_half"] for part in json.loads(file_.read_text()) if not part["dropped"]]
-        assert sum(halves) == (5 if at_once else 0)
     assert user.nothing_runs()
 
 

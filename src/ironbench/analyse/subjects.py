@@ -83,7 +83,7 @@ TRIALS, SLICES, DUET = "trials", "slices", "duet"
 
 
 def method(record: Record) -> str:
-    """How it was measured, in the words of a lab file: by `trials`, `slices` or `duet`."""
+    """How it was measured, in the words of a lab file: by `trials` or `slices`; of earlier versions, by `duet`."""
     if SIDE_BY_SIDE not in record.conditions:
         return TRIALS
     return DUET if AT_ONCE in record.conditions else SLICES

@@ -178,6 +178,9 @@ def resume(
     frozen = directory.frozen()
     if not trust:
         imported.require_trust(directory, frozen.lab)
+    if frozen.lab.method.duet:
+        cause = 'it was begun by the method "duet" of an earlier version'
+        raise InputError(lab, cause, 'measure it again with method = "slices"; `ironbench report` shows what it has')
     traces = freeze.traced(frozen.lab, trace)
     if more and frozen.lab.design == SCREEN and directory.confirmation() is None:
         cause = "it adds blocks to what a screen goes on with, and this one has nothing to go on with yet"

@@ -14,7 +14,7 @@ from ironbench.errors import InputError, collected, in_a_file
 from ironbench.experiment import metric_checks, screen_size, server_control, size
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
-from ironbench.experiment.slices import duet_plan, slice_plan
+from ironbench.experiment.slices import slice_plan
 from ironbench.load.estimate import Content
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
@@ -173,8 +173,7 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
             f'write load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
         )
     method = replace(draft.method, slice_s=slice_s, slice_piloted=piloted, observed=True)
-    found = slice_plan.fitted(replace(draft, method=method))
-    return duet_plan.asked(found, contents) if measure.method == "duet" else found
+    return slice_plan.fitted(replace(draft, method=method))
 
 
 def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from ironbench.analyse.findings import findings
 from ironbench.analyse.subjects import by, method, work_of_noise
 from ironbench.errors import InputError
 from ironbench.experiment import size
-from ironbench.experiment.slices import duet_plan, slice_plan
+from ironbench.experiment.slices import slice_plan
 from ironbench.model.finding import Finding, Noise, floor_of
 from ironbench.model.lab import Factor, Lab, Stage
 from ironbench.model.purpose import Purpose
@@ -60,8 +60,6 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
         if why := slice_plan.why_trials(found, contents):
             cause = f"{lab.baseline} cannot take turns with itself: {why}"
             raise InputError("measure.method", cause, 'write method = "trials" in a copy of the lab file')
-        if found.method.duet:
-            found = duet_plan.asked(found, contents)
     own = secrets.get(lab.baseline, Secrets())
     return found, {first.cell.name: own, again.cell.name: own}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import engines, ranges, workloads
-from ironbench.analyse.subjects import DUET, SLICES, TRIALS, by, method_of, work_of_noise
+from ironbench.analyse.subjects import SLICES, TRIALS, by, method_of, work_of_noise
 from ironbench.devices import expression
 from ironbench.errors import InputError
 from ironbench.experiment.slices import slice_plan
@@ -90,8 +90,7 @@ def of_machine(
 ) -> Spread:
     """What `lab noise` measured on this machine: of this work, else the largest of any; else the assumption.
 
-    Each `method` has a noise of its own. A duet, where its own is not known, has that of slices: it is chosen where it
-    is more precise than these.
+    Each `method` has a noise of its own.
     """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
     alike = (noise for noise in whole if method_of(noise.work) == method)
@@ -99,7 +98,7 @@ def of_machine(
     works = {work_of_noise(setup.choice) + by(method) for setup in setups}
     fitting = [noise for noise in here if noise.work in works] or here
     if not fitting:
-        return of_machine(setups, metric, known, machine, SLICES) if method == DUET else budget.ASSUMED
+        return budget.ASSUMED
     found = max(fitting, key=lambda noise: noise.spread)
     return Spread(found.spread, found.trial_s, found.blocks, f"measured by {found.source}")
 
@@ -123,7 +122,7 @@ def sized(
     draft: Lab, declared: Declared, contents: Mapping[str, Content], budget_s: float | None, secrets: dict[str, Secrets]
 ) -> Planned:
     """With as many blocks, of such length, as declared or as the budget allows; and what that resolves."""
-    method = TRIALS if draft.method.slice_s is None else DUET if draft.method.duet else SLICES
+    method = TRIALS if draft.method.slice_s is None else SLICES
     known = noise.known(labs.results())
     spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
     count = comparisons(draft)

@@ -19,13 +19,3 @@ def cores(tree: Tree, cpus: Iterable[int]) -> Sequence[Sequence[int]]:
         key = (package or 0, core, 0) if core is not None else (package or 0, 0, 1 + cpu)
         found.setdefault(key, []).append(cpu)
     return [found[key] for key in sorted(found)]
-
-
-def halves(tree: Tree, cpus: Iterable[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two sets of as many whole cores; of an odd number one is in neither. None: there is one core."""
-    each = cores(tree, cpus)
-    half = len(each) // 2
-    if half == 0:
-        return None
-    first, second = (tuple(cpu for core in of for cpu in core) for of in (each[:half], each[half : 2 * half]))
-    return first, second

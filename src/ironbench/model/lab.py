@@ -80,9 +80,8 @@ class Method:
     why_trials: str = ""
     """Why it is, although slices were asked for."""
     duet: bool = False
-    """By slices: the two systems are driven at once, where a pilot in the first block finds that more precise."""
-    why_turns: str = ""
-    """Why they take turns, although a duet was asked for."""
+    """Of an earlier version: two systems were driven at once, each on one half of the cores, or by turns where a pilot
+    found those more precise. Such labs are reported and not resumed."""
     dropped: tuple[int, ...] = ()
     """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
     declared with them, so they have their share of its level."""

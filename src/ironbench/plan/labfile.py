@@ -49,19 +49,17 @@ class MeasureSection(Struct, forbid_unknown_fields=True):
         ),
     ] = field(default_factory=list)
     method: Annotated[
-        Literal["trials", "slices", "duet", "auto"],
+        Literal["trials", "slices", "auto"],
         Meta(
             description="`trials`: the cells of a block are measured one after another, each in one piece. `slices`: "
             "their systems stand side by side and take turns of about a second, the others frozen. Where they cannot, "
-            "trials, and `lab plan` says why. `duet`: slices of two systems that are driven at once, each on one half "
-            "of the cores, where a pilot finds that more precise than turns. `auto`: `slices` where it applies. See "
-            "`docs/concepts/slices.md`."
+            "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/concepts/slices.md`."
         ),
     ] = "trials"
     slice: Annotated[
         sections.Time,
         Meta(
-            description="Length of a slice, of methods `slices` and `duet`. By default a pilot in the first block "
+            description="Length of a slice, of method `slices`. By default a pilot in the first block "
             "chooses: the shortest of 0.5, 1, 2 and 5 s of which the start-up is less than 1 %."
         ),
     ] = ""

@@ -324,7 +324,6 @@ class Method(Struct):
     observed: bool = False
     why_trials: Text = ""
     duet: bool = False
-    why_turns: Text = ""
     dropped: tuple[Annotated[int, Meta(ge=0, le=10_000_000)], ...] = ()
 
 

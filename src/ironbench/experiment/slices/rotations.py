@@ -7,23 +7,19 @@ that what is left is no choice of results.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Protocol
 
 from ironbench import units
+from ironbench.experiment.slices.side import Side
 from ironbench.experiment.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
-from ironbench.experiment.slices.turn import order
 from ironbench.machine import quiet
 from ironbench.model.record import Warning
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
 from ironbench.stats.slices import FEW, Started
 from ironbench.words import counted, in_percent
-
-if TYPE_CHECKING:
-    from ironbench.experiment.slices.duet import Duet
 
 MOST_START_UP = 0.01
 """Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
@@ -35,33 +31,14 @@ _BY_CHANCE = 0.01
 """How often the pilot says of systems that lose nothing that one does."""
 
 
-class TakesTurns(Protocol):
-    """A system of a block, or both of a duet, which have their turns at once. Errors as of `Side.turn`."""
-
-    @property
-    def warmup_s(self) -> float | None: ...
-
-    def processes(self) -> Sequence[int]: ...
-
-    def turn(self, start_up_s: float, slice_s: float) -> None: ...
-
-    def started(self) -> Mapping[str, Started]: ...
-
-    def judge(self, taken: float) -> None: ...
-
-    def forget(self) -> None: ...
-
-
 @dataclass(slots=True)
 class Rotations:
-    """Of the systems of one block: each has one turn in a rotation, or both of a duet have theirs at once."""
+    """Of the systems of one block: each has one turn in a rotation."""
 
-    sides: Sequence[TakesTurns]
+    sides: Sequence[Side]
     chance: Random
     fixed: bool
     """The order in each rotation is that of the lab file."""
-    duet: Duet | None = None
-    """Those that have their turns at once."""
     dropped: int = 0
     kept_disturbed: list[Taken] = field(default_factory=list)
     """Turns in which others took the CPU, and that are measured all the same."""
@@ -80,8 +57,7 @@ class Rotations:
         found: dict[str, Started] = {}
         for _ in range(PILOT_TURNS):
             for side in self._order():
-                for cell, started in side.started().items():
-                    found[cell] = found.get(cell, Started(0, 0, 0.0, 0.0)) + started
+                found[side.cell] = found.get(side.cell, Started(0, 0, 0.0, 0.0)) + side.started()
         # Of several systems the worst one counts, which would be found by chance once for each of them.
         level = _BY_CHANCE / len(found)
         self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())
@@ -131,10 +107,10 @@ class Rotations:
             found.append(f"{counted(self.dropped, 'rotation')} disturbed by others, dropped and repeated")
         return "; ".join(found)
 
-    def _order(self) -> Sequence[TakesTurns]:
-        return order(self.sides, self.chance, self.fixed)
+    def _order(self) -> Sequence[Side]:
+        return self.sides if self.fixed else self.chance.sample(list(self.sides), len(self.sides))
 
-    def _turn(self, side: TakesTurns, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
+    def _turn(self, side: Side, slice_s: float, own: Set[int], in_sight: bool) -> Taken:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.taken(before, disturbance.read(own))

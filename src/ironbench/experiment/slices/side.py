@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
@@ -18,10 +18,11 @@ from ironbench.devices.mounting import NO_DEVICES
 from ironbench.drive import checkpoints
 from ironbench.drive.trial import Surroundings, drive, unpacked
 from ironbench.engines.administration import REQUEST
-from ironbench.errors import FailureError, IronbenchError
+from ironbench.errors import IronbenchError
 from ironbench.experiment.slices.beneath import Beneath
 from ironbench.experiment.slices.shared import Shared
-from ironbench.experiment.slices.turn import Slice, started, take
+from ironbench.experiment.slices.slice_plan import AT_WORK_S, EARLY_S, LATE_S, START_UP_S
+from ironbench.experiment.slices.turn import Slice, attribute_errors_to
 from ironbench.load import Loaded
 from ironbench.machine import copies
 from ironbench.model.driven import Driven
@@ -118,12 +119,6 @@ class Side:
     """Driven to its end, its checks passed."""
     record: Record | None = None
     """Once it is written: a Ctrl-C meanwhile writes no second one."""
-    cpus: tuple[int, ...] = ()
-    """Of a duet: where it works; none: wherever it was."""
-    second_half: bool = False
-    """Of a duet: `cpus` are the second half."""
-    duet_variance: float | None = None
-    """Of a duet's ratios, over that of turns, by the pilot in this block."""
     _at_turns: AtTurns = field(default_factory=AtTurns)
     _thread: threading.Thread | None = None
     _checkpoint: threading.Thread | None = None
@@ -183,52 +178,28 @@ class Side:
         return self._at_turns.progress
 
     def turn(self, start_up_s: float, slice_s: float) -> None:
-        """Its turn, alone. OverError, OfOneError, KeyboardInterrupt."""
-        take([self], start_up_s, slice_s)
+        """Its turn; at the end it is frozen. OverError, OfOneError, KeyboardInterrupt."""
+        with attribute_errors_to(self.cell):
+            self.wake()
+            self._begin(start_up_s, slice_s)
+            self._end(slice_s)
 
-    def move(self, cpus: tuple[int, ...], second_half: bool) -> None:
-        """From its next turn on it works there. While it is frozen, so that it starts no process meanwhile.
-        FailureError."""
-        try:
-            processes.bind(self.session.processes(), cpus)
-        except OSError as error:
-            cause = f"cannot be held to CPUs {', '.join(map(str, cpus))}: {error.strerror}"
-            raise FailureError(self.cell, cause, 'write method = "slices" in [measure]') from error
-        self.cpus, self.second_half = cpus, second_half
-
-    def begin(self, start_up_s: float, slice_s: float) -> None:
+    def _begin(self, start_up_s: float, slice_s: float) -> None:
         """It is awake: its clients go to work."""
         self._turn_at_s = time.monotonic() - self.began_s
         self._requested_before = self.checkpoints
         if slice_s > 0:
             self._request_checkpoint()
-        self._progress.begin_turn(start_up_s, slice_s, self.cpus)
+        self._progress.begin_turn(start_up_s, slice_s, ())
 
-    def end(self, slice_s: float) -> None:
+    def _end(self, slice_s: float) -> None:
         """When its clients rest: it has paid what it left to be written, and is frozen. OverError, FailureError,
         KeyboardInterrupt."""
         turned = self._rested()
         paid_s = self._pay()
         self.rest()
         if slice_s > 0:
-            kept = Slice(self._turn_at_s, slice_s, *turned, paid_s, second_half=self.second_half)
-            self.slices.append(kept)
-
-    def begin_unmeasured(self, start_up_s: float, slice_s: float) -> None:
-        """As `begin`, of a slice that is no part of the trial."""
-        self._progress.begin_turn(start_up_s, slice_s, self.cpus)
-
-    def end_unmeasured(self, slice_s: float) -> tuple[int, float]:
-        """When its clients rest: their transactions, and the seconds that each client spent on them. OverError,
-        KeyboardInterrupt."""
-        transactions, _, busy_s, *_ = self._rested()
-        self._progress.forget()
-        return transactions, busy_s / self.clients if busy_s > 0 else slice_s
-
-    def pay_and_rest(self) -> None:
-        """FailureError."""
-        self._pay()
-        self.rest()
+            self.slices.append(Slice(self._turn_at_s, slice_s, *turned, paid_s))
 
     def _rested(self) -> tuple[int, int, float, float, float]:
         turned = self._progress.rested()
@@ -250,9 +221,24 @@ class Side:
     def kept(self) -> Sequence[Slice]:
         return [one for one in self.slices if not one.dropped]
 
-    def started(self) -> Mapping[str, Started]:
-        """As of `started`, of it alone."""
-        return started([self])
+    def started(self) -> Started:
+        """What its clients do right after the start-up of a turn, and once they are at work, in two turns that are
+        forgotten: they rest between the two, and are not frozen. The later one has a start-up, too, for it would lose
+        their first transactions. OverError, OfOneError, KeyboardInterrupt."""
+        with attribute_errors_to(self.cell):
+            self.wake()
+            early, early_s = self._tried(START_UP_S, EARLY_S)
+            late, late_s = self._tried(AT_WORK_S, LATE_S)
+            self._pay()
+            self.rest()
+        return Started(early, late, early_s, late_s)
+
+    def _tried(self, start_up_s: float, slice_s: float) -> tuple[int, float]:
+        """Of a turn that is forgotten: transactions, and the seconds that each client spent on them."""
+        self._progress.begin_turn(start_up_s, slice_s, ())
+        transactions, _, busy_s, *_ = self._rested()
+        self._progress.forget()
+        return transactions, busy_s / self.clients if busy_s > 0 else slice_s
 
     def _over(self) -> BaseException:
         """Why a turn came to nothing. The core takes a Ctrl-C as an end of waiting: then the drive goes on, and whoever

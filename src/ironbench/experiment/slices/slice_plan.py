@@ -41,10 +41,6 @@ CHANGE_S = 0.02
 """About how long it takes to freeze one system and thaw the next."""
 _PILOTED_S = START_UP_S + EARLY_S + AT_WORK_S + LATE_S + CHANGE_S
 """What the pilot takes for one system, each time."""
-DUET_RATIOS, DUET_SLICE_S = 8, 0.5
-"""Of turns and of a duet, in the pilot of a duet: with so many, one whose ratios vary a quarter as much as those of
-turns is found in 95 of 100 pilots (F distribution). Each is made of two slices of so many seconds."""
-DUET_PILOT_S = 2 * DUET_RATIOS * 2 * (START_UP_S + DUET_SLICE_S + CHANGE_S)
 OWN_BYTES = 256 << 20
 """Of memory, for each server besides its cache and its data: processes, connections, sorts."""
 
@@ -78,7 +74,6 @@ def costing(lab: Lab, costs: Cells) -> Cells:
     if slice_s is None:
         return costs
     pilot_s = len(lab.possible) * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
-    pilot_s += DUET_PILOT_S if lab.method.duet else 0.0
     return replace(
         costs,
         turning=(START_UP_S + CHANGE_S) / slice_s,

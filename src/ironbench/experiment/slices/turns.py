@@ -23,7 +23,7 @@ from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.experiment.data import place_of
 from ironbench.experiment.schedule import Due
-from ironbench.experiment.slices import duet, slice_plan
+from ironbench.experiment.slices import slice_plan
 from ironbench.experiment.slices.beneath import Beneath
 from ironbench.experiment.slices.rotations import SLOW_START, Rotations, slow_start
 from ironbench.experiment.slices.shared import Shared
@@ -36,7 +36,7 @@ from ironbench.machine import quiet
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import DUET_VARIANCE, SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -121,13 +121,12 @@ class Turns:
             with attribute_errors_to(side.cell):
                 side.connect()
         sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
-        rotations = duet.warmed_up(sides, chance, lab.method, next(self._piloted(), None), self.each.printer)
+        rotations = Rotations(sides, chance, lab.method.order == "fixed")
+        rotations.warm_up()
         load = due.trial.cell.load
         slice_s = self._slice_s(rotations, slice_plan.longest(load.duration_s or 0.0))
         started = self._slow_start(rotations, slice_s)
         count = slice_plan.rotations(load, slice_s)
-        if rotations.duet is not None:
-            count += count % 2  # as many on either half
         began_s = time.monotonic()
         for side in sides:
             side.began_s = began_s
@@ -140,8 +139,6 @@ class Turns:
                     self.each.live.turned(of * slice_s)
 
             rotations.measure(count, slice_s, kept)
-        if rotations.duet is not None:
-            rotations.duet.release()
         for side in sides:
             with attribute_errors_to(side.cell):
                 side.pay_off()
@@ -219,8 +216,6 @@ class Turns:
         if side.kept:
             files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
             figures = {**side.figures(), SYSTEMS: float(systems)}
-            if side.duet_variance is not None:
-                figures[DUET_VARIANCE] = side.duet_variance
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
         driven = replace(driven, storage_died=side.beneath.devices.death())
         measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
@@ -278,15 +273,12 @@ def _title(due: Due, systems: int) -> str:
 
 def _in_words(side: Side, rotations: Rotations) -> str:
     how = "in turn, the others idle on the same server, which is not frozen"
-    if rotations.duet is not None:
-        how = f"both systems at once, {rotations.duet.in_words}"
-    elif side.freezer is not None:
+    if side.freezer is not None:
         how = f"in turn, the others frozen ({side.freezer.how})"
     many = counted(len(side.kept), "slice")
     before = f"{units.span(START_UP_S)} at the start of each turn not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
-    pilot = "" if side.duet_variance is None else f"by a pilot, {duet.pilot_in_words(side.duet_variance)}"
-    return "; ".join(filter(None, (said, pilot, rotations.in_words())))
+    return "; ".join(filter(None, (said, rotations.in_words())))
 
 
 def written_between(side: Side) -> tuple[Warning, ...]:

@@ -10,7 +10,7 @@ from ironbench.analyse.study import Measured, Study
 from ironbench.analyse.subjects import DUET, method
 from ironbench.errors import shortened
 from ironbench.model.lab import Lab
-from ironbench.model.record import DUET_VARIANCE, Record, Status
+from ironbench.model.record import Record, Status
 from ironbench.report import theme
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
@@ -81,29 +81,17 @@ def _lead(study: Study) -> str:
         if any(method(one) == DUET for cell in study.cells for one in cell.trials):
             return (
                 f"{side_by_side}, and were driven at once in slices of {_length(study, lab.method.slice_s)}, each on "
-                f"one half of the cores, which they exchanged: a duet.{_of_pilot(study)} What each does with half the "
+                f"one half of the cores, which they exchanged: a duet. What each does with half the "
                 f"machine is compared, while the other one works.{_dropped(study)}"
             )
         return (
             f"{side_by_side}, and took turns of "
             f"{_length(study, lab.method.slice_s)}, in {fixed or 'an order drawn for each rotation'}; the others "
             f"{'were idle meanwhile, on one server that was not frozen' if _given(lab) else 'were frozen meanwhile'}."
-            f"{_of_pilot(study)}{_dropped(study)}"
+            f"{_dropped(study)}"
         )
     why = f" Not by slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each cell once, in {order}.{why}"
-
-
-def _of_pilot(study: Study) -> str:
-    """What the pilot of a duet found, or why there was none; empty where no duet was asked for."""
-    assert study.lab is not None
-    if study.lab.method.why_turns:
-        return f" Not as a duet: {study.lab.method.why_turns}."
-    found = (one.metrics.get(DUET_VARIANCE) for cell in study.cells for one in cell.trials)
-    share = next((one for one in found if one is not None), None)
-    if share is None:
-        return ""
-    return f" A pilot found that a duet's ratios vary {share:.2f} times as much as those of turns (variance)."
 
 
 def _given(lab: Lab) -> bool:

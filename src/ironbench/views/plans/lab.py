@@ -9,7 +9,7 @@ import msgspec
 
 from ironbench import units
 from ironbench.experiment.size import Planned
-from ironbench.experiment.slices import duet_plan, slice_plan
+from ironbench.experiment.slices import slice_plan
 from ironbench.load import estimate
 from ironbench.model.lab import SCREEN, VALUE, Lab
 from ironbench.model.system import Load, Setup, Trial
@@ -220,22 +220,8 @@ def _method(lab: Lab) -> Iterator[str]:
                 turns += f" (a pilot in the first block may choose 0.5 to {longest_s:g} s)"
         order = "the order of the file" if method.order == "fixed" else "random order"
         yield f"method: slices: the systems of a block stand side by side; each is driven {turns}, in {order}, {still}"
-        yield from _of_duet(lab)
         if lab.rated:
             yield "cells at a rate are measured by trials, in their blocks"
-
-
-def _of_duet(lab: Lab) -> Iterator[str]:
-    """Whether both systems may be driven at once."""
-    if lab.method.duet:
-        yield (
-            "method: duet: where a pilot in the first block finds it more precise than turns, both are driven at once, "
-            "each on one half of the cores, which they exchange; then a block takes less time than is reckoned here"
-        )
-    elif lab.method.why_turns:
-        yield f"method: turns, and not a duet: {plain.clean(lab.method.why_turns)}"
-    elif duet_plan.offered(lab):
-        yield 'method = "duet" would ask a pilot whether to drive both at once: see docs/concepts/slices.md'
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
