@@ -57,10 +57,10 @@ class Recorded:
     def forget(self) -> None:
         self.turns[-1] = True
 
-    def started(self) -> dict[str, Started]:
+    def started(self) -> Started:
         """Of so many clients that chance plays no part."""
         early = round(1e9 * max(0.0, EARLY_S - self.lost_s))
-        return {str(id(self)): Started(early, round(1e9 * LATE_S), EARLY_S, LATE_S)}
+        return Started(early, round(1e9 * LATE_S), EARLY_S, LATE_S)
 
 
 def measured(
@@ -159,7 +159,9 @@ def test_the_limit_is_that_of_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_pilot_chooses_the_shortest_slice_whose_start_up_costs_less_than_one_in_a_hundred_of_it(
     lost: tuple[float, float], length: float
 ) -> None:
-    found = Rotations([Recorded(lost_s=one) for one in lost], random.Random(1), fixed=False)  # type: ignore[arg-type]
+    found = Rotations(
+        [Recorded(cell=str(place), lost_s=one) for place, one in enumerate(lost)], random.Random(1), fixed=False
+    )  # type: ignore[arg-type]
     assert found.pilot(LENGTHS_S[-1]) == length
     assert "length by a pilot" in found.in_words()
 
@@ -197,7 +199,7 @@ def test_the_pilot_finds_what_a_turn_loses_however_long_transactions_take(took_s
     side = Side(plan, setup, unused, unused, unused, "")
     progress: Any = Clients(took_s, lost_s)
     side._at_turns.progress = progress
-    found = side.started()["one"]
+    found = side.started()
     assert EARLY_S - found.early / found.late * LATE_S == pytest.approx(lost_s, abs=0.001)
     assert progress.turns == 2
 
@@ -211,9 +213,9 @@ class Counted:
     lost_s: float = 0.0
     cell: str = "one"
 
-    def started(self) -> dict[str, Started]:
+    def started(self) -> Started:
         early, late = self.chance.poisson((self.per_s * (EARLY_S - self.lost_s), self.per_s * LATE_S))
-        return {str(id(self)): Started(int(early), int(late), EARLY_S, LATE_S)}
+        return Started(int(early), int(late), EARLY_S, LATE_S)
 
 
 def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:
@@ -221,7 +223,9 @@ def warned(per_s: float, lost_s: float = 0.0, systems: int = 3) -> list[bool]:
     found = []
     for seed in range(200):
         chance = np.random.default_rng(seed)
-        sides: list[Any] = [Counted(chance, per_s, lost_s if place == 0 else 0.0) for place in range(systems)]
+        sides: list[Any] = [
+            Counted(chance, per_s, lost_s if place == 0 else 0.0, str(place)) for place in range(systems)
+        ]
         rotations = Rotations(sides, random.Random(seed), fixed=False)
         slice_s = rotations.pilot(LENGTHS_S[0])
         assert rotations.start_up_s is not None
