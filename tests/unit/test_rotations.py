@@ -244,7 +244,7 @@ def test_the_pilot_finds_a_loss_of_one_system_that_chance_does_not_explain(per_s
 
 
 def test_a_pilot_that_saw_hardly_any_transaction_end_chooses_the_longest_slices_and_claims_no_loss() -> None:
-    sides: list[Any] = [Counted(np.random.default_rng(1), 10_000.0), Counted(np.random.default_rng(1), 0.0)]
+    sides: list[Any] = [Counted(np.random.default_rng(1), 10_000.0), Counted(np.random.default_rng(1), 0.0, cell="two")]
     found = Rotations(sides, random.Random(1), fixed=False)
     assert found.pilot(2.0) == 2.0
     assert found.start_up_s is not None and found.start_up_s < 0.01
