@@ -103,6 +103,10 @@ def of_machine(
     return Spread(found.spread, found.trial_s, found.blocks, f"measured by {found.source}")
 
 
+MOST_OBSERVED = 0.1
+"""Share of a budget that observed trials may take from the blocks; else there are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A lab, and what went into sizing it."""
@@ -173,6 +177,8 @@ def _within(
     own_times = keep_lengths(able)
     cells = estimate.cells(slice_plan.placed(draft), contents, own_times, draft.rated, same_load.MOST_BLOCKS)
     costs = slice_plan.costing(draft, cells)
+    if costs.observed_s > MOST_OBSERVED * budget_s:
+        draft, costs = replace(draft, method=replace(draft.method, observed=False)), replace(costs, observed_s=0.0)
     lengths = budget.lengths(declared_s(declared, able), [setup.cell.load.checkpoint_s for setup in able])
     if draft.method.slice_s is not None:
         lengths = tuple(one for one in lengths if slice_plan.fits(one, draft.method.slice_s)) or lengths[-1:]

@@ -78,8 +78,12 @@ def costing(lab: Lab, costs: Cells) -> Cells:
         costs,
         turning=(START_UP_S + CHANGE_S) / slice_s,
         pilots_s=costs.pilots_s + pilot_s,
-        observed_s=sum(costs.around_s) + sum(min(own or OBSERVED_S, OBSERVED_S) for own in costs.own_s),
+        observed_s=_observed_s(costs) if lab.method.observed else 0.0,
     )
+
+
+def _observed_s(costs: Cells) -> float:
+    return sum(costs.around_s) + sum(min(own or OBSERVED_S, OBSERVED_S) for own in costs.own_s)
 
 
 def placed(lab: Lab) -> Sequence[Setup]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import engines, units, workloads
-from ironbench.experiment.size import Planned, Resolution
+from ironbench.experiment.size import MOST_OBSERVED, Planned, Resolution
 from ironbench.load import estimate, own, snapshot
 from ironbench.model.commands import asked
 from ironbench.model.lab import Lab
@@ -57,6 +57,8 @@ def cost(planned: Planned) -> Iterator[str]:
             f"of these {observed} observed, {units.span(costs.observed_s)} after the last block: they show where a "
             "difference comes from, and no verdict uses them"
         )
+    elif lab.method.slice_s is not None and lab.method.budget_s is not None:
+        yield f"no observed trials: they would take more than {in_percent(MOST_OBSERVED)} of the budget"
     if any(not asked(text) for one in lab.every_command for text in one.both):
         yield "the time of the commands comes on top, as long as they take"
     yield from _asked(lab)
