@@ -270,6 +270,9 @@ class Connection:
         """A parameter status the server reported, e.g. `server_version`."""
     backend_pid: int
     tls: bool
+    @property
+    def commits(self) -> int:
+        """Transactions that the server has committed for it, besides that of its start; 0 when it is closed."""
     def close(self) -> None: ...
 
 @final

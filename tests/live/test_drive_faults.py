@@ -86,7 +86,7 @@ def test_a_session_that_is_terminated_ends_the_trial_with_the_servers_words(
 
     for io in TRANSPORTS:
         engine = postgres(raw_server.connection(database=database), io=io)
-        trial = run_and_meanwhile(terminate, engine, "SELECT 1;\n", **LONG)
+        trial = run_and_meanwhile(terminate, engine, "SELECT 1;\n", on_error="stop", **LONG)
         kept(trial)
         assert trial.summary["aborted"]
         assert "terminating connection due to administrator command" in trial.summary["cause"]

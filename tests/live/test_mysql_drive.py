@@ -279,3 +279,29 @@ def test_a_client_opens_a_new_connection_after_so_many_transactions(server: RawM
     # Three questions come over connections of their own, the last one included.
     assert server.status("Connections") - opened == 40 + 3
     assert server.status("Aborted_clients") == lost
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_strings_names_and_comments_in_scripts_end_by_the_rules_of_the_server(server: RawMysql, protocol: str) -> None:
+    server.query("CREATE OR REPLACE TABLE words (a text, b text, c int, `d;e` int) ENGINE InnoDB")
+    script = r"""# no command; and no 'string
+-- nor; here
+INSERT INTO words (a, b, c, `d;e`) -- it's; a comment
+  VALUES ('it\'s; one', "two\";", 5--:n, /*! :n + */ 1) # :n; not here
+;
+"""
+    summary = drive(target(server, protocol), script, {"n": "2"}, transactions=1, clients=1, threads=1)
+    assert (summary["transactions"], summary["errors"]) == (1, {}), summary["error_messages"]
+    assert server.query("SELECT * FROM words") == [("it's; one", 'two";', "7", "3")]
+
+
+def test_statements_whose_parameters_do_not_fit_are_not_kept_by_the_server(server: RawMysql) -> None:
+    branches = "".join(f"\\elif :r = {n}\nSELECT {n}, :r, ?;\n" for n in range(2, 9))
+    script = f"\\set r random(1, 8)\n\\if :r = 1\nSELECT 1, :r, ?;\n{branches}\\endif\n"
+    before = server.status("Prepared_stmt_count")
+    server.query(f"SET GLOBAL max_prepared_stmt_count = {before + 4}")  # one for each client at a time
+    try:
+        summary = drive(target(server), script)
+    finally:
+        server.query("SET GLOBAL max_prepared_stmt_count = 16382")
+    assert (summary["transactions"], summary["errors"]) == (0, {"script": 200}), summary["error_messages"]

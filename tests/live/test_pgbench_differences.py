@@ -332,3 +332,23 @@ def test_tries_without_limit_need_a_duration_as_in_pgbench(both: Programs) -> No
     refused = both.ironbench(file, "--transactions", "1", "--max-tries", "0")
     assert refused.code == 2 and "--max-tries: 0 is without limit" in refused.stderr
     assert both.ironbench(file, "--duration", "200ms", "--max-tries", "0").code in (0, 3)
+
+
+ONE_ENDS_ITSELF = """\\if :client_id = 2
+SELECT pg_terminate_backend(pg_backend_pid());
+\\endif
+SELECT 1;
+"""
+
+
+def test_a_client_that_loses_its_connection_ends_and_the_others_do_as_much_as_pgbenchs(both: Programs) -> None:
+    file = both.file("ends-itself.sql", ONE_ENDS_ITSELF)
+    both.rows("SELECT pg_stat_reset()")
+    theirs = both.pgbench("-c4", "-t50", "-f", file)
+    load = ["--clients", "4", "--transactions", "50", "--on-error", "continue"]
+    ours = both.ironbench(file, *load)
+    assert (theirs.code, ours.code) == (2, 3), ours.stderr
+    assert "client 2 aborted" in theirs.stderr
+    assert (ours.metrics["transactions"], ours.metrics["clients_lost"]) == (150, 1)
+    again = both.ironbench(file, *load, "--reconnect-on-loss")
+    assert again.metrics["connections_lost"] == 50 and "clients_lost" not in again.metrics

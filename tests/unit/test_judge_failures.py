@@ -7,7 +7,7 @@ import pytest
 
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
-from ironbench.model.record import Status
+from ironbench.model.record import CLIENTS_LOST, CONNECTIONS_LOST, Status
 from ironbench.model.system import Load, System
 from ironbench.record.judge import STOPPED_ON_ERROR, status, warnings
 from ironbench.words import grouped
@@ -94,3 +94,11 @@ def test_what_failed_has_the_name_that_the_work_gives_it(transactions: int) -> N
     ended = driven(inside=False, transactions=transactions, failed=9, errors={"42P01": 9})
     cause = judged(replace(ended, counts=("query", "queries")))[1]
     assert f"9 of {transactions + 9} queries failed" in cause and "transaction" not in cause
+
+
+def test_a_trial_that_lost_clients_is_suspect_and_one_whose_clients_reconnected_is_not() -> None:
+    lost = {"connections_lost": 2, "loss_cause": "terminating connection (SQLSTATE 57P01)"}
+    found = judged(driven(script("good.sql", 10_000, 0), clients_lost=1, **lost))
+    assert (found[0], found[2]) == (Status.SUSPECT, [CLIENTS_LOST]) and "57P01" in found[1]
+    found = judged(driven(script("good.sql", 10_000, 0), clients_lost=0, **lost))
+    assert (found[0], found[2]) == (Status.OK, [CONNECTIONS_LOST])

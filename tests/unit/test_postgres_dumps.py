@@ -20,8 +20,13 @@ SERVER = System("postgres", "theirs", dsn="postgresql://bench@db.example/postgre
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("root:x:0:0:root:/root:/bin/sh\n", "SQL text, not written by pg_dump"),
-        ("-- Dumped from database version 15.8\ncreate table t (a int);\n", "plain dump of version 15.8"),
+        ("root:x:0:0:root:/root:/bin/sh\n", "SQL text, not written by pg_dump, without an end mark"),
+        ("-- Dumped from database version 15.8\n", "plain dump of version 15.8, without an end mark"),
+        (
+            "--\n-- PostgreSQL database dump\n--\n\n-- Dumped from database version 15.8\n\n"
+            "--\n-- PostgreSQL database dump complete\n--\n",
+            "plain dump of version 15.8",
+        ),
     ],
 )
 def test_text_is_a_dump_where_its_head_says_so(tmp_path: Path, text: str, kind: str) -> None:

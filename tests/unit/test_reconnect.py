@@ -83,3 +83,26 @@ def test_a_report_says_how_many_there_were_and_how_much_of_the_clients_time_they
     assert "1.00 ms" in row and "25" in row and "50" in row, row
     (without,) = studies([record()], Shelf([record()]))
     assert "New connections" not in formats.get("text")([without]).decode()
+
+
+@pytest.mark.parametrize(
+    ("workload", "engine"), [("select-only", "sqlite"), ("populate", "postgres"), ("tpch", "postgres")]
+)
+def test_what_keeps_its_connections_refuses_to_reconnect_after_a_loss_too(
+    workload: str, engine: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as refused:
+        planned(RunOptions(workload, engine=engine, reconnect_on_loss=True, data=str(tmp_path / "d")))
+    assert refused.value.subject.startswith("--reconnect-on-loss")
+
+
+def test_reconnecting_after_a_loss_is_repeated_by_its_own_command_and_needs_room_on_the_server() -> None:
+    load = replace(NEW, reconnect=0, reconnect_on_loss=True)
+    assert "--reconnect-on-loss" in run_command([record(load=load)])
+    assert connections(DISK, load, 8) == 16
+    assert load.shape == replace(load, reconnect_on_loss=False).shape, "without a loss it measures the same"
+
+
+def test_a_directory_reconnects_after_a_loss(tmp_path: Path) -> None:
+    plan = planned(RunOptions("directory", engine="slapd", reconnect_on_loss=True, data=str(tmp_path / "d")))[0]
+    assert plan.trials[0].cell.load.reconnect_on_loss

@@ -47,7 +47,8 @@ def test_a_file_that_ends_inside_a_literal_comment_or_copy_is_refused(tmp_path: 
 
 def test_settings_that_a_client_saves_are_restored_at_the_end_of_a_whole_file(tmp_path: Path) -> None:
     saves, restores = "SET @OLD_SQL_MODE=@@SQL_MODE;\nCREATE TABLE t (a int);\n", "SET SQL_MODE=@OLD_SQL_MODE;\n"
-    of_mariadb(tmp_path, saves + restores)
+    assert of_mariadb(tmp_path, saves + restores).has_end_mark
+    assert not of_mariadb(tmp_path, "CREATE TABLE t (a int);\n").has_end_mark, "it looks whole wherever it is cut"
     with pytest.raises(InputError):
         of_mariadb(tmp_path, saves)
 

@@ -138,6 +138,10 @@ impl Library for Client {
         if self.inside { "blocking" } else { "driver" }
     }
 
+    fn is_remote(&self) -> bool {
+        !self.inside
+    }
+
     fn in_transaction(&self) -> bool {
         self.open
     }

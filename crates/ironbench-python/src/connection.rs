@@ -63,6 +63,12 @@ impl Connection {
         self.session.look(py, |open| open.parameter(name).map(str::to_owned)).flatten()
     }
 
+    /// Transactions that the server has committed for it; 0 when it is closed.
+    #[getter]
+    fn commits(&self, py: Python<'_>) -> u64 {
+        self.session.look(py, Session::commits).unwrap_or(0)
+    }
+
     fn close(&self, py: Python<'_>) {
         self.session.close(py);
     }

@@ -80,6 +80,9 @@ impl Sampled {
             "samples_missed": self.0.missed,
             "observer_notes": self.0.notes,
             "observer_backend_pids": self.0.backend_pids,
+            "observer_connections": self.0.own.connections,
+            "observer_commits": self.0.own.commits,
+            "observer_commits_uncertain": self.0.own.unanswered,
         });
         PyBytes::new(py, summary.to_string().as_bytes())
     }

@@ -2,7 +2,7 @@
 
 use ironbench_core::Error;
 use ironbench_core::drive::ldap::Operations;
-use pgbench_script::{Automatic, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
+use pgbench_script::{Automatic, Dialect, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -15,7 +15,7 @@ pub fn compile_scripts(
     variables: Definitions,
     protocol: &str,
 ) -> PyResult<Vec<Vec<String>>> {
-    let program = Program::compile(&sources(scripts), &variables).map_err(refuse)?;
+    let program = Program::compile_for(dialect(protocol), &sources(scripts), &variables).map_err(refuse)?;
     let checked = match protocol {
         "" => Ok(()),
         "simple" => program.check_simple(),
@@ -44,7 +44,7 @@ pub fn script_cautions(
     variables: Definitions,
     protocol: &str,
 ) -> PyResult<Vec<String>> {
-    let program = Program::compile(&sources(scripts), &variables).map_err(refuse)?;
+    let program = Program::compile_for(dialect(protocol), &sources(scripts), &variables).map_err(refuse)?;
     Ok(program.cautions.iter().map(|caution| caution.words(protocol.ends_with("simple"))).collect())
 }
 
@@ -70,6 +70,11 @@ pub fn rehearse_script(name: String, text: String, variables: Definitions, seed:
 #[pyfunction]
 pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
     parse_weighted(text).map_err(refuse)
+}
+
+/// The dialect of the servers that speak it.
+fn dialect(protocol: &str) -> Dialect {
+    if protocol.starts_with("mysql_") { Dialect::Mysql } else { Dialect::Postgres }
 }
 
 fn refuse(error: pgbench_script::Error) -> PyErr {

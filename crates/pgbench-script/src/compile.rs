@@ -6,12 +6,13 @@ use super::meta::{self, Meta, Word};
 use super::parser::{self, Context, Read};
 use super::scan::{RawSql, Scanner, Stop};
 use super::substitute::substitute;
-use super::{Command, Gather, Operand, Piece, Place, Slot, Sql, Symbols, pipeline};
+use super::{Command, Dialect, Gather, Operand, Piece, Place, Slot, Sql, Symbols, pipeline};
 use crate::locate::Text;
 
 /// What all scripts of a program share while they are compiled.
 #[derive(Debug, Default)]
 pub struct Shared {
+    pub dialect: Dialect,
     pub symbols: Symbols,
     pub statements: usize,
     /// Variables that some `\set` defines.
@@ -41,7 +42,7 @@ pub fn compile(text: &Text<'_>, number: usize, shared: &mut Shared) -> Result<Co
         written: 0,
         last_sql: None,
     };
-    let mut scanner = Scanner::new(text.text);
+    let mut scanner = Scanner::new(text.text, compiler.shared.dialect);
     loop {
         let (raw, stop) = scanner.next_command()?;
         if let Some(raw) = raw {

@@ -69,6 +69,15 @@ pub struct Source {
     pub weight: u32,
 }
 
+/// Whose rules say where strings, quoted names and comments end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    #[default]
+    Postgres,
+    /// Of MariaDB, too.
+    Mysql,
+}
+
 /// The names of all variables that the scripts mention; complete after compilation, because a column of `\gset` or
 /// `\aset` that no script mentions need not be kept.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use super::lexer::is_variable_name;
 use super::locate::{Fault, Text, nearest};
 use super::parser::Read;
 use super::variables::AUTOMATIC;
-use super::{Caution, Command, EvalError, Program, Random, Script, Slot, Source, Sql, Variables, evaluate};
+use super::{Caution, Command, Dialect, EvalError, Program, Random, Script, Slot, Source, Sql, Variables, evaluate};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -24,12 +24,17 @@ impl Program {
     ///
     /// The error is the user's input: file, line, column, the line's text, a caret below the place, and a hint.
     pub fn compile(sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
+        Self::compile_for(Dialect::Postgres, sources, variables)
+    }
+
+    /// The same of scripts for a server of that dialect.
+    pub fn compile_for(dialect: Dialect, sources: &[Source], variables: &[(String, String)]) -> Result<Self> {
         let total_weight = sources.iter().map(|source| u64::from(source.weight)).sum();
         if total_weight == 0 {
             return Err(Error::new("scripts", "none has a weight above zero, so none would run")
                 .hint("give at least one script a weight of 1 or more"));
         }
-        let mut shared = Shared::default();
+        let mut shared = Shared { dialect, ..Shared::default() };
         for name in AUTOMATIC {
             shared.symbols.slot(name);
         }

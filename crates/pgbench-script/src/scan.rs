@@ -1,6 +1,8 @@
 //! Where SQL commands end: quotes, comments and parentheses as psql's lexer sees them (psql's reference, "SQL
-//! interpolation" and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on.
+//! interpolation" and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on; for MySQL and MariaDB as
+//! their servers do in the default SQL mode (MySQL 8.4 Reference Manual, 11.1.1 "String Literals", 11.7 "Comments").
 
+use super::Dialect;
 use super::lexer::{begins_name, continues_name};
 use super::locate::Fault;
 use std::ops::Range;
@@ -34,18 +36,42 @@ pub enum Stop {
 pub struct Scanner<'a> {
     text: &'a str,
     pub at: usize,
+    dialect: Dialect,
+}
+
+impl Dialect {
+    /// Whether `rest` begins with a comment that ends with its line.
+    fn begins_line_comment(self, rest: &[u8]) -> bool {
+        let dashes = rest.starts_with(b"--");
+        match self {
+            Self::Postgres => dashes,
+            // `5--1` is 6.
+            Self::Mysql => {
+                let blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
+                rest.starts_with(b"#") || dashes && rest.get(2).is_none_or(blank)
+            }
+        }
+    }
+
+    /// Length of the opening of a comment whose text the server executes: `/*!`, and with MariaDB alone `/*M!`, each with a
+    /// version. 0: there is none.
+    fn executed_opening(self, rest: &[u8]) -> usize {
+        let opening = [&b"/*!"[..], b"/*M!"].into_iter().find(|opening| rest.starts_with(opening));
+        let Some(opening) = opening.filter(|_| self == Self::Mysql) else { return 0 };
+        opening.len() + rest[opening.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count()
+    }
 }
 
 impl<'a> Scanner<'a> {
-    pub fn new(text: &'a str) -> Self {
+    pub fn new(text: &'a str, dialect: Dialect) -> Self {
         // An editor's byte order mark is no part of the script.
-        Self { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } }
+        Self { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }, dialect }
     }
 
     /// The next SQL command, if there is one before the stop.
     pub fn next_command(&mut self) -> Result<(Option<RawSql>, Stop), Fault> {
         self.skip_leading();
-        let mut command = Command::new(self.text, self.at);
+        let mut command = Command::new(self.text, self.at, self.dialect);
         let stop = command.scan()?;
         self.at = command.at;
         let ends_at = command.at - usize::from(stop == Stop::Backslash);
@@ -60,7 +86,7 @@ impl<'a> Scanner<'a> {
         while self.at < bytes.len() {
             if is_space(bytes[self.at]) {
                 self.at += 1;
-            } else if bytes[self.at..].starts_with(b"--") {
+            } else if self.dialect.begins_line_comment(&bytes[self.at..]) {
                 self.at = line_end(bytes, self.at);
             } else {
                 return;
@@ -73,6 +99,7 @@ impl<'a> Scanner<'a> {
 struct Command<'a> {
     bytes: &'a [u8],
     text: &'a str,
+    dialect: Dialect,
     at: usize,
     start: usize,
     /// Up to here the script's text is in `out`.
@@ -82,14 +109,17 @@ struct Command<'a> {
     parentheses: usize,
     statements: usize,
     in_statement: bool,
+    /// Inside a comment whose text the server executes.
+    in_executed: bool,
     body: Body,
 }
 
 impl<'a> Command<'a> {
-    fn new(text: &'a str, at: usize) -> Self {
+    fn new(text: &'a str, at: usize, dialect: Dialect) -> Self {
         Self {
             bytes: text.as_bytes(),
             text,
+            dialect,
             at,
             start: at,
             copied: at,
@@ -98,6 +128,7 @@ impl<'a> Command<'a> {
             parentheses: 0,
             statements: 0,
             in_statement: false,
+            in_executed: false,
             body: Body::default(),
         }
     }
@@ -110,11 +141,24 @@ impl<'a> Command<'a> {
     fn scan(&mut self) -> Result<Stop, Fault> {
         while let Some(&byte) = self.bytes.get(self.at) {
             let next = self.bytes.get(self.at + 1).copied();
+            let rest = &self.bytes[self.at..];
             match (byte, next) {
-                (b'-', Some(b'-')) => self.protect(line_end(self.bytes, self.at), true),
-                (b'/', Some(b'*')) => {
-                    let end = self.comment_end()?;
-                    self.protect(end, true);
+                (b'-' | b'#', _) if self.dialect.begins_line_comment(rest) => {
+                    self.protect(line_end(self.bytes, self.at), true);
+                }
+                (b'/', Some(b'*')) => match self.dialect.executed_opening(rest) {
+                    0 => {
+                        let end = self.comment_end()?;
+                        self.protect(end, true);
+                    }
+                    length => {
+                        self.in_executed = true;
+                        self.at += length;
+                    }
+                },
+                (b'*', Some(b'/')) if self.in_executed => {
+                    self.in_executed = false;
+                    self.at += 2;
                 }
                 (b'\\', Some(joined @ (b';' | b':'))) => self.unescape(joined),
                 (b'\\', _) => {
@@ -164,6 +208,8 @@ impl<'a> Command<'a> {
         }
         match byte {
             b'\'' | b'"' => self.quoted(byte)?,
+            b'`' if self.dialect == Dialect::Mysql => self.quoted(byte)?,
+            b'$' if self.dialect == Dialect::Mysql => self.at += 1,
             b'$' if next.is_some_and(|next| next.is_ascii_digit()) => self.at += 2,
             b'$' => self.dollar_quoted()?,
             b':' => self.colon(),
@@ -179,7 +225,8 @@ impl<'a> Command<'a> {
             _ if begins_name(byte) => {
                 let end = self.run(|byte| begins_name(byte) || byte.is_ascii_digit() || byte == b'$');
                 let word = &self.text[self.at..end];
-                if word.eq_ignore_ascii_case("e") && self.bytes.get(end) == Some(&b'\'') {
+                let escapes = self.dialect == Dialect::Postgres && word.eq_ignore_ascii_case("e");
+                if escapes && self.bytes.get(end) == Some(&b'\'') {
                     self.at = end;
                     return self.escape_quoted();
                 }
@@ -202,13 +249,24 @@ impl<'a> Command<'a> {
         self.at = end;
     }
 
-    /// A doubled quote inside ends one quotation and begins the next at once, which is the same for our purpose.
+    /// A doubled quote inside ends one quotation and begins the next at once, which is the same for our purpose. In strings
+    /// of MySQL a backslash escapes.
     fn quoted(&mut self, quote: u8) -> Result<(), Fault> {
-        let Some(length) = self.bytes[self.at + 1..].iter().position(|byte| *byte == quote) else {
-            let what = if quote == b'"' { "quoted identifier" } else { "quoted string" };
-            return Err(Fault::new(self.at, format!("this {what} is not closed")));
-        };
-        self.protect(self.at + length + 2, false);
+        let is_mysql = self.dialect == Dialect::Mysql;
+        let mut at = self.at + 1;
+        loop {
+            match self.bytes.get(at) {
+                None => {
+                    let is_identifier = quote == b'`' || quote == b'"' && !is_mysql;
+                    let what = if is_identifier { "quoted identifier" } else { "quoted string" };
+                    return Err(Fault::new(self.at, format!("this {what} is not closed")));
+                }
+                Some(b'\\') if is_mysql && quote != b'`' => at += 2,
+                Some(byte) if *byte == quote => break,
+                Some(_) => at += 1,
+            }
+        }
+        self.protect(at + 1, false);
         Ok(())
     }
 
@@ -248,8 +306,12 @@ impl<'a> Command<'a> {
         from + self.bytes[from.min(self.bytes.len())..].iter().take_while(|byte| belongs(**byte)).count()
     }
 
-    /// Comments nest.
+    /// PostgreSQL's comments nest.
     fn comment_end(&self) -> Result<usize, Fault> {
+        if self.dialect == Dialect::Mysql {
+            let length = self.text[self.at + 2..].find("*/");
+            return length.map(|length| self.at + length + 4).ok_or_else(|| self.open_comment());
+        }
         let mut depth = 0usize;
         let mut at = self.at;
         while at < self.bytes.len() {
@@ -267,7 +329,11 @@ impl<'a> Command<'a> {
                 at += 1;
             }
         }
-        Err(Fault::new(self.at, "this comment is not closed"))
+        Err(self.open_comment())
+    }
+
+    fn open_comment(&self) -> Fault {
+        Fault::new(self.at, "this comment is not closed")
     }
 }
 

@@ -375,3 +375,66 @@ fn a_variable_of_sql_that_nobody_defines_is_a_caution() {
 fn a_test_whether_a_variable_is_defined_is_sent_as_false() {
     assert_eq!(sqls("SELECT :{?i}, ':{?i}', :{?}, :{i};"), ["SELECT FALSE, ':{?i}', :{?}, :{i};"]);
 }
+
+/// The SQL commands of a script for MySQL: as sent, how many variables each has outside of quotes, and how many inside.
+fn mysql(text: &str) -> Vec<(String, usize, usize)> {
+    let program = Program::compile_for(Dialect::Mysql, &[source("test.sql", text, 1)], &[]);
+    let program = program.unwrap_or_else(|error| panic!("{error}"));
+    program.sqls().map(|(_, sql)| (sql.text.clone(), sql.parameters.len(), sql.quoted.len())).collect()
+}
+
+#[test]
+fn strings_names_and_comments_of_mysql_end_by_its_own_rules() {
+    let one = |text: &str| {
+        let found = mysql(text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        found[0].clone()
+    };
+    for text in [
+        r"SELECT 'it\'s; one', 1;",
+        r#"SELECT "a \"b; c", 1;"#,
+        r"SELECT 'C:\\', ';';",
+        "SELECT `a;b``c` FROM t;",
+        r"SELECT `a\` FROM t;",
+        "SELECT 1 # one; 'two\n + 1;",
+        "SELECT 1 -- it's; one\n + 1;",
+        "SELECT 1 /* /* it's; */ + 1;",
+        "SELECT $$a, b$$;",
+        "SELECT 2 */* two */ 3;",
+        "SELECT 'one'' and; two';",
+    ] {
+        assert_eq!((one(text).1, one(text).2), (0, 0), "{text}");
+    }
+    assert_eq!(one("SELECT 5--:a;"), ("SELECT 5--$1;".to_owned(), 1, 0), "`--` begins a comment only before a blank");
+    assert_eq!(one("SELECT :a # :b\n, :c;").1, 2);
+    assert_eq!((one(r"SELECT 'a\', :a';").1, one(r"SELECT 'a\', :a';").2), (0, 1));
+    assert_eq!((one("SELECT ':a' , `:b`, \":c\", :d;").1, one("SELECT ':a' , `:b`, \":c\", :d;").2), (1, 3));
+    assert_eq!(mysql("# nothing; here\n-- nor; here\nSELECT 1; SELECT 2;").len(), 2);
+}
+
+#[test]
+fn mysql_executes_what_is_in_some_comments() {
+    let found =
+        mysql("/*!40101 SELECT :a */; /*M!100100 SELECT ':b' */; /* SELECT :c */ SELECT /*! :d, */ 1; SELECT 1;");
+    let counts: Vec<_> = found.iter().map(|(_, outside, inside)| (*outside, *inside)).collect();
+    assert_eq!(counts, [(1, 0), (0, 1), (1, 0), (0, 0)]);
+    let program = Program::compile_for(Dialect::Mysql, &[source("s", "/*! SELECT 1 */\\; SELECT 2;", 1)], &[]).unwrap();
+    assert!(program.sqls().next().unwrap().1.combined);
+}
+
+#[test]
+fn postgresql_knows_nothing_of_mysqls_quotes() {
+    assert_eq!(sqls("SELECT 'a\\' || 'b'; SELECT 1 # 2; SELECT 1--2\n;").len(), 3);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_scan_for_mysql_panic(text in "[a-z:;'\"`#*/! \\n\\\\$()-]{0,60}") {
+        let compiled = Program::compile_for(Dialect::Mysql, &[source("t", &text, 1)], &[]);
+        if let Ok(program) = compiled {
+            for (_, sql) in program.sqls() {
+                prop_assert!(sql.places.len() == sql.parameters.len());
+            }
+        }
+    }
+}

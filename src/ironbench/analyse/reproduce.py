@@ -95,6 +95,7 @@ def _load_options(load: Load, choice: Choice, engine: str) -> list[str]:
     words += ["--reconnect", str(load.reconnect)] if load.reconnect else []
     words += ["--max-tries", str(load.max_tries)] if load.max_tries != usual_tries else []
     words += ["--on-error", load.on_error] if load.on_error != "stop" and to_failures else []
+    words += ["--reconnect-on-loss"] if load.reconnect_on_loss else []
     words += ["--report-per-statement"] if load.report_per_statement else []
     words += ["--protocol", load.protocol] if load.protocol != usual_protocol else []
     words += ["--cache", load.cache] if load.cache else []

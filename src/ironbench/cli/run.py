@@ -150,6 +150,14 @@ def run(
             "transaction counts as failed, and the trial goes on.",
         ),
     ] = "stop",
+    reconnect_on_loss: Annotated[
+        bool,
+        OPTION(
+            "--reconnect-on-loss",
+            help="A client whose connection is lost opens a new one and continues. Without it the trial ends, or with "
+            "--on-error continue only the client, as in pgbench.",
+        ),
+    ] = False,
     report_per_statement: Annotated[
         bool, OPTION("--report-per-statement", "-r", help="Time every SQL command of the scripts by itself.")
     ] = False,

@@ -83,6 +83,7 @@ def compiled_plan(
             "warmup_s": load.warmup_s,
             "max_tries": load.max_tries,
             "on_error": load.on_error,
+            "reconnect_on_loss": load.reconnect_on_loss,
             "statements": load.report_per_statement,
             "observers": [
                 {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources

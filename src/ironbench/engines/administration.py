@@ -152,7 +152,7 @@ class CommitCount:
 
     server: int
     own: int
-    """Statements of this reading that are not in `server` yet."""
+    """Those of the session that reads it, over all of its life."""
     maintained: int = 0
     """Tables that background maintenance has vacuumed or analyzed, as often as it did."""
     rest_s: float = 60.0

@@ -60,6 +60,8 @@ class Restored:
     """Kind of statement that failed and that no table, row, index or constraint depends on → how many."""
     without: str = ""
     """Extensions that were left out, in words."""
+    has_end_mark: bool = True
+    """False: nothing at the end of the file shows that it is complete, so a file cut between statements looks whole."""
 
 
 class DataImport:

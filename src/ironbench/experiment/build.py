@@ -325,14 +325,14 @@ def _require_files(system: System, choice: Choice, load: Load) -> None:
 def _require_new_connections(system: System, choice: Choice, load: Load) -> None:
     """InputError where clients keep their connections, or have an option of their workload for that."""
     engine, workload = engines.get(system.engine), workloads.get(choice.workload)
-    field = written("load.reconnect")
-    if not load.reconnect:
+    if not (load.reconnect or load.reconnect_on_loss):
         return
-    if engine.can("directory"):
+    field = written("load.reconnect" if load.reconnect else "load.reconnect_on_loss")
+    if engine.can("directory") and load.reconnect:
         raise InputError(
             field, f"counts transactions, and {engine.name} has none", "count requests: --with reconnect=N"
         )
-    if not engine.can("new connections"):
+    if not (engine.can("new connections") or engine.can("directory")):
         cause = f"clients of {engine.name} keep their connections"
         raise InputError(field, cause, f"it is for: {', '.join(engines.able(('new connections',)))}")
     if workload.core_work(engine.name, choice.options) is not None:

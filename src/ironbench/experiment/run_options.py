@@ -60,6 +60,7 @@ class RunOptions:
     reconnect: int = 0
     max_tries: int | None = None
     on_error: str = "stop"
+    reconnect_on_loss: bool = False
     report_per_statement: bool = False
     progress: int | None = None
     protocol: str = ""

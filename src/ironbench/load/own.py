@@ -108,6 +108,10 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
     elapsed_s = time.perf_counter() - began
     words = f"{data.words} ({restored.without})" if restored.without else data.words
     printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
+    if not restored.has_end_mark:
+        printer.say(
+            f"data: nothing at the end of {data.words} shows that it is complete: check that it was not cut off"
+        )
     if left_out:
         printer.say("data: left out: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()))
     if restored.objects:

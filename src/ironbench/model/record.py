@@ -24,6 +24,10 @@ EMULATED = "emulated"
 """Code of the warning of a trial on an emulated device."""
 CLIENTS_CUT_OFF = "clients-cut-off"
 """Code of the warning of a trial at whose end clients had waited for long."""
+CLIENTS_LOST = "clients-lost"
+"""Code of the warning of a trial in which clients ended because they lost their connection."""
+CONNECTIONS_LOST = "connections-lost"
+"""Code of the warning of a trial in which clients lost their connection and opened a new one."""
 LOOP_DELAYED = "loop-delayed"
 """Code of the warning of a trial whose response times the drive loop itself made longer."""
 SIDE_BY_SIDE = "side by side since"
@@ -35,7 +39,8 @@ SYSTEMS = "slice_systems"
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
-        *("short-of-two-checkpoints", RATE_NOT_KEPT, CLIENTS_CUT_OFF, LOOP_DELAYED, "not-undone"),
+        *("short-of-two-checkpoints", RATE_NOT_KEPT, CLIENTS_CUT_OFF, CLIENTS_LOST),
+        *(LOOP_DELAYED, "not-undone"),
         *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up", "no-score"),
     }
 )

@@ -128,6 +128,8 @@ class Load:
 
     Records without this field continued.
     """
+    reconnect_on_loss: bool = False
+    """A client that loses its connection opens a new one, and the trial continues whatever `on_error` says."""
     report_per_statement: bool = False
     """Every SQL command of the scripts is timed by itself."""
     protocol: str = "prepared"
@@ -149,7 +151,7 @@ class Load:
     def shape(self) -> Load:
         """Without what a sweep varies or what follows from it: clients, threads, seed, a warm-up by pilot."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
-        # The last three do not bear on what was measured.
+        # The last four do not bear on what was measured.
         return replace(
             self,
             clients=0,
@@ -157,6 +159,7 @@ class Load:
             seed=0,
             warmup_s=warmup_s,
             on_error="continue",
+            reconnect_on_loss=False,
             report_per_statement=False,
             fewer_workers=False,
         )
@@ -165,7 +168,8 @@ class Load:
 def connections(system: System, load: Load, clients: int) -> int:
     """How many a server of ours must take for so many clients: where a client opens a new connection, the server may
     not have ended its last one yet. A server that was running already is asked for one a client."""
-    return 2 * clients if load.reconnect and system.dsn is None else clients
+    reconnects = bool(load.reconnect) or load.reconnect_on_loss
+    return 2 * clients if reconnects and system.dsn is None else clients
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,7 @@ def load(
         warmup_auto=section.warmup == "auto",
         max_tries=usual_max_tries if section.max_tries is None else section.max_tries,
         on_error=section.on_error,
+        reconnect_on_loss=section.reconnect_on_loss,
         report_per_statement=section.report_per_statement,
         protocol=section.protocol or usual_protocol,
         io=section.io,

@@ -210,6 +210,13 @@ class LoadSection(Struct, forbid_unknown_fields=True):
             "`continue`: the transaction only counts as failed."
         ),
     ] = "stop"
+    reconnect_on_loss: Annotated[
+        bool,
+        Meta(
+            description="A client whose connection is lost opens a new one and continues. Without it the trial ends, "
+            'or with `on_error = "continue"` only the client, as in pgbench.'
+        ),
+    ] = False
     report_per_statement: Annotated[bool, Meta(description="Time every SQL command of the scripts by itself.")] = False
     protocol: Annotated[
         Literal["", "prepared", "extended", "simple"],

@@ -57,6 +57,7 @@ def warnings(
         *_client(load, driven),
         *judge_loop.rate(load, driven),
         *judge_loop.cut_off(load, driven),
+        *judge_loop.losses(load, driven),
         *_steadiness(load, driven),
     ]
     results += _too_few_workers(load, driven)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from ironbench import units
 from ironbench.model.driven import Driven, scheduled
-from ironbench.model.record import CLIENTS_CUT_OFF, LOOP_DELAYED, RATE_NOT_KEPT, Warning
+from ironbench.model.record import (
+    CLIENTS_CUT_OFF,
+    CLIENTS_LOST,
+    CONNECTIONS_LOST,
+    LOOP_DELAYED,
+    RATE_NOT_KEPT,
+    Warning,
+)
 from ironbench.model.system import Load
 from ironbench.record.measures import own_delay_share
 from ironbench.words import counted, grouped, in_percent
@@ -42,6 +49,20 @@ def rate(load: Load, driven: Driven) -> list[Warning]:
     asked = f"the curve {load.curve.text}" if load.curve else f"the rate of {units.rate(load.rate)}"
     text = f"{asked} was not kept: {done}"
     return [Warning(RATE_NOT_KEPT, text)]
+
+
+def losses(load: Load, driven: Driven) -> list[Warning]:
+    """Connections that clients lost while the trial continued."""
+    summary = driven.summary
+    if clients := summary.get("clients_lost", 0):
+        many = f"{grouped(clients)} of {counted(load.clients, 'client')} lost the connection and ended"
+        text = f"{many}, so that the load was lower than planned; the first: {summary['loss_cause']}"
+        return [Warning(CLIENTS_LOST, text)]
+    if connections := summary.get("connections_lost", 0):
+        many = f"{counted(connections, 'connection')} of clients {'was' if connections == 1 else 'were'} lost"
+        text = f"{many} and opened again; the first: {summary['loss_cause']}"
+        return [Warning(CONNECTIONS_LOST, text)]
+    return []
 
 
 def cut_off(load: Load, driven: Driven) -> list[Warning]:

@@ -31,7 +31,7 @@ _PLAIN = (
     "client_cpu_per_transaction_s",
     "observer_cpu_s",
 )
-_IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms")
+_IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms", "connections_lost", "clients_lost")
 """Counts that only a record has where they are not zero."""
 _OWN_DELAY = ("loop_delay", "replies_per_wait")
 """Histograms of the drive loop itself: `_own_delay` makes their metrics."""

@@ -65,6 +65,7 @@ class Load(Struct):
     warmup_auto: bool = False
     max_tries: Natural = 1
     on_error: Literal["continue", "stop"] = "continue"
+    reconnect_on_loss: bool = False
     report_per_statement: bool = False
     protocol: Name = "prepared"
     seed: Seed = 0

@@ -8,7 +8,8 @@ use super::crew::{DRAIN_PATIENCE_NS, STOP_PATIENCE_NS, Start, Worker};
 use super::haul::{Ended, Scheduled};
 use super::jobs::{LAGGING_LINE, Next};
 use super::pace::{Pace, SharedSchedule};
-use super::script::{Action, SCRIPT_ERROR, ScriptClient};
+use super::plan::OnError;
+use super::script::{Action, CONNECTION_LOST, SCRIPT_ERROR, ScriptClient};
 use crate::measure::clock::{self, MILLISECOND, NEVER};
 use crate::measure::{Recorder, Tally};
 use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
@@ -72,7 +73,7 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
         let waits = script.line().is_some();
         engine.within(|engine| {
             let (left, cut, scheduled) = (u64::MAX, None, Scheduled::default());
-            Running { engine, script, give_up, start, recorder, waits, left, cut, scheduled }.run()
+            Running { engine, script, give_up, start, recorder, waits, left, cut, scheduled, lost: false }.run()
         })
     }
 }
@@ -89,6 +90,8 @@ struct Running<'a, 'r, 's, C> {
     /// The transaction under way when the window closed.
     cut: Option<Cut>,
     scheduled: Scheduled,
+    /// Its connection was lost, and the others continue without it.
+    lost: bool,
 }
 
 /// A transaction of which nothing was known at the end of the window.
@@ -104,6 +107,8 @@ enum Attempt {
     Repeat,
     /// The trial ended in the middle of it. It was rolled back.
     Unfinished,
+    /// It lost its connection, and counts as failed.
+    Lost,
 }
 
 impl<C: Library> Running<'_, '_, '_, C> {
@@ -125,8 +130,11 @@ impl<C: Library> Running<'_, '_, '_, C> {
             self.scheduled.in_time += 1;
             now = self.transaction(intended, now);
         }
+        if self.lost && !self.recorder.is_closed() {
+            self.start.client_lost();
+        }
         self.recorder.close(now);
-        let mut ended = Ended::default();
+        let mut ended = Ended { abandoned: u64::from(self.lost), ..Ended::default() };
         if let Some(Cut { intended, begun }) = self.cut {
             ended.unfinished = 1;
             ended.unfinished_ns = self.recorder.inside_window(begun);
@@ -243,6 +251,10 @@ impl<C: Library> Running<'_, '_, '_, C> {
             match self.attempt() {
                 Attempt::Well => break true,
                 Attempt::GivenUp => break false,
+                Attempt::Lost => {
+                    (self.left, self.lost) = (0, true);
+                    break false;
+                }
                 Attempt::Repeat => {}
                 Attempt::Unfinished => {
                     let (now, drains) = (clock::now(), self.recorder.is_closed());
@@ -326,6 +338,9 @@ impl<C: Library> Running<'_, '_, '_, C> {
     #[cold]
     fn trouble(&mut self, trouble: &Trouble) -> Attempt {
         if trouble.lasting {
+            if self.may_lose_connection() {
+                return self.connection_lost(trouble);
+            }
             self.start.abort.abort(trouble.message.clone());
         }
         if trouble.class == INTERRUPTED || trouble.retryable && self.start.must_end() {
@@ -346,6 +361,21 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
         self.roll_back();
         if repeat { Attempt::Repeat } else { Attempt::GivenUp }
+    }
+
+    /// Whether the trial continues when this client's connection is lost.
+    fn may_lose_connection(&self) -> bool {
+        self.engine.is_remote() && !self.waits && self.start.plan.on_error == OnError::Continue
+    }
+
+    #[cold]
+    fn connection_lost(&mut self, trouble: &Trouble) -> Attempt {
+        let (script, tally) = (&*self.script, &mut self.recorder.tally);
+        let cause = format!("{} ({})", trouble.message, trouble.class);
+        tally.failure(script.kind(), CONNECTION_LOST, true, || script.words(script.at(), &cause));
+        tally.connections_lost += 1;
+        self.start.losses.note(&cause);
+        Attempt::Lost
     }
 
     #[cold]

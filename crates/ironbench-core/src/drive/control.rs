@@ -1,7 +1,7 @@
 //! What the caller, the driving threads and whoever shows progress share while a trial runs.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::turns::Turns;
 use crate::measure::clock;
@@ -169,5 +169,33 @@ impl Abort {
     /// Empty when nothing happened.
     pub fn cause(&self) -> String {
         self.cause.lock().expect("no thread panics while it holds the cause").clone()
+    }
+}
+
+/// Connections lost in a trial that continues without them, counted across all threads.
+#[derive(Debug, Default)]
+pub struct Losses {
+    clients: AtomicUsize,
+    cause: OnceLock<String>,
+}
+
+impl Losses {
+    /// A client has lost its connection; the first cause is kept.
+    pub fn note(&self, cause: &str) {
+        self.cause.get_or_init(|| cause.to_owned());
+    }
+
+    /// A client has ended because it lost its connection; how many have so far.
+    pub fn end_client(&self) -> usize {
+        self.clients.fetch_add(1, Relaxed) + 1
+    }
+
+    pub fn clients(&self) -> usize {
+        self.clients.load(Relaxed)
+    }
+
+    /// Empty when no connection was lost.
+    pub fn cause(&self) -> String {
+        self.cause.get().cloned().unwrap_or_default()
     }
 }

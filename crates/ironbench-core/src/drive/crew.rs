@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::control::{Abort, Control, Phase};
+use super::control::{Abort, Control, Losses, Phase};
 use super::edges::Edges;
 use super::haul::{Due, Ended, Haul};
 use super::jobs::Jobs;
@@ -66,6 +66,7 @@ pub struct Start<'a> {
     pub transactions_per_client: u64,
     pub control: &'a Control,
     pub abort: &'a Abort,
+    pub losses: &'a Losses,
     at_work: &'a AtomicUsize,
     thread: usize,
     shares: &'a [Range<usize>],
@@ -81,6 +82,14 @@ impl Start<'_> {
     /// A client that the schedule moves has ended.
     pub fn gone(&self) {
         self.at_work.fetch_sub(1, Relaxed);
+    }
+
+    /// A client that the schedule moves has ended because it lost its connection. Without any left, the trial ends.
+    #[cold]
+    pub fn client_lost(&self) {
+        if self.losses.end_client() == self.plan.clients {
+            self.abort.abort(self.losses.cause());
+        }
     }
 
     /// Whether a client that the schedule moves is still there, in any thread: those that wait for work end with the last.
@@ -137,6 +146,7 @@ struct Crew<'a> {
     gate: &'a Gate<Begin>,
     orders: &'a Orders<'a>,
     abort: &'a Abort,
+    losses: &'a Losses,
     edges: &'a Edges,
 }
 
@@ -149,6 +159,7 @@ pub fn run<W: Worker>(
 ) -> Result<Haul> {
     orders.control.turns.expect(orders.shares.len(), orders.clients());
     let (abort, gate, io, edges) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new(), Edges::default());
+    let losses = Losses::default();
     let schedule = OnceLock::new();
     let (slice_sender, slices) = channel();
     let members: Vec<_> = orders
@@ -157,7 +168,7 @@ pub fn run<W: Worker>(
         .enumerate()
         .map(|(thread, share)| {
             let (gate, abort, io, edges, make, slices) = (&gate, &abort, &io, &edges, &make, slice_sender.clone());
-            let schedule = &schedule;
+            let (schedule, losses) = (&schedule, &losses);
             let work = move || {
                 let mut worker = make(thread, share.clone())?;
                 io.get_or_init(|| worker.io());
@@ -167,7 +178,7 @@ pub fn run<W: Worker>(
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
                 let shared = || pace::schedule(orders.plan, origin).map(SharedSchedule::new);
                 let schedule = schedule.get_or_init(shared).as_ref();
-                let start = orders.start(thread, origin, schedule, abort);
+                let start = orders.start(thread, origin, schedule, abort, losses);
                 let open = orders.plan.schedule.is_open() || orders.jobs.is_some() || worker.waits();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
@@ -182,7 +193,7 @@ pub fn run<W: Worker>(
         })
         .collect();
     drop(slice_sender);
-    let crew = Crew { gate: &gate, orders, abort: &abort, edges: &edges };
+    let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
         // A thread may have heard of the stop first, and given up for it.
@@ -328,6 +339,8 @@ impl Crew<'_> {
             cut_short: stopped,
             cause: self.abort.cause(),
             by_error: self.abort.by_error(),
+            clients_lost: self.losses.clients(),
+            loss_cause: self.losses.cause(),
         }
     }
 }
@@ -343,6 +356,7 @@ impl Orders<'_> {
         origin: u64,
         schedule: Option<&'s SharedSchedule>,
         abort: &'s Abort,
+        losses: &'s Losses,
     ) -> Start<'s> {
         Start {
             plan: self.plan,
@@ -354,6 +368,7 @@ impl Orders<'_> {
             },
             control: self.control,
             abort,
+            losses,
             at_work: &self.at_work,
             thread,
             shares: &self.shares,

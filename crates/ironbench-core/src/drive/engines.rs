@@ -32,6 +32,7 @@ pub type Poll<'a> = &'a mut dyn FnMut() -> bool;
 /// Runs the scripts of a program.
 pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
     let (Plan { variables, .. }, clients) = (orders.plan, Clients::new(program, orders));
+    let on_loss = orders.plan.reconnect_on_loss;
     match &orders.plan.engine {
         Engine::Null { service_ns } => null(orders, *service_ns, |client| NullScript(clients.client(client)), poll),
         Engine::Sqlite { path, pragmas } => {
@@ -45,14 +46,14 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             let (statements, timed) = (Statements::of(program), orders.plan.statements);
             let script =
                 |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed, *reconnect);
-            postgres(orders, connection, *io, *reconnect > 0, script, poll)
+            postgres(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
         }
         Engine::Mysql { connection, protocol, io, reconnect } => {
             let (statements, timed) = (MysqlStatements::of(program), orders.plan.statements);
             let connector = mysql_wire::Connector::new(connection.clone())?;
             let connect = || connector.connect_until(orders.control.stopped());
             let again = connector.clone();
-            let again = again_when(*reconnect > 0, move |stop| again.connect_until(stop));
+            let again = again_when(*reconnect > 0 || on_loss, move |stop| again.connect_until(stop));
             let script = |client, session: &mysql_wire::Connected| {
                 let cached = session.caches_columns();
                 MysqlScript::new(clients.client(client), *protocol, &statements, variables, cached, timed, *reconnect)
@@ -69,7 +70,7 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
                 LdapScript::new(clients.client(client), &operations, random, timed, *reconnect)
                     .binding_back(own.as_ref())
             };
-            ldap(orders, connection, *io, *reconnect > 0, script, poll)
+            ldap(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
         }
     }
 }

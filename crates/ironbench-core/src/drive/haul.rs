@@ -78,6 +78,9 @@ pub struct Haul {
     pub cause: String,
     /// A transaction failed, and that ended it.
     pub by_error: bool,
+    /// Clients that ended because they lost their connection, and why the first connection was lost.
+    pub clients_lost: usize,
+    pub loss_cause: String,
 }
 
 impl Haul {
@@ -95,6 +98,8 @@ impl Haul {
             cut_short: true,
             cause: String::new(),
             by_error: false,
+            clients_lost: 0,
+            loss_cause: String::new(),
         }
     }
 

@@ -125,6 +125,11 @@ impl Summary {
         self.reconnects += other.reconnects;
         self.reconnects_s += other.reconnects_s;
         self.reconnects_cpu_s += other.reconnects_cpu_s;
+        self.connections_lost += other.connections_lost;
+        self.clients_lost += other.clients_lost;
+        if self.loss_cause.is_empty() {
+            self.loss_cause = other.loss_cause;
+        }
         self.scripts.iter_mut().zip(other.scripts).for_each(|(script, more)| script.add(more));
         for more in other.statements {
             match self.statements.iter_mut().find(|statement| statement.is_of(&more)) {
@@ -150,6 +155,9 @@ impl Summary {
         self.samples_missed += other.samples_missed;
         self.observer_notes.extend(other.observer_notes);
         self.observer_backend_pids.extend(other.observer_backend_pids);
+        self.observer_connections += other.observer_connections;
+        self.observer_commits += other.observer_commits;
+        self.observer_commits_uncertain += other.observer_commits_uncertain;
         self.threads += other.threads;
         self.clients += other.clients;
         self.waiting_clients += other.waiting_clients;

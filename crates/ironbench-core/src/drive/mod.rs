@@ -39,7 +39,7 @@ use crate::drive::jobs::Jobs;
 use crate::measure::curve::Curve;
 use crate::wire::library::Library;
 use crate::{Error, Result};
-use pgbench_script::{Program, Source};
+use pgbench_script::{Dialect, Program, Source};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
 use std::sync::atomic::AtomicUsize;
 
@@ -201,7 +201,8 @@ fn compile(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<Program> {
     let mut variables = plan.variables.clone();
     let given = jobs.map_or(&[][..], |jobs| jobs.variables());
     variables.extend(given.iter().map(|&name| (name.to_owned(), String::new())));
-    let program = Program::compile(&sources, &variables)?;
+    let dialect = if matches!(plan.engine, Engine::Mysql { .. }) { Dialect::Mysql } else { Dialect::Postgres };
+    let program = Program::compile_for(dialect, &sources, &variables)?;
     if let Some(jobs) = jobs {
         jobs.check(&program)?;
     }

@@ -54,6 +54,10 @@ impl Transaction for NullScript<'_> {
         self.0.claim(now)
     }
 
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+        self.0.abandon(inside, cause, tally)
+    }
+
     #[inline]
     fn reply(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.go_on(tally)

@@ -26,26 +26,53 @@ pub enum Pace<'a> {
 /// sleeps until the transaction is due. So a transaction waits only while all clients are busy, and an instant wakes only
 /// the thread that has it.
 #[derive(Debug)]
-pub struct SharedSchedule(Mutex<Schedule>);
+pub struct SharedSchedule(Mutex<Queue>);
+
+#[derive(Debug)]
+struct Queue {
+    schedule: Schedule,
+    /// Taken from it by clients that could not begin them.
+    returned: Vec<u64>,
+}
 
 impl SharedSchedule {
     pub fn new(schedule: Schedule) -> Self {
-        Self(Mutex::new(schedule))
+        Self(Mutex::new(Queue { schedule, returned: Vec::new() }))
     }
 
     /// Claims the next transaction for the caller: when it is due, if that is before `until`.
     pub fn take(&self, until: u64) -> Option<u64> {
-        let mut schedule = self.schedule();
-        let due = schedule.due();
+        let mut queue = self.queue();
+        if !queue.returned.is_empty()
+            && let Some(due) = queue.take_returned(until)
+        {
+            return Some(due);
+        }
+        let due = queue.schedule.due();
         if due >= until {
             return None;
         }
-        schedule.advance();
+        queue.schedule.advance();
         Some(due)
     }
 
-    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+    /// The caller has taken a transaction that it cannot begin: the next client takes it instead.
+    #[cold]
+    pub fn give_back(&self, due: u64) {
+        self.queue().returned.push(due);
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// The earliest of those before `until`.
+    #[cold]
+    fn take_returned(&mut self, until: u64) -> Option<u64> {
+        let earliest = (0..self.returned.len()).min_by_key(|&place| self.returned[place])?;
+        (self.returned[earliest] < until).then(|| self.returned.swap_remove(earliest))
     }
 }
 
@@ -111,4 +138,20 @@ impl<'a> Pace<'a> {
 
 fn curve(pieces: &[Piece]) -> Curve {
     Curve::new(pieces).expect("the plan was checked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_gives_back_the_next_one_takes_first() {
+        let shared = SharedSchedule::new(Schedule::fixed(0, 10.0, 0.5));
+        let (first, second) = (shared.take(NEVER).unwrap(), shared.take(NEVER).unwrap());
+        shared.give_back(second);
+        shared.give_back(first);
+        assert_eq!(shared.take(first), None);
+        assert_eq!((shared.take(NEVER), shared.take(NEVER)), (Some(first), Some(second)));
+        assert!(shared.take(NEVER).unwrap() > second);
+    }
 }

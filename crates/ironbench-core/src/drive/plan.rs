@@ -32,6 +32,9 @@ pub struct Plan {
     /// What becomes of the trial when a transaction fails in the first second.
     #[serde(default)]
     pub on_error: OnError,
+    /// Clients that lose their connection open a new one, also where an error would end the trial.
+    #[serde(default)]
+    pub reconnect_on_loss: bool,
     /// Times every SQL command by itself.
     #[serde(default)]
     pub statements: bool,
@@ -64,6 +67,11 @@ impl Plan {
     /// Which part of a trial it drives: all of it unless it says so.
     pub fn its_part(&self) -> Part {
         self.part.unwrap_or(Part::whole(self.clients))
+    }
+
+    /// Whether the trial continues when a client loses its connection.
+    pub fn survives_losses(&self) -> bool {
+        self.reconnect_on_loss || self.on_error == OnError::Continue
     }
 }
 

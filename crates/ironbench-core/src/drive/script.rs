@@ -10,6 +10,8 @@ use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Var
 
 /// Class under which a failing meta-command or a script's own mistake is counted.
 pub const SCRIPT_ERROR: &str = "script";
+/// Class under which a transaction is counted whose connection was lost.
+pub const CONNECTION_LOST: &str = "connection-lost";
 /// Longest command and longest cause in a message, in characters: a record stays small.
 const MOST_SHOWN: usize = 200;
 const MOST_CAUSE: usize = 400;
@@ -202,6 +204,20 @@ impl<'p> ScriptClient<'p> {
     /// The same of a mistake that is the script's own, and not the engine's answer.
     pub fn own_words(&self, at: usize, cause: &str) -> String {
         self.words(at, &format!("error of the script itself: {cause}"))
+    }
+
+    /// See [`super::Transaction::abandon`]. A transaction that loses its connection is not repeated, though it might then
+    /// succeed: whether it was committed is unknown.
+    #[cold]
+    pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+        if self.line().is_some() {
+            return None;
+        }
+        if inside {
+            tally.failure(self.script, CONNECTION_LOST, true, || self.words(self.at(), cause));
+            self.count_end(false, tally);
+        }
+        Some(self.script)
     }
 
     /// Counts what the tally keeps of a transaction besides the recorder's own count of those that ended well.

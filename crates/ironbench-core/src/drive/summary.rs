@@ -75,6 +75,15 @@ pub struct Summary {
     /// CPU time of the threads that connect anew; a part of `client_cpu_s`.
     #[serde(default)]
     pub reconnects_cpu_s: f64,
+    /// Connections that broke or that the server ended, since the sessions began, in a trial that continued,
+    #[serde(default)]
+    pub connections_lost: u64,
+    /// clients that ended because of that before the end of the window,
+    #[serde(default)]
+    pub clients_lost: u64,
+    /// and why the first connection was lost; empty if none was.
+    #[serde(default)]
+    pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,
     /// Inside the window, in the order written; empty unless statements are timed.
     pub statements: Vec<StatementSummary>,
@@ -111,6 +120,15 @@ pub struct Summary {
     pub samples_missed: u64,
     pub observer_notes: Vec<String>,
     pub observer_backend_pids: Vec<i32>,
+    /// Connections of the observers, since the sessions began.
+    #[serde(default)]
+    pub observer_connections: u64,
+    /// Transactions that the server committed for them; 0 where the wire does not count them.
+    #[serde(default)]
+    pub observer_commits: u64,
+    /// Their statements that were never answered: the server may or may not have committed each.
+    #[serde(default)]
+    pub observer_commits_uncertain: u64,
     pub threads: usize,
     pub clients: usize,
     /// Clients beyond those, which wait for work.
@@ -224,6 +242,9 @@ pub(super) fn of(
         reconnects: measured.reconnects.count,
         reconnects_s: clock::to_seconds(measured.reconnects.sum_ns),
         reconnects_cpu_s: clock::to_seconds(measured.reconnects.cpu.user_ns + measured.reconnects.cpu.system_ns),
+        connections_lost: total.connections_lost,
+        clients_lost: haul.clients_lost as u64,
+        loss_cause: haul.loss_cause.clone(),
         scripts: scripts(kinds, &measured, &total),
         statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
@@ -242,6 +263,9 @@ pub(super) fn of(
         samples_missed: haul.samples.missed,
         observer_notes: haul.samples.notes.clone(),
         observer_backend_pids: haul.samples.backend_pids.clone(),
+        observer_connections: haul.samples.own.connections,
+        observer_commits: haul.samples.own.commits,
+        observer_commits_uncertain: haul.samples.own.unanswered,
         threads,
         clients: plan.clients,
         waiting_clients: jobs.map_or(0, Jobs::waiting_clients),

@@ -3,6 +3,7 @@
 mod blocking;
 mod due;
 mod jobs;
+mod losses;
 mod reconnects;
 mod turns;
 

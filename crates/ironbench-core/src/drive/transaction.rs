@@ -89,6 +89,12 @@ pub trait Transaction {
         false
     }
 
+    /// The connection is lost, inside a transaction if `inside`: that one counts as failed, for this cause. Returns its
+    /// kind. None: no other client can do this one's work, so the trial has to end.
+    fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<usize> {
+        None
+    }
+
     /// It has got one: nothing that the engine knew of the session before holds.
     fn reconnected(&mut self) {}
 

@@ -92,6 +92,8 @@ pub struct Tally {
     /// By command of the program; empty unless statements are timed.
     pub laps: Vec<Lap>,
     pub reconnects: Reconnects,
+    /// Connections that broke or that the server ended while the trial continued.
+    pub connections_lost: u64,
     /// The same times one by one, while the window is open.
     answers: Option<Vec<Buckets>>,
 }
@@ -214,6 +216,7 @@ impl Tally {
         self.refused_changes += other.refused_changes;
         self.directory = self.directory.plus(other.directory);
         self.reconnects = self.reconnects.plus(other.reconnects);
+        self.connections_lost += other.connections_lost;
         for (class, count) in &other.errors {
             *self.errors.entry(class.clone()).or_default() += count;
         }
@@ -251,6 +254,7 @@ impl Tally {
             refused_changes: self.refused_changes - earlier.refused_changes,
             directory: self.directory.since(earlier.directory),
             reconnects: self.reconnects.since(earlier.reconnects),
+            connections_lost: self.connections_lost - earlier.connections_lost,
             messages: messages.map(|(class, message)| (class.clone(), message.clone())).collect(),
             errors,
         }
@@ -273,12 +277,14 @@ mod tests {
         tally.directory.search(0);
         tally.directory.search(3);
         tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
+        tally.connections_lost = 4;
         tally.error("40001", || "second".into());
         tally.failure(1, "42P01", false, || "no table".into());
         let window = tally.since(&before);
         assert_eq!((window.total().transactions, window.total().unscheduled), (3, 1));
         assert_eq!(window.errors, BTreeMap::from([("40001".into(), 1), ("42P01".into(), 1)]));
         assert_eq!((window.reconnects, window.refused_changes), (tally.reconnects, 2));
+        assert_eq!(window.connections_lost, 4);
         let directory = window.directory;
         assert_eq!((directory.searches, directory.empty_searches, directory.entries), (2, 1, 3));
         assert_eq!(window.messages["40001"], "first");

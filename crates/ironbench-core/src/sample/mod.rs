@@ -13,7 +13,7 @@ mod ticks;
 mod watch;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -61,6 +61,17 @@ pub struct Samples {
     pub notes: Vec<String>,
     /// Server processes that ran our SQL: their CPU time is the observers', not the workload's. None of a server with threads.
     pub backend_pids: Vec<i32>,
+    pub own: OwnWork,
+}
+
+/// What the observers themselves did on the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnWork {
+    pub connections: u64,
+    /// Transactions that the server has committed for them, where the wire counts them,
+    pub commits: u64,
+    /// and statements without an answer so far, which it may have committed or may still commit.
+    pub unanswered: u64,
 }
 
 #[derive(Debug)]
@@ -72,6 +83,8 @@ struct Worker {
     places: Vec<usize>,
     /// Ends a reading that hangs, after nobody waits for it any more.
     give_up: Arc<AtomicBool>,
+    /// Of its connection; None: it has none.
+    commits: Option<Arc<AtomicU64>>,
     /// Runs a request: nothing to read at marks, and nobody waits for one under way at the end.
     requests: bool,
 }
@@ -89,6 +102,7 @@ struct Group {
     places: Vec<usize>,
     watched: Vec<Watched>,
     give_up: Arc<AtomicBool>,
+    commits: Option<Arc<AtomicU64>>,
     requests: bool,
 }
 
@@ -169,7 +183,8 @@ impl Prepared {
                     .zip(opened.readers)
                     .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
                     .unzip();
-                self.groups.push(Group { thread, places, watched, give_up: opened.give_up, requests });
+                let commits = Some(opened.commits);
+                self.groups.push(Group { thread, places, watched, give_up: opened.give_up, commits, requests });
             }
             Err(error) => self.notes.push(format!("the observers' connection: {error}")),
         }
@@ -183,7 +198,7 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
             (place, Watched::new(source, reader, KEEP_BYTES))
         })
         .unzip();
-    Group { thread: "sample-files", places, watched, give_up: Arc::default(), requests: false }
+    Group { thread: "sample-files", places, watched, give_up: Arc::default(), commits: None, requests: false }
 }
 
 impl Sampler {
@@ -226,7 +241,7 @@ impl Sampler {
     }
 
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
-        let Group { thread, places, mut watched, give_up, requests } = group;
+        let Group { thread, places, mut watched, give_up, commits, requests } = group;
         let (commands, orders) = mpsc::channel();
         // A window that begins now has begun when the thread runs; its tick 0 is due all the same.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
@@ -236,7 +251,7 @@ impl Sampler {
             watch::run(&mut watched, began_ns, &mut LivePace::new(window_start, orders), &shared);
             Ok(())
         })?;
-        self.workers.push(Worker { commands, thread, collected, places, give_up, requests });
+        self.workers.push(Worker { commands, thread, collected, places, give_up, commits, requests });
         Ok(())
     }
 }
@@ -254,12 +269,18 @@ impl Worker {
     /// Waits for the thread until `deadline` and takes what it collected; a thread that hangs is left behind.
     fn finish(self, deadline: Instant, samples: &mut Samples) -> Vec<(usize, SourceSamples)> {
         let patience = deadline.saturating_duration_since(Instant::now());
-        if !self.thread.ended(patience) {
+        let ended = self.thread.ended(patience);
+        if !ended {
             self.give_up.store(true, Ordering::Relaxed);
             samples.notes.push("the last round of samples was still waiting for its answer".to_owned());
             self.thread.leave();
         } else if self.thread.join().is_err() {
             samples.notes.push("a sampling thread broke off".to_owned());
+        }
+        if let Some(commits) = &self.commits {
+            samples.own.connections += 1;
+            samples.own.commits += commits.load(Ordering::Relaxed);
+            samples.own.unanswered += u64::from(!ended);
         }
         let mut collected = self.collected.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let collected = std::mem::take(&mut *collected);

@@ -1,6 +1,6 @@
 //! SQL texts sampled on a connection of the observers' own.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::watch::{Reader, Trouble};
@@ -18,6 +18,8 @@ pub struct Opened {
     pub readers: Vec<Box<dyn Reader>>,
     /// Set to end a statement that does not come back.
     pub give_up: Arc<AtomicBool>,
+    /// Transactions that the server has committed for it so far.
+    pub commits: Arc<AtomicU64>,
 }
 
 /// Connects for readers of `texts`.
@@ -64,12 +66,14 @@ fn wish() -> (Arc<AtomicBool>, Wish) {
 }
 
 fn opened(session: impl Session + 'static, statements: Vec<String>, give_up: Arc<AtomicBool>) -> Opened {
+    let commits = Arc::new(AtomicU64::new(session.commits()));
     let session = Arc::new(Mutex::new(session));
     let reader = |statement| -> Box<dyn Reader> {
-        Box::new(Statement { session: Arc::clone(&session), statement, given_up: Arc::clone(&give_up) })
+        let (session, given_up, commits) = (Arc::clone(&session), Arc::clone(&give_up), Arc::clone(&commits));
+        Box::new(Statement { session, statement, given_up, commits })
     };
     let readers = statements.into_iter().map(reader).collect();
-    Opened { backend_pid: None, readers, give_up }
+    Opened { backend_pid: None, readers, give_up, commits }
 }
 
 /// The short statement that runs `text`, or `text` itself where it cannot be prepared.
@@ -99,12 +103,15 @@ struct Statement<S> {
     session: Arc<Mutex<S>>,
     statement: String,
     given_up: Arc<AtomicBool>,
+    commits: Arc<AtomicU64>,
 }
 
 impl<S: Session> Reader for Statement<S> {
     fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        match session.query(&self.statement) {
+        let answer = session.query(&self.statement);
+        self.commits.store(session.commits(), Ordering::Relaxed);
+        match answer {
             Ok((rows, _)) => {
                 write_rows(&rows, out);
                 Ok(())

@@ -23,6 +23,11 @@ pub trait Library {
         "blocking"
     }
 
+    /// Whether the connection can be lost without the engine: it goes to a server.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Does the client's whole work, its waiting included.
     fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)

@@ -24,6 +24,11 @@ pub trait Session: Send + Sized {
 
     /// Rows copied of `data`, by the statement that takes them.
     fn copy_in(&mut self, sql: &str, data: &[u8]) -> Result<u64>;
+
+    /// Transactions that the server has committed for this session, where the wire counts them.
+    fn commits(&self) -> u64 {
+        0
+    }
 }
 
 impl Session for postgres::Session {
@@ -47,6 +52,10 @@ impl Session for postgres::Session {
         let mut copy = Self::copy_in(self, sql)?;
         copy.send(data)?;
         copy.finish()
+    }
+
+    fn commits(&self) -> u64 {
+        Self::commits(self)
     }
 }
 

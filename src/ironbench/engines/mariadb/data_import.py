@@ -51,6 +51,7 @@ class MariadbDataImport(DataImport):
             if tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < _NEW_COLLATIONS_SINCE:
                 raise _lacks(subject, text, text.collations, version)
         kind = f"SQL dump of {text.origin}" if text.origin else "SQL dump"
+        kind += "" if text.has_end_mark else ", without an end mark"
         return Dump(kind, "ironbench", int(dump.stat().st_size * _GROWTH))
 
     def examined_setup(self, file: Path, dump: Path | None = None) -> None:
@@ -67,7 +68,7 @@ class MariadbDataImport(DataImport):
         subject, text = f"dump {dump}", _examined(dump, dump.stat().st_mtime_ns)
         if unknown := [name for name in sorted(text.collations) if not _known(session, name)]:
             raise _lacks(subject, text, unknown, str(session.facts().get("version", "")))
-        return Restored(left_out=_run(session, dump, text, show, own=False))
+        return Restored(left_out=_run(session, dump, text, show, own=False), has_end_mark=text.has_end_mark)
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         return _run(session, file, _examined_setup(file, dump), show, own=True)

@@ -88,6 +88,8 @@ class SqlText:
     """Server that it came from, e.g. `MySQL 8.0.39`; "": it does not say."""
     database: str = ""
     """The database that it names and is about; "": it names none."""
+    has_end_mark: bool = False
+    """Its last line shows that it is complete, or it restores the settings that it saves at its beginning."""
     collations: set[str] = field(default_factory=set)
     """Those that only MySQL 8 and newer versions of MariaDB have."""
 
@@ -133,12 +135,14 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> SqlT
         elif b"@OLD_" in piece.text.upper():
             saved |= _SAVED.search(piece.text) is not None
             restored |= _SET_BACK.search(piece.text) is not None
-    if _DUMP.search(head.decode(errors="replace")) and not ends_with_line(path, _END):
+    is_dump = _DUMP.search(head.decode(errors="replace")) is not None
+    if is_dump and not ends_with_line(path, _END):
         cause = f"it begins as a dump, and its last line, {_END.decode()!r}, is missing"
         raise InputError(subject, cause, "make the dump again: it is incomplete")
     if saved and not restored:
         cause = "it saves settings of the session (@OLD_…) at its beginning and does not restore them at its end"
         raise InputError(subject, cause, "export it again: it is incomplete")
+    found.has_end_mark = is_dump or saved
     found.database = _the_database(named, filled, created, subject, own, database)
     for _ in statements(path, subject, found, own=own):
         pass

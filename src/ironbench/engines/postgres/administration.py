@@ -21,6 +21,7 @@ from ironbench.engines.postgres import copies, facts, given
 from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
+from ironbench.engines.postgres.session import PostgresSession
 from ironbench.errors import FailureError
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
@@ -193,6 +194,8 @@ class PostgresAdministration(Administration):
 
     def commits(self, session: Session) -> CommitCount | None:
         facts.flush_counts(session)
+        assert isinstance(session, PostgresSession)
+        own = session.commits
         (row,) = session.query(
             "select xact_commit, "
             "(select coalesce(sum(autovacuum_count + autoanalyze_count), 0) from pg_stat_all_tables), "
@@ -200,8 +203,7 @@ class PostgresAdministration(Administration):
             "from pg_stat_database where datname = current_database()"
         )
         committed, maintained, rest_s = (int(value or 0) for value in row)
-        # The second statement is not yet in the count it reads.
-        return CommitCount(committed, 1, maintained, float(max(1, rest_s)))
+        return CommitCount(committed, own, maintained, float(max(1, rest_s)))
 
     def clients(self, session: Session) -> int:
         return int(session.query(_CLIENTS)[0][0] or 0)

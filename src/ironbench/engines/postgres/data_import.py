@@ -68,6 +68,7 @@ class PostgresDataImport(DataImport):
         )
         tool = "psql" if found.form == "plain" else "pg_restore"
         kind = f"{found.form} dump{origin}" if found.form != "plain" or found.version else _NO_DUMP
+        kind += "" if found.has_end_mark else ", without an end mark"
         return Dump(f"{kind}{schemas}{without}", f"{tool} {dumps.tools().version}", dumps.data_bytes(found))
 
     def version(self, system: System) -> str:
@@ -103,7 +104,7 @@ class PostgresDataImport(DataImport):
     def _compared(session: Session, source: PgDump, left_out: Mapping[str, int], without: str) -> Restored:
         rows = source.text.rows if source.text is not None and source.text.written_by else {}
         objects = contents.compared(session, f"dump {source.path}", source.entries, rows)
-        return Restored(objects, dict(left_out), without)
+        return Restored(objects, dict(left_out), without, source.has_end_mark)
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
         text = plain.examined(file, f"setup file {file}")

@@ -48,6 +48,12 @@ class PgDump:
     text: SqlText | None = None
     """Of a plain one."""
 
+    @property
+    def has_end_mark(self) -> bool:
+        """Whether a dump that was cut off is noticed wherever that was: pg_dump ends its files with a comment, and
+        pg_restore refuses archives that lack anything of their table of contents."""
+        return self.text is None or bool(self.text.written_by)
+
 
 @dataclass(frozen=True, slots=True)
 class Tools:

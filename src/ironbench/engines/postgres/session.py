@@ -32,6 +32,8 @@ class PostgresSession(ServerSession[Address, "Connection"]):
     broken = ("", "08", "57", "XX")
 
     def __init__(self, address: Address, secrets: Secrets, own: Own | None = None) -> None:
+        self._committed = 0
+        """Over connections that were closed."""
         super().__init__(dsn.reached(address, lambda one: _connected(one, secrets)), secrets, own)
 
     def connect(self) -> Connection:
@@ -61,3 +63,12 @@ class PostgresSession(ServerSession[Address, "Connection"]):
     @property
     def role(self) -> str:
         return self._address.user
+
+    @property
+    def commits(self) -> int:
+        """Transactions that the server has committed for this session, over all of its connections."""
+        return self._committed + (self._connection.commits if self._connection is not None else 0)
+
+    def _drop(self) -> None:
+        self._committed = self.commits
+        super()._drop()

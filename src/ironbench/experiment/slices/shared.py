@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Summary = Mapping[str, Any]
-_SUMMED = ("commits", "server_commits_uncertain", "clients", "waiting_clients", "elapsed_s", "warmup_s")
+_SUMMED = (
+    *("commits", "server_commits_uncertain", "connections_lost"),
+    *("observer_commits", "observer_commits_uncertain", "observer_connections"),
+    *("clients", "waiting_clients", "elapsed_s", "warmup_s"),
+)
 """Fields of a summary that checks hold against the data (`workloads.commits` and those of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
@@ -44,8 +48,7 @@ def together(summaries: Sequence[Summary]) -> Summary:
     found = dict(first)
     for name in _SUMMED:
         found[name] = sum(one.get(name) or 0 for one in summaries)
-    observed = sum(int(one.get("observer_statements") or 0) for one in summaries)
-    found["observer_statements"] = observed + _STATEMENTS * len(others)
+    found["observer_commits_uncertain"] += _STATEMENTS * len(others)
     scripts: dict[str, dict[str, Any]] = {}
     for script in (one for summary in summaries for one in summary["scripts"]):
         known = scripts.setdefault(script["name"], {**script, **dict.fromkeys(_OF_SCRIPTS, 0)})

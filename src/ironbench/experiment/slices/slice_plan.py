@@ -163,7 +163,7 @@ def _against(setup: Setup) -> Iterator[str]:
         yield "its trials end with their work and not by the clock"
     if load.cache == "cold":
         yield f'`cache = "{load.cache}"` is a state at the start, which turns do not keep'
-    if load.reconnect:
+    if load.reconnect or load.reconnect_on_loss:
         yield "its clients open new connections, and a turn keeps those that it has"
     if load.workers:
         yield "its clients are workers of other processes"

@@ -65,6 +65,8 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     load = plan.trials[0].cell.load
     if load.reconnect:
         lines.append(f"each client opens a new connection {of_lab.when_anew(load)}")
+    if load.reconnect_on_loss:
+        lines.append("a client that loses its connection opens a new one")
     if changes := list(notes.controlled(setups[0])):
         lines += ["changes on the server's machine, for each trial:", *(f"  {one}" for one in changes)]
     if plan.system.commands:

@@ -19,6 +19,8 @@ pub(super) enum State {
     Waiting,
     /// Waits for a new connection.
     Reconnecting,
+    /// Has lost its connection, and asks for a new one later.
+    Disconnected,
     Ended,
 }
 
@@ -34,6 +36,8 @@ pub(super) struct Client<X> {
     pub intended: u64,
     /// service time from here; how long a new connection took, too.
     pub begun: u64,
+    /// When it ended because it had lost its connection.
+    pub lost: Option<u64>,
     /// How long its last transaction took.
     pub took: u64,
     /// When its last transaction ended, if that is measured in turns and no other has begun since.
@@ -53,6 +57,7 @@ impl<X: Transaction> Client<X> {
             rank: 0,
             intended: 0,
             begun: 0,
+            lost: None,
             took: 0,
             paused: None,
             left: 0,
@@ -69,5 +74,11 @@ impl<X> Client<X> {
     /// Whether it is inside a transaction.
     pub fn is_inside(&self) -> bool {
         matches!(self.state, State::Busy | State::Sleeping)
+    }
+
+    /// Whether it has no connection, or needs none any more: what arrives for it is of an earlier one.
+    #[inline]
+    pub fn is_gone(&self) -> bool {
+        matches!(self.state, State::Reconnecting | State::Disconnected | State::Ended)
     }
 }

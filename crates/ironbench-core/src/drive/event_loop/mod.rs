@@ -3,6 +3,7 @@
 mod client;
 mod leave;
 mod lines;
+mod losses;
 mod reconnects;
 mod window;
 
@@ -97,7 +98,7 @@ struct Running<'a, 'r, T, X> {
     in_order: &'a mut Vec<usize>,
     given_up: &'a mut GivenUp,
     reconnector: &'a mut Option<Reconnector>,
-    /// Connections asked for and not yet made.
+    /// Clients that want a new connection and have not got it.
     reconnecting: usize,
     recorder: &'a mut Recorder<'r>,
     start: &'a Start<'a>,
@@ -133,7 +134,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.look(now);
         self.release_all(now);
         let (mut round_began, mut replies) = (now, 0);
-        while self.alive > 0 && now < self.drain_until {
+        while (self.alive > 0 || self.attends()) && now < self.drain_until {
             if now >= self.rests_at && self.busy + self.reconnecting == 0 && self.drain_until == NEVER && self.rests() {
                 now = self.rest();
             }
@@ -156,7 +157,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     self.look_if_due(now);
                 }
                 match arrival {
-                    Arrival::Bytes(client) | Arrival::Lost(client, _) if self.is_reconnecting(client) => {}
+                    Arrival::Bytes(client) | Arrival::Lost(client, _) if self.clients[client].is_gone() => {}
                     Arrival::Bytes(client) => {
                         let mailbox = self.transport.mailbox(client);
                         let step = self.clients[client].transaction.reply(mailbox, &mut self.recorder.tally);
@@ -232,6 +233,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                     self.recorder.late(due, now);
                     self.begin_scheduled(client, due, now);
                 }
+                State::Disconnected => self.ask_again(client),
                 State::Idle | State::Busy | State::Waiting | State::Reconnecting | State::Ended => {}
             }
         }

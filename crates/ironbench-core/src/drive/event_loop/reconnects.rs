@@ -29,10 +29,6 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         goes_on && self.drain_until == NEVER && now < self.rests_at && self.reconnector.is_some()
     }
 
-    pub(super) fn is_reconnecting(&self, id: usize) -> bool {
-        self.clients[id].state == State::Reconnecting
-    }
-
     /// The client takes leave and waits for a new connection.
     #[cold]
     pub(super) fn reconnect(&mut self, id: usize, now: u64) {
@@ -52,7 +48,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         while let Some(made) = self.reconnector.as_ref().and_then(Reconnector::next) {
             self.reconnecting -= 1;
             let (id, now) = (made.client, clock::now());
-            if !self.is_reconnecting(id) {
+            if self.clients[id].state != State::Reconnecting {
                 continue; // it has ended meanwhile
             }
             let replaced =
@@ -63,7 +59,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             let cancel = match replaced {
                 Ok(cancel) => cancel,
                 Err(cause) => {
-                    self.lost(id, &format!("a client could not connect again: {cause}"), now);
+                    self.not_connected(id, &format!("a client could not connect again: {cause}"), now);
                     continue;
                 }
             };

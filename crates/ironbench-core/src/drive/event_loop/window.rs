@@ -84,6 +84,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         // The last pauses are cut by the rest: they would have been as long as the load says.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
+        self.recorder.paused(self.absence());
         let (Counts { transactions, failed, .. }, busy_ns) = self.recorder.turned();
         let last_ns = self.clients.iter().map(|client| client.took).sum();
         let brought = Turned { transactions, failed, busy_ns, last_ns, ..Turned::default() };
@@ -130,7 +131,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             let Client { state, intended, line, .. } = self.clients[id];
             let goes_on = match state {
                 State::Scheduled => intended < end,
-                State::Reconnecting => self.pace.is_open() && line.is_none(),
+                State::Reconnecting | State::Disconnected => self.pace.is_open() && line.is_none(),
                 State::Busy | State::Sleeping => true,
                 State::Idle | State::Thinking | State::Waiting | State::Ended => false,
             };
@@ -169,22 +170,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.ended
     }
 
-    #[cold]
-    pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
-        let client = &mut self.clients[id];
-        if client.state == State::Ended || client.state == State::Waiting && client.transaction.lost_waiting() {
-            return;
-        }
-        match client.transaction.last_words(self.transport.mailbox(id)) {
-            Some(words) => self.start.abort.abort(format!("{cause}: {words}")),
-            None => self.start.abort.abort(cause),
-        }
-        self.look(now);
-        // Whether the engine still committed what it was doing is unknown.
-        self.leave(id);
-    }
-
-    fn leave(&mut self, id: usize) {
+    pub(super) fn leave(&mut self, id: usize) {
         let client = &mut self.clients[id];
         let inside = client.is_inside();
         self.ended.abandoned += u64::from(inside);
@@ -199,6 +185,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if client.state == State::Ended {
             return;
         }
+        self.reconnecting -= usize::from(client.state == State::Disconnected);
         client.state = State::Ended;
         self.alive -= 1;
         if client.line.is_none() {

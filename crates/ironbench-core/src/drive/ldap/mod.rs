@@ -376,6 +376,12 @@ impl Transaction for LdapScript<'_> {
         self.lifetime.is_over()
     }
 
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+        self.awaited.clear();
+        (self.in_pipeline, self.refused, self.back) = (false, None, None);
+        self.script.abandon(inside, cause, tally)
+    }
+
     fn reconnected(&mut self) {
         self.lifetime.begins();
         self.is_others = false;

@@ -29,6 +29,8 @@ enum Doing<'p> {
     Script,
     /// The command's first use: it is run when the server has prepared it.
     Prepare(&'p Sql),
+    /// The command cannot be executed, and its prepared statement is given up, which the server does not answer.
+    Close(&'p Sql),
     /// A ROLLBACK after a failure; then the transaction is repeated, or over.
     RollBack {
         repeat: bool,
@@ -52,6 +54,12 @@ pub struct MysqlScript<'p> {
 /// timeout, deadlock.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
+}
+
+/// Errors behind which the server closes the connection: it is shutting down, or the session was killed (1927 of MariaDB,
+/// 3169 and 4031 of MySQL). Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+fn ends_session(error: &ServerError) -> bool {
+    matches!(error.number, 1053 | 1927 | 3169 | 4031)
 }
 
 /// The server cannot prepare this command; MySQL says so of BEGIN and others.
@@ -157,6 +165,9 @@ impl<'p> MysqlScript<'p> {
     /// The engine refused a command.
     #[cold]
     fn failed(&mut self, error: &ServerError, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if ends_session(error) {
+            return Step::Broken(error.to_string());
+        }
         let retryable = is_retryable(error);
         let at = self.script.at();
         let repeat = retryable && self.script.repeat(tally);
@@ -215,7 +226,7 @@ impl<'p> MysqlScript<'p> {
                 }
                 self.rolled_back(repeat, mailbox, tally)
             }
-            Doing::Nothing => Step::Broken(UNASKED.to_owned()),
+            Doing::Close(_) | Doing::Nothing => Step::Broken(UNASKED.to_owned()),
         }
     }
 
@@ -231,11 +242,13 @@ impl<'p> MysqlScript<'p> {
         let made = self.reply.prepared();
         if usize::from(made.parameters) == sql.parameters.len() {
             self.requests.prepared(sql, made.statement);
-        } else {
-            // Once for the session: each preparing takes one of max_prepared_stmt_count of the whole server.
-            self.requests.unfit(sql, made.parameters);
+            return self.command(sql, mailbox, tally);
         }
-        self.command(sql, mailbox, tally)
+        // Prepared once for the session, and not kept: it would take one of max_prepared_stmt_count of the whole server.
+        self.requests.unfit(sql, made.parameters);
+        frontend::close(&mut mailbox.outbox, made.statement);
+        self.doing = Doing::Close(sql);
+        Step::Ship
     }
 }
 
@@ -266,6 +279,16 @@ impl Transaction for MysqlScript<'_> {
         }
     }
 
+    fn shipped(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match std::mem::replace(&mut self.doing, Doing::Nothing) {
+            Doing::Close(sql) => {
+                mailbox.outbox.clear();
+                self.command(sql, mailbox, tally)
+            }
+            _ => Step::Broken(UNASKED.to_owned()),
+        }
+    }
+
     fn line(&self) -> Option<usize> {
         self.script.line()
     }
@@ -276,6 +299,11 @@ impl Transaction for MysqlScript<'_> {
 
     fn wants_reconnect(&self) -> bool {
         self.lifetime.is_over()
+    }
+
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+        self.doing = Doing::Nothing;
+        self.script.abandon(inside, cause, tally)
     }
 
     /// The server knows nothing of the session before.

@@ -253,6 +253,12 @@ impl Transaction for PostgresScript<'_> {
         self.lifetime.is_over()
     }
 
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+        (self.doing, self.pipeline) = (Doing::Script, false);
+        self.gathered.clear();
+        self.script.abandon(inside, cause, tally)
+    }
+
     /// The server knows nothing of the session before.
     fn reconnected(&mut self) {
         self.lifetime.begins();

@@ -5,7 +5,7 @@ use crate::measure::Tally;
 use crate::wire::postgres::protocol::backend::{
     ServerError, Standing, column_names, data_row, ready_for_query, server_error, tag,
 };
-use crate::wire::postgres::protocol::{Framer, Malformed, Message, Rows};
+use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows};
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Variables};
 
@@ -43,17 +43,7 @@ pub struct Reply<'p> {
     error: Option<Box<(ServerError, usize)>>,
     completed: usize,
     fatal: Option<String>,
-    group: Group,
-}
-
-/// Since the last ReadyForQuery.
-#[derive(Debug, Default)]
-struct Group {
-    /// A command has completed,
-    ran: bool,
-    /// and the last of them ended the transaction.
-    ended: bool,
-    failed: bool,
+    commits: Commits,
 }
 
 impl<'p> Reply<'p> {
@@ -71,7 +61,7 @@ impl<'p> Reply<'p> {
             error: None,
             completed: 0,
             fatal: None,
-            group: Group::default(),
+            commits: Commits::default(),
         }
     }
 
@@ -175,9 +165,7 @@ impl<'p> Reply<'p> {
     #[inline]
     fn ready(&mut self, body: &[u8], requests: &mut Requests, tally: &mut Tally) -> Result<(), Malformed> {
         self.standing = ready_for_query(body)?;
-        let Group { ran, ended, failed } = std::mem::take(&mut self.group);
-        // A command outside a block commits by itself.
-        tally.commits += u64::from(self.standing == Standing::Idle && ran && !ended && !failed);
+        tally.commits += self.commits.ready(self.standing);
         requests.group_answered();
         self.awaited = self.awaited.saturating_sub(1);
         Ok(())
@@ -200,7 +188,7 @@ impl<'p> Reply<'p> {
             tag::ERROR_RESPONSE => self.fail(message.body),
             tag::NOTICE_RESPONSE => self.listen(&server_error(message.body)),
             tag::EMPTY_QUERY_RESPONSE => {
-                self.group.ran = true;
+                self.commits.completed_empty();
                 self.completed += 1;
             }
             _ => {}
@@ -210,11 +198,8 @@ impl<'p> Reply<'p> {
 
     #[inline]
     fn complete(&mut self, body: &[u8], tally: &mut Tally) {
-        let commit = body.starts_with(b"COMMIT\0");
-        tally.commits += u64::from(commit);
+        tally.commits += self.commits.completed(body);
         self.completed += 1;
-        self.group.ran = true;
-        self.group.ended = commit || body.starts_with(b"ROLLBACK");
         self.last_rows = self.rows;
         self.rows = 0;
     }
@@ -222,7 +207,7 @@ impl<'p> Reply<'p> {
     #[cold]
     fn fail(&mut self, body: &[u8]) {
         let error = server_error(body);
-        self.group.failed = true;
+        self.commits.failed();
         self.rows = 0;
         self.listen(&error);
         let completed = self.completed;

@@ -125,23 +125,29 @@ fn what_mysql_says_between_two_transactions_is_its_last_word_and_no_failed_trans
 }
 
 #[test]
-fn a_statement_whose_parameters_do_not_fit_is_prepared_once_in_a_session() {
+fn a_statement_whose_parameters_do_not_fit_is_prepared_once_in_a_session_and_closed() {
     const PREPARE: u8 = 0x16;
+    const CLOSE_1: &[u8] = b"\x05\0\0\0\x19\x01\0\0\0";
     with_client("SELECT :a;", |program, clients| {
         let statements = MysqlStatements::of(program);
         let mut client = MysqlScript::new(clients.client(0), Protocol::Prepared, &statements, &[], false, false, 0);
         let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
-        let mut prepared = 0;
+        let (mut prepared, mut closed) = (0, 0);
         for _ in 0..3 {
             let mut step = client.begin(&mut mailbox, &mut tally);
-            while step == Step::Send {
+            while let Step::Send | Step::Ship = step {
                 prepared += usize::from(mailbox.outbox[4] == PREPARE);
+                closed += usize::from(mailbox.outbox == CLOSE_1);
+                if step == Step::Ship {
+                    step = client.shipped(&mut mailbox, &mut tally);
+                    continue;
+                }
                 // Statement 1 has no parameters; everything else is done.
                 mysql(&mut mailbox);
                 step = client.reply(&mut mailbox, &mut tally);
             }
             assert!(matches!(step, Step::Ended(ending) if !ending.well), "{step:?}");
         }
-        assert_eq!((prepared, tally.kinds[0].failed), (1, 3));
+        assert_eq!((prepared, closed, tally.kinds[0].failed), (1, 1, 3));
     });
 }

@@ -10,7 +10,7 @@ use super::{
     copy::CopyIn,
     fault::{Fault, server_at},
     protocol::{
-        self,
+        self, Commits,
         backend::{self, ServerError, tag},
         frontend,
     },
@@ -34,6 +34,8 @@ pub struct Session {
     last_words: Option<Box<ServerError>>,
     /// Set when the connection is of no use any more.
     lost: bool,
+    committing: Commits,
+    commits: u64,
 }
 
 /// How a statement ended.
@@ -78,7 +80,8 @@ impl Session {
         let Connected { stream, unread, parameters, backend_pid, cancel } = connected;
         let channel = Channel::new(Pipe::resume(stream, unread));
         let parameters = parameters.into_iter().collect();
-        Self { channel, address, parameters, backend_pid, cancel, last_words: None, lost: false }
+        let (committing, commits) = (Commits::default(), 0);
+        Self { channel, address, parameters, backend_pid, cancel, last_words: None, lost: false, committing, commits }
     }
 
     /// A parameter the server reports, e.g. `server_version`.
@@ -92,6 +95,11 @@ impl Session {
 
     pub fn is_tls(&self) -> bool {
         self.channel.tls.is_some()
+    }
+
+    /// Transactions that the server has committed for this session, besides that of its start.
+    pub fn commits(&self) -> u64 {
+        self.commits
     }
 
     /// Cancels from any thread what this session is running.
@@ -185,10 +193,20 @@ impl Session {
             tag::DATA_ROW if outcome.rows.push(backend::data_row(message.body)?)? => {}
             tag::DATA_ROW => return Err(protocol::Malformed::Nonsense.into()),
             tag::ROW_DESCRIPTION => outcome.rows = outcome.rows.following(backend::column_names(message.body)?),
-            tag::COMMAND_COMPLETE => outcome.affected = backend::affected_rows(message.body),
+            tag::COMMAND_COMPLETE => {
+                outcome.affected = backend::affected_rows(message.body);
+                self.commits += self.committing.completed(message.body);
+            }
+            tag::EMPTY_QUERY_RESPONSE => self.committing.completed_empty(),
             tag::COPY_IN_RESPONSE => return Ok(Step::WantsCopyData),
-            tag::READY_FOR_QUERY => return Ok(Step::Done),
-            tag::ERROR_RESPONSE => return Ok(Step::Refused(Box::new(backend::server_error(message.body)))),
+            tag::READY_FOR_QUERY => {
+                self.commits += self.committing.ready(backend::ready_for_query(message.body)?);
+                return Ok(Step::Done);
+            }
+            tag::ERROR_RESPONSE => {
+                self.committing.failed();
+                return Ok(Step::Refused(Box::new(backend::server_error(message.body))));
+            }
             tag::PARAMETER_STATUS => {
                 let (name, value) = backend::parameter_status(message.body)?;
                 self.parameters.insert(name.to_owned(), value.to_owned());

@@ -9,6 +9,7 @@ mod command {
     pub const QUERY: u8 = 3;
     pub const STATEMENT_PREPARE: u8 = 0x16;
     pub const STATEMENT_EXECUTE: u8 = 0x17;
+    pub const STATEMENT_CLOSE: u8 = 0x19;
 }
 
 /// utf8mb4_general_ci, which all servers know by this number.
@@ -142,6 +143,14 @@ pub fn prepare(out: &mut Vec<u8>, sql: &str) {
     packet(out, 0, |out| {
         out.push(command::STATEMENT_PREPARE);
         out.extend_from_slice(sql.as_bytes());
+    });
+}
+
+/// Gives up a prepared statement. The server does not answer.
+pub fn close(out: &mut Vec<u8>, statement: u32) {
+    packet(out, 0, |out| {
+        out.push(command::STATEMENT_CLOSE);
+        out.extend_from_slice(&statement.to_le_bytes());
     });
 }
 

@@ -4,7 +4,9 @@
 //! Source: PostgreSQL 18 documentation, chapter 54 "Frontend/Backend Protocol".
 
 pub mod backend;
+mod commits;
 pub mod framing;
 pub mod frontend;
 
+pub use commits::Commits;
 pub use framing::{Framer, Malformed, Message, Rows};

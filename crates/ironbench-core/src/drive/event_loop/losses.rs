@@ -1,0 +1,124 @@
+//! Clients that lose their connection. In the order of preference: the client continues with a new connection, it ends and
+//! the others continue (as in pgbench), or the trial ends.
+
+use std::cmp::Reverse;
+
+use super::Running;
+use super::client::State;
+use crate::drive::pace::Pace;
+use crate::drive::plan::OnError;
+use crate::drive::transaction::{Ending, Transaction};
+use crate::measure::clock::{MILLISECOND, NEVER, SECOND};
+use crate::wire::transport::Transport;
+
+/// How long a client waits before it asks again for a connection that could not be made: servers take seconds to restart.
+const AGAIN_NS: u64 = 250 * MILLISECOND;
+/// After how long without a connection it ends.
+const PATIENCE_NS: u64 = if cfg!(test) { SECOND / 2 } else { 60 * SECOND };
+
+impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
+    /// The connection of a client cannot be used any more.
+    #[cold]
+    pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
+        let client = &mut self.clients[id];
+        if client.is_gone() || client.state == State::Waiting && client.transaction.lost_waiting() {
+            return;
+        }
+        let said = client.transaction.last_words(self.transport.mailbox(id));
+        let cause = said.map_or_else(|| cause.to_owned(), |said| format!("{cause}: {said}"));
+        let inside = client.is_inside();
+        let survives = self.start.plan.survives_losses();
+        let kind = survives.then(|| client.transaction.abandon(inside, &cause, &mut self.recorder.tally)).flatten();
+        let Some(kind) = kind else { return self.give_up(id, cause, now) };
+        self.recorder.tally.connections_lost += 1;
+        self.start.losses.note(&cause);
+        self.withdraw(id);
+        if inside {
+            // Whether the engine still committed what it was doing is unknown.
+            self.ended.abandoned += 1;
+            self.record(id, Ending { kind, well: false }, now);
+        }
+        let client = &mut self.clients[id];
+        (client.begun, client.paused, client.took) = (now, None, 0);
+        if client.left == 0 || self.drain_until != NEVER {
+            self.end(id);
+        } else if self.start.plan.reconnect_on_loss && self.reconnector.is_some() {
+            self.connect_at(id, now);
+        } else {
+            self.end_alone(id, now);
+        }
+    }
+
+    /// The client is to have a new connection, and could not get it.
+    #[cold]
+    pub(super) fn not_connected(&mut self, id: usize, cause: &str, now: u64) {
+        if self.drain_until != NEVER || self.start.must_end() {
+            return self.end(id);
+        }
+        let plan = self.start.plan;
+        let client = &mut self.clients[id];
+        if plan.reconnect_on_loss && now < client.begun + PATIENCE_NS {
+            return self.connect_at(id, now + AGAIN_NS);
+        }
+        let alone = client.transaction.abandon(false, cause, &mut self.recorder.tally).is_some();
+        if !alone || plan.on_error == OnError::Stop {
+            return self.give_up(id, cause.to_owned(), now);
+        }
+        self.start.losses.note(cause);
+        self.end_alone(id, now);
+    }
+
+    /// The trial ends with this client.
+    fn give_up(&mut self, id: usize, cause: String, now: u64) {
+        self.start.abort.abort(cause);
+        self.look(now);
+        self.leave(id);
+    }
+
+    /// The client ends, and the others continue.
+    fn end_alone(&mut self, id: usize, now: u64) {
+        self.clients[id].lost = Some(now);
+        self.end(id);
+        if self.drain_until == NEVER {
+            self.start.client_lost();
+            self.look(now);
+        }
+    }
+
+    /// The client asks for a new connection at that time.
+    fn connect_at(&mut self, id: usize, instant: u64) {
+        self.clients[id].state = State::Disconnected;
+        self.reconnecting += 1;
+        self.timers.push(Reverse((instant, id)));
+    }
+
+    #[cold]
+    pub(super) fn ask_again(&mut self, id: usize) {
+        self.clients[id].state = State::Reconnecting;
+        if let Some(reconnector) = self.reconnector.as_ref() {
+            reconnector.ask(id);
+        }
+    }
+
+    /// What the client was to do next, others do.
+    fn withdraw(&mut self, id: usize) {
+        self.timers.retain(|Reverse((_, of))| *of != id);
+        self.idle.retain(|of| *of != id);
+        if let (State::Scheduled, Pace::Open(schedule)) = (self.clients[id].state, &self.pace) {
+            schedule.give_back(self.clients[id].intended);
+        }
+    }
+
+    /// Whether turns continue in other threads, which wait for this one after each, though all of its clients are lost.
+    #[cold]
+    pub(super) fn attends(&self) -> bool {
+        self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
+    }
+
+    /// How much of the slice passed without clients that had lost their connection, all together. It is part of the time
+    /// that clients had, so that throughput is that of those which are left.
+    pub(super) fn absence(&self) -> u64 {
+        let lost = self.clients.iter().filter_map(|client| client.lost);
+        lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()
+    }
+}

@@ -1,0 +1,65 @@
+//! Which answers to a session are commits, as the server counts them (`xact_commit` of `pg_stat_database`).
+
+use super::backend::Standing;
+
+/// Of what was answered since the last ReadyForQuery.
+#[derive(Debug, Default)]
+pub struct Commits {
+    /// A command has completed,
+    ran: bool,
+    /// and the last of them ended the transaction.
+    ended: bool,
+    failed: bool,
+}
+
+impl Commits {
+    /// CommandComplete; how many commits it reports.
+    #[inline]
+    pub fn completed(&mut self, body: &[u8]) -> u64 {
+        let commit = body.starts_with(b"COMMIT\0");
+        self.ran = true;
+        self.ended = commit || body.starts_with(b"ROLLBACK");
+        u64::from(commit)
+    }
+
+    /// EmptyQueryResponse.
+    pub fn completed_empty(&mut self) {
+        self.ran = true;
+    }
+
+    /// ErrorResponse.
+    pub fn failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// ReadyForQuery; 1 if a command outside a transaction block has committed by itself.
+    #[inline]
+    pub fn ready(&mut self, standing: Standing) -> u64 {
+        let Self { ran, ended, failed } = std::mem::take(self);
+        u64::from(standing == Standing::Idle && ran && !ended && !failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_a_block_that_ended_so_or_a_command_outside_of_one() {
+        let count = |tags: &[&[u8]], failed: bool, standing| {
+            let mut commits = Commits::default();
+            let reported: u64 = tags.iter().map(|tag| commits.completed(tag)).sum();
+            if failed {
+                commits.failed();
+            }
+            reported + commits.ready(standing)
+        };
+        assert_eq!(count(&[b"SELECT 1\0"], false, Standing::Idle), 1);
+        assert_eq!(count(&[b"SELECT 1\0", b"SELECT 1\0"], false, Standing::Idle), 1);
+        assert_eq!(count(&[b"BEGIN\0", b"SELECT 1\0", b"COMMIT\0"], false, Standing::Idle), 1);
+        assert_eq!(count(&[b"ROLLBACK\0"], false, Standing::Idle), 0);
+        assert_eq!(count(&[b"SELECT 1\0"], true, Standing::Idle), 0);
+        assert_eq!(count(&[b"BEGIN\0"], false, Standing::InTransaction), 0);
+        assert_eq!(count(&[], false, Standing::Idle), 0);
+    }
+}
