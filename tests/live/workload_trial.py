@@ -31,6 +31,10 @@ class Served:
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
         return self._session.query(sql)
 
+    @property
+    def commits(self) -> int:
+        return self._session.commits
+
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "postgres", "connection": self._connection, "protocol": load_protocol, "io": io}
 

@@ -144,6 +144,16 @@ class Freezable(Protocol):
 
 
 @runtime_checkable
+class Committing(Protocol):
+    """A session that counts the transactions that its server has committed for it."""
+
+    @property
+    def commits(self) -> int:
+        """Since it began, over all of its connections."""
+        ...
+
+
+@runtime_checkable
 class Directory(Protocol):
     """A session whose engine keeps entries (ability `directory`); its statements are operations of LDAP."""
 

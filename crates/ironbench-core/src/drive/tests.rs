@@ -38,6 +38,7 @@ fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
         warmup_s: 0.0,
         max_tries: 1,
         on_error: OnError::Continue,
+        reconnect_on_loss: false,
         statements: false,
         observers: Vec::new(),
         part: None,

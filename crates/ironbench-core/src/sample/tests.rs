@@ -216,7 +216,8 @@ fn a_request_is_made_at_its_times_and_not_at_the_end_of_the_window() {
     let asked = Arc::new(Mutex::new(0));
     let reader = Box::new(Asked(Arc::clone(&asked)));
     let watched = vec![Watched::new(&source("checkpoints", "request", "x", 3600.0), reader, 4_000)];
-    let group = Group { thread: "request-sql", places: vec![0], watched, give_up: Arc::default(), requests: true };
+    let (give_up, commits) = (Arc::default(), None);
+    let group = Group { thread: "request-sql", places: vec![0], watched, give_up, commits, requests: true };
     let prepared = Prepared { groups: vec![group], notes: vec![], backend_pids: vec![] };
     let sampler = prepared.start(Instant::now() + Duration::from_millis(50)).unwrap();
     while *asked.lock().unwrap() == 0 {

@@ -167,6 +167,7 @@ mod tests {
             warmup_s: 0.0,
             max_tries: 1,
             on_error: OnError::Continue,
+            reconnect_on_loss: false,
             statements: false,
             observers: Vec::new(),
             part: None,

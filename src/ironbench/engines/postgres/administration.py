@@ -21,11 +21,10 @@ from ironbench.engines.postgres import copies, facts, given
 from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
-from ironbench.engines.postgres.session import PostgresSession
 from ironbench.errors import FailureError
 from ironbench.machine.tree import Tree
 from ironbench.model.observation import Source
-from ironbench.model.session import Session
+from ironbench.model.session import Committing, Session
 from ironbench.words import in_percent
 
 SHORTEST_TIMEOUT_S = 30.0
@@ -194,7 +193,7 @@ class PostgresAdministration(Administration):
 
     def commits(self, session: Session) -> CommitCount | None:
         facts.flush_counts(session)
-        assert isinstance(session, PostgresSession)
+        assert isinstance(session, Committing)
         own = session.commits
         (row,) = session.query(
             "select xact_commit, "

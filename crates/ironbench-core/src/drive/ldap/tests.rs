@@ -26,6 +26,7 @@ fn plan() -> Plan {
         warmup_s: 0.0,
         max_tries: 2,
         on_error: crate::drive::plan::OnError::Continue,
+        reconnect_on_loss: false,
         statements: false,
         observers: Vec::new(),
         part: None,

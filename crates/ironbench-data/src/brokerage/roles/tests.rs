@@ -57,6 +57,7 @@ fn trial(clients: usize, stop: Stop, more: &str) -> (Roles, Outcome) {
         warmup_s: 0.0,
         max_tries: 10,
         on_error: OnError::Continue,
+        reconnect_on_loss: false,
         statements: false,
         observers: Vec::new(),
         part: None,
