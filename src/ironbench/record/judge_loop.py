@@ -60,8 +60,7 @@ def losses(load: Load, driven: Driven) -> list[Warning]:
         return [Warning(CLIENTS_LOST, text)]
     if connections := summary.get("connections_lost", 0):
         many = f"{counted(connections, 'connection')} of clients {'was' if connections == 1 else 'were'} lost"
-        text = f"{many} and opened again; the first: {summary['loss_cause']}"
-        return [Warning(CONNECTIONS_LOST, text)]
+        return [Warning(CONNECTIONS_LOST, f"{many}; the first: {summary['loss_cause']}")]
     return []
 
 

@@ -40,12 +40,12 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         let client = &mut self.clients[id];
         (client.begun, client.paused, client.took) = (now, None, 0);
-        if client.left == 0 || self.drain_until != NEVER {
-            self.end(id);
-        } else if self.start.plan.reconnect_on_loss && self.reconnector.is_some() {
-            self.connect_at(id, now);
-        } else {
-            self.end_alone(id, now);
+        let reconnects = self.start.plan.reconnect_on_loss && self.reconnector.is_some();
+        match reconnects {
+            _ if self.drain_until != NEVER => self.end(id),
+            true if client.left == 0 => self.end(id),
+            true => self.connect_at(id, now),
+            false => self.end_alone(id, now),
         }
     }
 
