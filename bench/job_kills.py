@@ -41,6 +41,8 @@ from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.serve.queue import Queue
 
+WORKING = 0.8
+"""Share of the kills whose clock starts with the first line that the command prints."""
 LEAVING_S = 30.0
 """Guards end servers in good order when their owner is gone."""
 
@@ -126,6 +128,10 @@ class Killed:
         return Store(self.results)
 
     def _strike(self, running: Popen[Any], after_s: float, group: bool) -> None:
+        """Some kills strike while the command starts, most after its first words."""
+        said_before = self.log.stat().st_size if self.log.exists() else 0
+        if self.dice.random() < WORKING:
+            until(lambda: running.poll() is not None or self.log.stat().st_size > said_before, 60.0)
         with suppress(subprocess.TimeoutExpired):
             running.wait(after_s)
         mapped = {path for pid in self._processes() for path in _mapped(pid)}

@@ -49,7 +49,7 @@ class Kind:
     resume: tuple[str, ...] = ()
     """What continues it once it has begun; empty: the same command."""
     trials: int | None = None
-    """How many usable trials there are in the end; None: it leaves no record."""
+    """How many usable trials there are in the end, those that confirm the best included; None: it leaves no record."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Below the home directory."""
     serves: str = ""
@@ -68,7 +68,7 @@ _RUN = ("--results", "{results}", "--warmup", "0s")
 _SHORT = ("--duration", "0.5s", "--clients", "1,2", "--repeats", "2", "--seed", "1")
 _OF_LAB = ("lab", "resume", "{results}")
 KINDS = (
-    Kind("run", ("run", "igen-oltp", "--with", "scale=1", *_SHORT, *_RUN), trials=4),
+    Kind("run", ("run", "igen-oltp", "--with", "scale=1", *_SHORT, *_RUN), trials=7),
     Kind(
         "run by workers",
         ("run", "select-only", "--workers", "2", "--clients", "2", *_SHORT[:2], *_RUN),
@@ -108,22 +108,22 @@ KINDS = (
     Kind(
         "own data",
         ("run", "script", "{home}/s.sql", "--setup", "{home}/shop.sql", "--engine", "postgres", *_SHORT, *_RUN),
-        trials=4,
+        trials=7,
         files={"shop.sql": _SHOP, "s.sql": "\\set i random(1, 20000)\nSELECT name FROM item WHERE id = :i;\n"},
     ),
-    Kind("load of MariaDB", ("run", "tpcb-like", "--engine", "mariadb", *_SHORT, *_RUN), trials=4),
+    Kind("load of MariaDB", ("run", "tpcb-like", "--engine", "mariadb", *_SHORT, *_RUN), trials=7),
     Kind("populate", ("run", "populate", "--with", "gb=0.05", "--clients", "2", "--results", "{results}"), trials=1),
-    Kind("directory", ("run", "directory", "--with", "entries=2000", *_SHORT, *_RUN), trials=4),
+    Kind("directory", ("run", "directory", "--with", "entries=2000", *_SHORT, *_RUN), trials=7),
     Kind(
         "emulated device",
         ("run", "tpcb-like", "--engine", "sqlite", "--data", "ssd-nvme-consumer", *_SHORT, *_RUN),
-        trials=4,
+        trials=7,
         longest_s=10,
     ),
     Kind("mounted device", ("device", "mount", "hdd-7200", "{home}/mounted", "--capacity", "256MB"), longest_s=4),
     Kind(
         "storage",
-        ("run", "storage", "--with", "size=64MB", "--results", "{results}", "--data", "{home}/storage"),
+        ("run", "storage", "--with", "size=64MiB", "--results", "{results}", "--data", "{home}/storage"),
         trials=None,
         longest_s=8,
     ),

