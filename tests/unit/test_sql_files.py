@@ -185,3 +185,20 @@ def test_rows_of_a_table_with_many_columns_are_counted_for_that_table(tmp_path: 
     columns = ", ".join(f"a_long_name_of_a_column_{n}" for n in range(60))
     copy = f'COPY public."a (b)" ({columns}) FROM stdin;\n1\n2\n\\.\n'
     assert of_postgres(tmp_path, DUMP.format(copy)).rows == {'public."a (b)"': 2}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CHANGE MASTER TO MASTER_LOG_FILE='a', MASTER_LOG_POS=4",
+        "CHANGE REPLICATION SOURCE TO SOURCE_LOG_FILE='a'",
+        "STOP ALL SLAVES",
+        "SET GLOBAL gtid_slave_pos='0-1-2'",
+        "SET @@SESSION.SQL_LOG_BIN= 0",
+    ],
+)
+def test_what_a_dump_says_about_replication_is_not_sent(tmp_path: Path, statement: str) -> None:
+    assert sent(tmp_path, f"{statement};\nCREATE TABLE t (a int);\n") == ["CREATE TABLE t (a int)"]
+    if "SESSION" not in statement:  # which changes nothing for anybody else
+        with pytest.raises(InputError):
+            of_mariadb(tmp_path, f"{statement};\n", own=True)

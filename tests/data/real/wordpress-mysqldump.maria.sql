@@ -24,6 +24,13 @@ SET @@SESSION.SQL_LOG_BIN= 0;
 SET @@GLOBAL.GTID_PURGED='3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77';
 
 --
+-- Position to start replication or point-in-time recovery from
+--
+
+CHANGE MASTER TO MASTER_LOG_FILE='mysql-bin.000003', MASTER_LOG_POS=154;
+SET GLOBAL gtid_slave_pos='0-1-154';
+
+--
 -- Table structure for table `wp_options`
 --
 

@@ -28,8 +28,12 @@ _DATABASE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _USE = re.compile(rf"USE\s+({_NAME}|\"[^\"]+\")\s*$", re.IGNORECASE)
+_REPLICATION = (
+    r"CHANGE\s+(?:MASTER|REPLICATION\s+SOURCE)|(?:START|STOP|RESET)\s+(?:ALL\s+)?(?:SLAVES?|REPLICAS?|MASTER)"
+)
 _OUTSIDE = re.compile(
     r"(?:(?:CREATE|DROP|ALTER|RENAME)\s+(?:OR\s+REPLACE\s+)?(?:DATABASE|SCHEMA|USER|ROLE)\b|USE\b|SOURCE\b|SYSTEM\b|TEE\b|CONNECT\b"
+    rf"|(?:{_REPLICATION})\b"
     r"|PAGER\b|GRANT\b|REVOKE\b|SET\s+GLOBAL\b|SET\s+@@GLOBAL\.|SET\s+PASSWORD\b|LOAD\s+DATA\b(?!\s+LOCAL\b))",
     re.IGNORECASE,
 )
@@ -37,6 +41,7 @@ _LEFT_OUT = {
     "grant": re.compile(
         r"(?:GRANT|REVOKE|FLUSH\s+PRIVILEGES|SET\s+PASSWORD|(?:CREATE|ALTER|DROP)\s+(?:USER|ROLE))\b", re.IGNORECASE
     ),
+    "replication": re.compile(rf"(?:{_REPLICATION}|SET\s+GLOBAL\s+GTID_\w+)\b", re.IGNORECASE),
     "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
 """Kind of statement of a dump that concerns the whole server → what it looks like."""
