@@ -60,8 +60,14 @@ class Kind:
     """Kills come within this time after the start."""
 
 
-def lab(measure: str = "", workload: str = "select-only", engine: str = "postgres", vary: str = _CLIENTS) -> str:
-    return _LAB.format(workload=workload, engine=engine, duration="0.5s", vary=vary, measure=measure)
+def lab(
+    measure: str = "",
+    workload: str = "select-only",
+    engine: str = "postgres",
+    vary: str = _CLIENTS,
+    duration: str = "0.5s",
+) -> str:
+    return _LAB.format(workload=workload, engine=engine, duration=duration, vary=vary, measure=measure)
 
 
 _RUN = ("--results", "{results}", "--warmup", "0s")
@@ -92,6 +98,7 @@ KINDS = (
             "b.toml": lab(
                 'method = "slices"\nslice = "0.2s"',
                 vary='[vary.memory]\nsmall = { memory = "32MB" }\nlarge = { memory = "64MB" }',
+                duration="1s",
             )
         },
         lab=True,
