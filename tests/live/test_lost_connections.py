@@ -62,6 +62,7 @@ def test_where_errors_end_the_trial_a_terminated_client_does(raw_server: RawServ
     engine = postgres(raw_server.connection(database=database))
     summary = run(engine, ONE_ENDS_ITSELF, on_error="stop", stop={"duration_s": 60.0}).summary
     assert summary["aborted"] and summary["clients_lost"] == 0
+    assert summary["cause"] == summary["loss_cause"]
 
 
 def terminated(server: RawServer, database: str, which: str) -> None:

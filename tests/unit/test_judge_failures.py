@@ -7,7 +7,7 @@ import pytest
 
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
-from ironbench.model.record import CLIENTS_LOST, CONNECTIONS_LOST, Status
+from ironbench.model.record import CLIENTS_LOST, CONNECTIONS_LOST, STOPPED_ON_LOSS, Status
 from ironbench.model.system import Load, System
 from ironbench.record.judge import STOPPED_ON_ERROR, status, warnings
 from ironbench.words import grouped
@@ -102,3 +102,16 @@ def test_a_trial_that_lost_clients_is_suspect_and_one_whose_clients_reconnected_
     assert (found[0], found[2]) == (Status.SUSPECT, [CLIENTS_LOST]) and "57P01" in found[1]
     found = judged(driven(script("good.sql", 10_000, 0), clients_lost=0, **lost))
     assert (found[0], found[2]) == (Status.OK, [CONNECTIONS_LOST])
+
+
+def test_a_trial_that_a_lost_connection_ended_says_how_to_let_it_continue() -> None:
+    lost = {"aborted": True, "cause": "terminating connection", "loss_cause": "terminating connection"}
+    ended = driven(script("good.sql", 10, 0), **lost)
+    for load, expected in (
+        (Load(on_error="stop"), [STOPPED_ON_LOSS]),
+        (Load(on_error="continue"), []),
+        (Load(on_error="stop", reconnect_on_loss=True), []),
+    ):
+        said = warnings(System("postgres", "x"), load, ended, Observation(), None, False)
+        assert [warning.code for warning in said] == expected
+        assert status(ended, said)[0] is Status.VOIDED

@@ -27,7 +27,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.plan import POWER, Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Status
+from ironbench.model.record import STOPPED_ON_LOSS, Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Setup, Trial, connections
@@ -83,7 +83,7 @@ def measure(
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
         printer.say(f"  {record.status.value}: {record.cause}")
         for warning in record.warnings:
-            if warning.code == STOPPED_ON_ERROR:
+            if warning.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
                 printer.say(f"  {warning.text}")
     return record
 

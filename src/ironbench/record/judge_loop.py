@@ -10,6 +10,7 @@ from ironbench.model.record import (
     CONNECTIONS_LOST,
     LOOP_DELAYED,
     RATE_NOT_KEPT,
+    STOPPED_ON_LOSS,
     Warning,
 )
 from ironbench.model.system import Load
@@ -54,6 +55,11 @@ def rate(load: Load, driven: Driven) -> list[Warning]:
 def losses(load: Load, driven: Driven) -> list[Warning]:
     """Connections that clients lost while the trial continued."""
     summary = driven.summary
+    ended = summary["aborted"] and driven.alive and load.on_error == "stop" and not load.reconnect_on_loss
+    if ended and summary.get("loss_cause"):
+        text = "a lost connection ended the trial: with --on-error continue only its client ends"
+        text = f"{text}, with --reconnect-on-loss it opens a new one (load.on_error, load.reconnect_on_loss in a lab)"
+        return [Warning(STOPPED_ON_LOSS, text)]
     if clients := summary.get("clients_lost", 0):
         many = f"{grouped(clients)} of {counted(load.clients, 'client')} lost the connection and ended"
         text = f"{many}, so that the load was lower than planned; the first: {summary['loss_cause']}"

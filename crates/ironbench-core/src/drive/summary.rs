@@ -81,7 +81,7 @@ pub struct Summary {
     /// clients that ended because of that before the end of the window,
     #[serde(default)]
     pub clients_lost: u64,
-    /// and why the first connection was lost; empty if none was.
+    /// and why the first connection was lost, also where that ended the trial; empty if none was.
     #[serde(default)]
     pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,

@@ -27,11 +27,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let said = client.transaction.last_words(self.transport.mailbox(id));
         let cause = said.map_or_else(|| cause.to_owned(), |said| format!("{cause}: {said}"));
         let inside = client.is_inside();
+        self.start.losses.note(&cause);
         let survives = self.start.plan.survives_losses();
         let kind = survives.then(|| client.transaction.abandon(inside, &cause, &mut self.recorder.tally)).flatten();
         let Some(kind) = kind else { return self.give_up(id, cause, now) };
         self.recorder.tally.connections_lost += 1;
-        self.start.losses.note(&cause);
         self.withdraw(id);
         if inside {
             // Whether the engine still committed what it was doing is unknown.
@@ -60,11 +60,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if plan.reconnect_on_loss && now < client.begun + PATIENCE_NS {
             return self.connect_at(id, now + AGAIN_NS);
         }
+        self.start.losses.note(cause);
         let alone = client.transaction.abandon(false, cause, &mut self.recorder.tally).is_some();
         if !alone || plan.on_error == OnError::Stop {
             return self.give_up(id, cause.to_owned(), now);
         }
-        self.start.losses.note(cause);
         self.end_alone(id, now);
     }
 

@@ -107,6 +107,7 @@ fn where_errors_end_the_trial_a_lost_connection_does() {
     let summary = run(&plan, MILLISECOND, &HashMap::from([(1, 5)]), &Control::new()).summary;
     assert!(summary.aborted && summary.elapsed_s < 10.0, "{}", summary.cause);
     assert_eq!((summary.clients_lost, summary.failed), (0, 0));
+    assert_eq!(summary.cause, summary.loss_cause);
 }
 
 #[test]
