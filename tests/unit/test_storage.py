@@ -18,6 +18,7 @@ from ironbench._core import Histogram, StorageProgress
 from ironbench.analyse.summarise import summarise
 from ironbench.catalogue import base_name
 from ironbench.errors import FailureError, InputError
+from ironbench.model.record import Record
 from ironbench.model.system import Choice, Device, Layout, Load, Partition, System
 from ironbench.model.work import Work
 from ironbench.words import THIN
@@ -215,6 +216,28 @@ def test_metrics_are_the_median_pass_and_the_range() -> None:
     assert all(base_name(name) in catalogue.metrics() for name in found)
 
 
+def stored(passes: int) -> Record:
+    from factories import DISK, record
+
+    return replace(record(DISK, 1, 10.0), choice=Choice("storage", {"passes": str(passes)}))
+
+
+@pytest.mark.parametrize(("passes", "said"), [(3, "too few passes"), (4, "too few passes"), (5, "apart")])
+def test_ranges_are_called_apart_only_where_chance_alone_hardly_makes_them_so(passes: int, said: str) -> None:
+    from ironbench.analyse.compare import Comparison
+    from ironbench.report.storage import compared
+
+    slow, fast = (
+        figures.metrics([one_pass("dsync-8k", start + 10 * number) for number in range(passes)])
+        for start in (1000, 2000)
+    )
+    rows = [SimpleNamespace(metric=name, a=summarise([slow[name]]), b=summarise([fast[name]])) for name in slow]
+    trials = ((stored(passes),), (stored(passes),))
+    comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
+    (row,) = compared(comparison)[0][1].rows
+    assert row[-1] == said
+
+
 def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
     from factories import DISK, record
 
@@ -229,7 +252,8 @@ def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
         SimpleNamespace(metric=name, a=summarise([a]), b=summarise([metrics[1][name]]))
         for name, a in metrics[0].items()
     ]
-    comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows)))
+    trials = ((stored(3),), (stored(3),))
+    comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
     (row,) = compared(comparison)[0][1].rows
     assert [cell.replace(THIN, "") for cell in row[1:3]] == ["1000", "2450"]
     assert [cell.replace(THIN, "") for cell in row[4:]] == ["500 to 4500", "450 to 4000", "overlap"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity, times
 from ironbench.report.section import Section
-from ironbench.words import THIN, counted, grouped
+from ironbench.words import THIN, counted, grouped, in_percent
 
 __all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
@@ -265,9 +266,11 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
     if not a:
         return []
     pairs = [(one, b[one.name]) for one in a.values() if one.name in b]
-    head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", "ranges")
-    rates = [_compared(one, other) for one, other in pairs if one.kind != "sync"]
-    safe = [_compared(one, other) for one, other in pairs if one.kind == "sync"]
+    chance = _apart_by_chance(*(sum(_passes(record) for record in side) for side in comparison.trials))
+    ranges = f"ranges (apart by chance: {in_percent(chance)})" if chance <= MOST_BY_CHANCE else "ranges"
+    head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", ranges)
+    rates = [_compared(one, other, chance) for one, other in pairs if one.kind != "sync"]
+    safe = [_compared(one, other, chance) for one, other in pairs if one.kind == "sync"]
     tables = [("", Table(("MB/s", *head), tuple(rates), numbers=True))] if rates else []
     tables += [("", Table(("durable WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
@@ -280,8 +283,23 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
     return tables
 
 
-def _compared(a: Tested, b: Tested) -> tuple[str, ...]:
-    return _title(a), _figure(a, a.rate.centre), _figure(b, b.rate.centre), _ratio(a, b), *_ranges(a, b)
+MOST_BY_CHANCE = 0.01
+"""How often the ranges of a line may be apart though nothing has changed; where it is more, they are not judged."""
+
+
+def _passes(record: Record) -> int:
+    return int(record.choice.options.get("passes", 1))
+
+
+def _apart_by_chance(a: int, b: int) -> float:
+    """Probability that `a` and `b` passes of equal devices have ranges apart: of all orders of their rates,
+    which are equally likely, two have one side wholly below the other (the smallest p value of the two-sided rank-sum
+    test: Wilcoxon, Biometrics Bulletin 1, 1945)."""
+    return 2 / math.comb(a + b, a) if a and b else 1.0
+
+
+def _compared(a: Tested, b: Tested, chance: float) -> tuple[str, ...]:
+    return _title(a), _figure(a, a.rate.centre), _figure(b, b.rate.centre), _ratio(a, b), *_ranges(a, b, chance)
 
 
 def _title(one: Tested) -> str:
@@ -293,7 +311,9 @@ def _figure(one: Tested, bytes_per_s: float) -> str:
     return grouped(bytes_per_s / one.block_bytes) if one.kind == "sync" else megabytes(bytes_per_s)
 
 
-def _ranges(a: Tested, b: Tested) -> tuple[str, str, str]:
+def _ranges(a: Tested, b: Tested, chance: float) -> tuple[str, str, str]:
     if a.low == a.high and b.low == b.high:
         return _range(a), _range(b), "no spread"
-    return _range(a), _range(b), "overlap" if a.low <= b.high and b.low <= a.high else "apart"
+    if a.low <= b.high and b.low <= a.high:
+        return _range(a), _range(b), "overlap"
+    return _range(a), _range(b), "apart" if chance <= MOST_BY_CHANCE else "too few passes"

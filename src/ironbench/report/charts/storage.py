@@ -31,7 +31,7 @@ _POINTS = (
 _COST = "storage_cpu_per_io_s"
 _MEGABYTE = 1e6
 """Unit of bandwidths in the known table, whatever their size."""
-_RANGE = "Bars: the median pass. Strokes: the range of all passes."
+_RANGE = "Bars: the median pass, of KDiskMark's tests the mean of the passes. Strokes: the range of all passes."
 
 
 def rates(parts: Parts) -> list[Chart]:
@@ -119,7 +119,7 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
         "x": {"field": "test", "type": "nominal", "sort": tests, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "text", "title": "median pass"}]
+    tip = [{"field": "test"}, {"field": "name", "title": "what"}, {"field": "text", "title": "rate"}]
     height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     colour = {"field": "name", "type": "nominal", "scale": theme.system_colours(names)}
     bar = {**place, "y": {"field": "value", **height}, "color": colour, "tooltip": tip}

@@ -105,8 +105,9 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         usable = [record for record in trials if record.status.comparable]
         fresh = sum(record.purpose == Purpose.CONFIRMATION for record in usable)
         count = f"{len(usable)} of {len(trials)}" + (f", {fresh} fresh" if fresh else "")
-        kept = not any(record.kept_rate is False for record in usable)
-        count += "" if kept else ", rate not kept"
+        missed = sum(record.kept_rate is False for record in usable)
+        kept = not missed
+        count += f", rate not kept in {missed}" if missed else ""
         shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
         summaries = metrics_of(usable, shown, archive)
         rows.append((units.rate(rate), count, *(_tried(name, summaries.get(name), usable) for name in names)))
