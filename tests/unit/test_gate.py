@@ -82,6 +82,17 @@ def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it
     assert found.verdict is GateVerdict.CANNOT_TELL
 
 
+@pytest.mark.parametrize(("ratio", "spread"), [(0.9, 0.3), (0.93, 0.03), (1.0, 0.01), (0.8, 0.01)])
+def test_the_range_of_a_slowdown_is_the_interval_that_stands_beside_it(ratio: float, spread: float) -> None:
+    plan = lab({"version": ("16", "18")}, blocks=12)
+    study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1000.0 * ratio}, spread))
+    (one,) = judged(study, study.effects, 0.05, "fail").comparisons
+    finding, found = one.effect.finding, one.slowdown
+    assert (found.least, found.most) == pytest.approx((1 / finding.high - 1, 1 / finding.low - 1))
+    assert found.least < found.likely < found.bound < found.most
+    assert (one.verdict is GateVerdict.NOT_SLOWER) == (found.bound <= 0.05)
+
+
 def rounds(*ratios: float, spread: float = 0.01) -> Gate:
     """A gate on a lab of several rounds of 6 blocks, each with its own true ratio."""
     plan = lab({"version": ("16", "18")}, blocks=6 * len(ratios))
@@ -249,7 +260,7 @@ def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would
     ]
     study = studied(plan, records)
     (found,) = judged(study, study.effects, 0.22, "fail").comparisons
-    assert found.effect.finding.conclusion is Conclusion.SLOWER and found.slowdown.most < 0.22
+    assert found.effect.finding.conclusion is Conclusion.SLOWER and found.slowdown.bound < 0.22
     assert found.verdict is GateVerdict.CANNOT_TELL
     assert re.search(r"The ratio drifted from 0\.9.*: at one end it is slower by 2", found.why)
     assert judged(study, study.effects, 0.30, "fail").comparisons[0].verdict is GateVerdict.NOT_SLOWER

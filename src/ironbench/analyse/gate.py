@@ -74,10 +74,12 @@ class Slowdown:
     longer, so that both directions of a metric have one measure."""
 
     least: float
-    """At the near end of the interval."""
+    """At the near end of the confidence interval."""
     likely: float
     most: float
-    """The one-sided upper bound."""
+    """At the far end of the same interval."""
+    bound: float
+    """The one-sided upper bound, which *not slower* compares with the margin; nearer than `most`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +199,7 @@ def gated(effect: Effect, margin: float, at: Levels = Levels(), missing: int = 0
     low, high = ratios.interval(at.slower)
     ends = [_slower(finding.metric, end) for end in (low, high)]
     bounds = [_slower(finding.metric, end) for end in ratios.interval(2 * at.not_slower)]
-    found = Slowdown(min(ends), _slower(finding.metric, finding.ratio), max(bounds))
+    found = Slowdown(min(ends), _slower(finding.metric, finding.ratio), max(ends), max(bounds))
     if at.slower > 0 and finding.ratios:
         finding = replace(finding, low=low, high=high, confidence=1 - at.slower)
     verdict, why = _judged(finding, found, margin, missing)
@@ -219,8 +221,8 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.CANNOT_TELL, f"The ratio {finding.changed}: at one end it is slower by {end}; {allowed}."
     if found.least > margin:
         return GateVerdict.SLOWER, f"It is slower by {in_percent(found.likely)}; {allowed}."
-    if found.most <= margin:
-        bound = f"by {in_percent(found.most)} at most" if found.most > 0 else "at all"
+    if found.bound <= margin:
+        bound = f"by {in_percent(found.bound)} at most" if found.bound > 0 else "at all"
         return GateVerdict.NOT_SLOWER, f"It is not slower {bound}; {allowed}."
     # The finding's advice is for its own margin.
     advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice and margin == finding.margin else ""

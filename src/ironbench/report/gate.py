@@ -253,6 +253,7 @@ def _fields(one: GatedComparison) -> dict[str, Any]:
         "slowdown": found.likely,
         "slowdown_least": found.least,
         "slowdown_most": found.most,
+        "slowdown_bound": found.bound,
         **fields,
     }
 
