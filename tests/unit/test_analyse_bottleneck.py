@@ -10,7 +10,7 @@ import pytest
 from factories import record
 
 from ironbench import workloads
-from ironbench.analyse.bottleneck import CONCURRENCY, total, where_time_goes
+from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, total, where_time_goes
 from ironbench.analyse.shares import waterfall
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status, Warning
 from ironbench.model.system import Choice, Load
@@ -130,7 +130,33 @@ def test_cores_that_other_programs_take_are_not_the_servers_limit() -> None:
     noisy = replace(spent(CPU=0.1, run_queue=0.6, client=0.3), budget=Budget(server=0.2, client=0.1, other=0.7, idle=0))
     found = where_time_goes([noisy])
     assert found is not None
-    assert found.limit.resource == "other programs on the machine"
+    assert (found.limit.resource, found.limit.share, found.limit.taken) == (OTHERS, 0.6, 0.7)
+
+
+@pytest.mark.parametrize("budget", [Budget(server=0.14, client=0.1, other=0.72, idle=0.04), Budget(steal=0.9, idle=0)])
+def test_waiting_for_a_core_that_others_hold_is_no_time_of_the_servers_cpu(budget: Budget) -> None:
+    """Together with the wait the CPU would have 51 %, so near to the client's share that neither could be named."""
+    trials = [spent(CPU=0.084, run_queue=0.42 + d, client=0.316 - d, log_flush=0.18) for d in (-0.01, 0.0, 0.01)]
+    found = where_time_goes([replace(one, budget=budget) for one in trials])
+    ours = where_time_goes([replace(one, budget=Budget(server=0.8, client=0.15, idle=0.05)) for one in trials])
+    assert found is not None and ours is not None
+    assert found.limit.resource == OTHERS
+    assert (found.limit.share, found.limit.taken) == pytest.approx((0.42, budget.taken))
+    assert (ours.limit.share, ours.limit.taken) == (pytest.approx(0.504), 0.0)
+
+
+def test_the_servers_cpu_is_the_limit_where_it_computes_most_of_the_time_beside_other_programs() -> None:
+    beside = Budget(server=0.3, client=0.05, other=0.6, idle=0.05)
+    found = where_time_goes([replace(spent(CPU=0.7, run_queue=0.2, client=0.1), budget=beside)])
+    assert found is not None and found.limit.gain is not None
+    assert (found.limit.resource, found.limit.share) == ("the server's CPU", pytest.approx(0.7))
+    assert found.limit.gain.low == pytest.approx(1 / 0.3)
+
+
+def test_computing_and_waiting_for_a_core_are_named_apart_where_no_limit_can_be_named() -> None:
+    found = where_time_goes([spent(CPU=0.1, run_queue=0.4, client=0.48, log_flush=0.02, samples=50)])
+    assert found is not None and found.limit.resource == ""
+    assert "10\u202f% computing, 40\u202f% waiting for a core" in found.limit.sentence
 
 
 def test_more_cores_are_advised_only_where_the_cpu_was_ours() -> None:
@@ -179,7 +205,7 @@ def test_the_estimate_covers_the_interval_of_the_share_and_the_waits_that_the_pa
 def test_without_other_time_the_estimate_has_no_upper_end() -> None:
     found = where_time_goes([spent(locks=0.1, log_flush=0.9, samples=1e9)])
     assert found is not None and found.limit.gain is not None and math.isinf(found.limit.gain.high)
-    assert "or more" in limit_sentence(found.limit, found.cell)
+    assert "or more" in limit_sentence(found)
 
 
 def test_computing_with_idle_cores_and_no_wait_for_one_is_a_lack_of_clients() -> None:

@@ -9,15 +9,15 @@ import pytest
 from factories import record
 
 from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
-from ironbench.analyse.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings
+from ironbench.analyse.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
 from ironbench.analyse.shares import waterfall
 from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.model.observer import PARTS
-from ironbench.model.record import Record
+from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
-from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, prediction
+from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
 
 METHOD = Method((Stage(1, 8),), seed=1)
 WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
@@ -70,7 +70,7 @@ def test_without_a_block_nothing_was_measured() -> None:
     empty = finding(Comparison("throughput", "higher", "ideal=log", "ideal=none", []), METHOD)
     found = ceiling(empty, ["log"])
     assert math.isnan(found.speedup) and found.verdict is Verdict.NOT_MEASURED
-    assert ceiling_sentence(found) and not prediction(found)
+    assert ceiling_sentence(found) and not unexplained(found)
 
 
 def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> None:
@@ -81,7 +81,7 @@ def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> No
     assert found.predicted == known.spent.gain(["log flush"])  # type: ignore[union-attr]
     nothing = ceiling(measured(1.36), ["data", "temp"], known)
     assert (nothing.seen, nothing.verdict, nothing.holds_back) == ((), Verdict.UNSEEN, None)
-    assert nothing.predicted is None and not prediction(nothing)
+    assert nothing.predicted is None and not unexplained(nothing)
 
 
 def test_reads_count_as_the_devices_by_their_time_on_the_device() -> None:
@@ -116,27 +116,52 @@ def test_settings_that_a_free_part_changes_are_named_before_any_part() -> None:
     assert text.index("shared_buffers from 64MB to 582MB") < text.index("bottleneck")
 
 
-def test_the_estimate_from_the_shares_is_put_beside_what_was_measured() -> None:
+def test_a_measured_gain_has_no_estimate_beside_it_and_one_that_shares_do_not_explain_says_so() -> None:
     known = Baseline(spent(log_flush=0.5, locks=0.2, CPU=0.3))
     found = ceiling(measured(2.4), ["log"], known)
     assert found.predicted is not None
     assert found.predicted.low <= 2.0 and found.predicted.high == pytest.approx(1 / 0.3, rel=0.1)
-    within, beyond = prediction(found), prediction(ceiling(measured(9.0), ["log"], known))
-    assert beyond.startswith(within) and len(beyond) > len(within)
+    assert not unexplained(found) and not unexplained(ceiling(measured(1.0), ["log"], known))
+    assert "another cause" in unexplained(ceiling(measured(9.0), ["log"], known))
 
 
 def test_a_measured_gain_takes_the_place_of_the_estimate() -> None:
     time = spent(log_flush=0.6, CPU=0.4)
     free = ceiling(measured(2.4), ["log"], Baseline(time))
-    told = limit_sentence(time.limit, "ideal=none", [free])
+    told = limit_sentence(time, [free])
     assert "Estimate" not in told and "2.40 × as fast" in told
     for other in (
-        ceiling(measured(2.4), ["temp"], Baseline(time)),
-        ceiling(measured(2.4), ["log", "data"], Baseline(time)),
+        ceiling(measured(1.5), ["temp"], Baseline(time)),
+        ceiling(measured(1.5), ["log", "data"], Baseline(time)),
         ceiling(measured(2.4), ["log"], Baseline(time), added_bytes=1),
         replace(free, finding=replace(free.finding, baseline="another")),
     ):
-        assert limit_sentence(time.limit, "ideal=none", [other]) == limit_sentence(time.limit, "ideal=none")
+        assert limit_sentence(time, [other]) == limit_sentence(time)
+
+
+@pytest.mark.parametrize(
+    ("shares", "other", "speedup", "metric", "decides"),
+    [
+        ({"CPU": 0.08, "run_queue": 0.5, "log_flush": 0.25, "client": 0.17}, 0.72, 1.75, "throughput", True),
+        ({"CPU": 0.38, "log_flush": 0.36, "client": 0.26}, 0.0, 1.75, "throughput", True),
+        ({"CPU": 0.45, "log_flush": 0.42, "client": 0.13}, 0.0, 2.4, "throughput", True),
+        ({"CPU": 0.7, "log_flush": 0.2, "client": 0.1}, 0.0, 1.75, "throughput", False),
+        ({"CPU": 0.08, "run_queue": 0.5, "log_flush": 0.42}, 0.72, 1.0, "throughput", False),
+        ({"CPU": 0.08, "run_queue": 0.5, "log_flush": 0.42}, 0.72, 0.5, "response_time_p99_s", False),
+    ],
+    ids=["other programs", "cannot tell", "a smaller share", "a larger share", "no gain", "another metric"],
+)
+def test_a_measured_gain_outranks_other_programs_and_shares_that_would_gain_less(
+    shares: dict[str, float], other: float, speedup: float, metric: str, decides: bool
+) -> None:
+    one = record(metrics={f"time_share{{part={name.replace('_', ' ')}}}": share for name, share in shares.items()})
+    taken = where_time_goes([replace(one, budget=Budget(server=0.2, other=other, idle=0.8 - other))])
+    assert taken is not None and taken.limit.taken == other
+    time = replace(taken, cell="ideal=none")
+    free = ceiling(measured(speedup, metric), ["log"], Baseline(time))
+    assert measured_limit(time, [free]) is (free if decides else None)
+    assert limit_sentence(time, [free]).startswith("The limit is WAL. Measured with") is decides
+    assert ("distorts that gain" in limit_sentence(time, [free])) is (decides and other > 0)
 
 
 PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice("w"))

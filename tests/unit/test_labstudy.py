@@ -27,6 +27,7 @@ from ironbench.report.findings import bounds, effect_table
 from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
+from ironbench.report.sections.time_spent import limits
 
 LOG = {"log": ("disk", "memory")}
 
@@ -113,17 +114,18 @@ def test_what_it_takes_to_tell_what_a_free_part_brings_is_said_once() -> None:
     assert text.lower().count("to tell: ") == 1
 
 
-def test_a_part_that_holds_back_and_other_programs_that_do_are_one_sentence() -> None:
+def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     study = two_cells(1800.0)
     (effect,) = study.effects
     held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
-    taken = Limit(OTHERS, 0.66, None, "The limit is other programs on the machine: 66 %.")
+    taken = Limit(OTHERS, 0.66, None, "The limit is other programs on the machine: 66 %.", 0.7)
     spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
     cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
-    text = answer(replace(study, cells=cells, ceilings=(held,))).limit
-    assert text.startswith("At log=disk, the limit is WAL, by the trials with zero-latency WAL; but 66")
-    assert "which distorts that gain" in text and text.count("the limit is") == 1
-    assert answer(replace(study, cells=cells)).limit.startswith("At log=disk, the limit is other programs")
+    for ceilings, limit in (((held,), "the limit is WAL. Measured with"), ((), "the limit is other programs")):
+        known = replace(study, cells=cells, ceilings=ceilings)
+        text, ((_, in_section),) = answer(known).limit, limits(known).rows
+        assert text.startswith(f"At log=disk, {limit}")
+        assert text.removeprefix("At log=disk, ")[1:] == in_section[1:]
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])

@@ -51,7 +51,9 @@ RESOURCES: dict[str, tuple[str, ...]] = {
 }
 """What can limit → the parts in which its time is spent."""
 OTHERS = "other programs on the machine"
-"""Named instead of the server's CPU where they hold its cores."""
+"""Named instead of the wait for a core where they used more CPU time than the server and the client."""
+_SHARED_CORES = RESOURCES | {"the server's CPU": (CPU,), OTHERS: (RUN_QUEUE,)}
+"""`RESOURCES` where other programs used most of the CPU time: a faster CPU does not shorten the wait for a core."""
 CONCURRENCY = "concurrency"
 """Named instead of the server's CPU where cores are idle and no backend waits for one."""
 IDLE_FROM = 0.25
@@ -100,6 +102,8 @@ class Limit:
     """Estimated without the resource; with `CONCURRENCY`: with enough clients for all cores. None: not estimated."""
     sentence: str
     """What limits and why; the report adds the estimate."""
+    taken: float = 0.0
+    """Share of all cores' time that other programs used, where they used more than the server and the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,15 +223,23 @@ def _limit(
     parts: Sequence[Part], roots: Mapping[str, float], tables: Mapping[str, float], records: Sequence[Record]
 ) -> Limit:
     by_name = {part.name: part for part in parts}
-    spent = {resource: _sum(by_name, names) for resource, names in RESOURCES.items()}
-    (first, (share, low, _)), (second, (next_share, _, next_high)) = sorted(
-        spent.items(), key=lambda pair: -pair[1][0]
-    )[:2]
+    taken = _taken_by_others(records)
+    resources = _SHARED_CORES if taken else RESOURCES
+    spent = {resource: _sum(by_name, names) for resource, names in resources.items()}
+    (first, (share, low, _)), (second, (_, _, next_high)) = sorted(spent.items(), key=lambda pair: -pair[1][0])[:2]
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
-        rivals = f"{first} takes {in_percent(share)} of the time, {second} {in_percent(next_share)}"
-        known = f", and {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
-        return Limit("", share, None, f"Cannot tell what limits: {rivals}{known}.")
+        rivals = " and ".join(
+            f"{one} takes {in_percent(spent[one][0])} of the time{_apart(resources[one], by_name, records)}"
+            for one in (first, second)
+        )
+        known = f"; {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
+        advice = f". {_disturbed(records)}" if taken else "."
+        return Limit("", share, None, f"Cannot tell what limits: {rivals}{known}{advice}", taken)
+    if first == OTHERS:
+        computing = in_percent(by_name[CPU].share if CPU in by_name else 0.0)
+        waiting = f"{in_percent(share)} of the time is spent waiting for a core, {computing} computing"
+        return Limit(OTHERS, share, None, f"The limit is {OTHERS}: {waiting}. {_disturbed(records)}", taken)
     evidence = f"{in_percent(share)} of the time is spent there"
     if first == "locks":
         evidence += _chain(roots, tables, engines.find(records[0].system.engine))
@@ -235,24 +247,16 @@ def _limit(
         evidence += _cores(by_name, records)
     if first == "the client":
         evidence += _client(records)
-    if first == "the server's CPU" and _taken_by_others(by_name, records):
-        return Limit(
-            OTHERS,
-            share,
-            None,
-            f"The limit is {OTHERS}: {in_percent(share)} of the time goes to the CPU, most of it "
-            "waiting for a core that they take. Measure when the machine is quiet.",
-        )
     if first == "the server's CPU" and all(record.warned("own-cpu-share") for record in records):
         # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
         shared = (
             f"{in_percent(share)} of the time goes to the server's CPU, but client and observers took much of the CPU "
             "themselves; give them cores of their own (client_cpus, server_cpus)"
         )
-        return Limit("", share, None, f"Cannot tell what limits: {shared}.")
+        return Limit("", share, None, f"Cannot tell what limits: {shared}.", taken)
     if all(record.kept_rate for record in records):
         kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {evidence}."
-        return Limit("", share, None, kept)
+        return Limit("", share, None, kept, taken)
     if first == "the server's CPU" and (idle := _idle_cores(by_name, records)) is not None:
         clients = counted(max(record.cell.load.clients for record in records), "client")
         few = (
@@ -260,8 +264,8 @@ def _limit(
             f"{in_percent(idle)} of the CPU time was idle: {clients} cannot use the cores, more would"
         )
         gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
-        return Limit(CONCURRENCY, share, gain, f"The limit is {CONCURRENCY}: {few}.")
-    return Limit(first, share, _gain(parts, RESOURCES[first]), f"The limit is {first}: {evidence}.")
+        return Limit(CONCURRENCY, share, gain, f"The limit is {CONCURRENCY}: {few}.", taken)
+    return Limit(first, share, _gain(parts, resources[first]), f"The limit is {first}: {evidence}.", taken)
 
 
 def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
@@ -284,12 +288,26 @@ def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float |
     return idle if idle >= IDLE_FROM and queue <= _QUEUE_UNTIL * computing else None
 
 
-def _taken_by_others(parts: Mapping[str, Part], records: Sequence[Record]) -> bool:
-    """Whether the wait for a core is longer than the work, and others use more CPU time than engine and client."""
-    queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
+def _taken_by_others(records: Sequence[Record]) -> float:
+    """Share of all cores' time that other programs and other virtual machines used, if they used more than the server
+    and the client together; else 0, also where CPU time or the waits for a core were not counted."""
     budgets = [record.budget for record in records]
-    others = sum(budget.taken for budget in budgets)
-    return queue > computing and others > sum(budget.server + budget.client for budget in budgets)
+    if not all(budget.measured for budget in budgets) or not all(_counted(record) for record in records):
+        return 0.0
+    others, own = fmean(one.taken for one in budgets), fmean(one.server + one.client for one in budgets)
+    return others if others > own else 0.0
+
+
+def _disturbed(records: Sequence[Record]) -> str:
+    return f"Of the CPU time {_who_had_it([one.budget for one in records])}. Measure when the machine is quiet."
+
+
+def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> str:
+    """Computing and waiting for a core as separate shares, where both were counted."""
+    if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
+        return ""
+    computing = parts[CPU].share if CPU in parts else 0.0
+    return f" ({in_percent(computing)} computing, {in_percent(parts[RUN_QUEUE].share)} waiting for a core)"
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ironbench import catalogue, engines
-from ironbench.analyse.bottleneck import Gain, TimeSpent
+from ironbench.analyse.bottleneck import OTHERS, Gain, TimeSpent
 from ironbench.analyse.differences import Difference, differences
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
@@ -128,6 +128,26 @@ def ceilings(
             besides = _besides(before, after, engines.find(cell.system.engine))
             results.append(ceiling(finding, more, known, _added(cell, more), besides))
     return results
+
+
+def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | None:
+    """Returns the part whose measured gain decides what limits this cell; None: the shares of its time decide.
+
+    A measured gain in throughput outranks shares that name no resource of the server, and those of a resource whose
+    removal would gain less: 1 / (1 − s) for a share s of the time (Amdahl, AFIPS 1967).
+    """
+    gains = [
+        one
+        for one in measured
+        if one.finding.baseline == spent.cell
+        and one.verdict is Verdict.HELD
+        and catalogue.metric(one.finding.metric).better == "higher"
+    ]
+    best = max(gains, key=lambda one: one.low, default=None)
+    if best is None:
+        return None
+    unnamed = spent.limit.resource in ("", OTHERS)
+    return best if unnamed or best.speedup * (1 - spent.limit.share) > 1 else None
 
 
 def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ironbench.analyse.bottleneck import OTHERS
 from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.differences import NOT_SET, Difference
 from ironbench.analyse.growth import ALL, Course, Growth, Step
@@ -15,7 +14,7 @@ from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.analyse.versions import LACKS
 from ironbench.model.finding import Conclusion
 from ironbench.report import screen
-from ironbench.report.bottleneck import ceiling_sentence, free, limit_sentence, names, prediction
+from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.findings import (
     NO_INTERVAL,
     against_trend_sentences,
@@ -87,7 +86,7 @@ def _strength(effect: Effect) -> tuple[int, float]:
 
 
 def _of_ceiling(one: Ceiling) -> Point:
-    return Point(ceiling_sentence(one), doubt=prediction(one))
+    return Point(ceiling_sentence(one), doubt=unexplained(one))
 
 
 def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> Point:
@@ -272,16 +271,7 @@ def limit(study: Study) -> str:
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
-    held = next((one for one in study.ceilings if one.holds_back and one.finding.baseline == spent.cell), None)
-    if held and spent.limit.resource == OTHERS:
-        return (
-            f"At {study.baseline}, the limit is {names(held.seen)}, by the trials with {free(held)}; but "
-            f"{percent(spent.limit.share)} of the time goes to the CPU, most of it waiting for a core that {OTHERS} "
-            "take, which distorts that gain. Measure when the machine is quiet."
-        )
-    words = limit_sentence(spent.limit, spent.cell, study.ceilings).replace(
-        "Cannot tell what limits:", "What limits cannot be told:"
-    )
+    words = limit_sentence(spent, study.ceilings).replace("Cannot tell what limits:", "What limits cannot be told:")
     return f"At {study.baseline}, {words[:1].lower()}{words[1:]}"
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.analyse.bottleneck import CONCURRENCY, RESOURCES, Gain, Limit
-from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict
+from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, RESOURCES, Gain, Limit, TimeSpent
+from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.facts import fact
 from ironbench.report.numbers import number
@@ -33,9 +33,13 @@ def names(parts: Sequence[str]) -> str:
     return listed([_PART[part] for part in parts])
 
 
-def limit_sentence(limit: Limit, cell: str, measured: Sequence[Ceiling] = ()) -> str:
-    """What limits the cell, and the gain without it: measured if some cell had it free, else estimated."""
-    of_it = [one for one in measured if one.finding.baseline == cell and _only_of(one, limit.resource)]
+def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
+    """What limits the configuration, and the gain without it: measured where a trial had it free, else estimated."""
+    limit = spent.limit
+    if decisive := measured_limit(spent, measured):
+        what = f"The limit is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
+        return f"{what}{_disturbance(limit)}"
+    of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
         return f"{limit.sentence} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
     if limit.gain is None:
@@ -43,6 +47,16 @@ def limit_sentence(limit: Limit, cell: str, measured: Sequence[Ceiling] = ()) ->
     if limit.resource == CONCURRENCY:
         return f"{limit.sentence} Estimate: with all cores busy, up to {roughly_times(limit.gain.high)} the throughput."
     return f"{limit.sentence} Estimate: without it, {_range(limit.gain)} the throughput."
+
+
+def _disturbance(limit: Limit) -> str:
+    """Other programs, where they distort a measured gain."""
+    if not limit.taken:
+        return ""
+    return (
+        f" {_upper(OTHERS)} used {in_percent(limit.taken)} of the CPU time, which distorts that gain. "
+        "Measure when the machine is quiet."
+    )
 
 
 def _only_of(one: Ceiling, resource: str) -> bool:
@@ -66,15 +80,12 @@ def ceiling_sentence(one: Ceiling) -> str:
     return " ".join(filter(None, sentences))
 
 
-def prediction(one: Ceiling) -> str:
-    """What the shares of the time let expect, beside what was measured; empty where nothing was observed."""
-    if one.predicted is None or one.verdict in (Verdict.NOT_MEASURED, Verdict.OPEN, Verdict.MEMORY):
+def unexplained(one: Ceiling) -> str:
+    """Says that a measured gain is larger than the shares of the time explain; empty if not, or nothing is known."""
+    if one.predicted is None or one.verdict not in (Verdict.SMALL, Verdict.HELD) or one.low <= one.predicted.high:
         return ""
     shares = listed([f"{_PART[part]} {in_percent(one.shares[part])}" for part in one.seen])
-    estimate = f"Estimate from the shares of the time ({shares}): {_range(one.predicted)}."
-    if one.low > one.predicted.high:
-        return f"{estimate} The measured gain is larger, so part of it has another cause."
-    return estimate
+    return f"The gain is larger than the shares of the time explain ({shares}), so part of it has another cause."
 
 
 def _interval(one: Ceiling) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ironbench.model.observer import PARTS
-from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, prediction
+from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
@@ -33,16 +33,14 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def limits(study: Study) -> Table:
-    rows = tuple(
-        (cell.name, limit_sentence(cell.time.limit, cell.name, study.ceilings)) for cell in study.cells if cell.time
-    )
+    rows = tuple((cell.name, limit_sentence(cell.time, study.ceilings)) for cell in study.cells if cell.time)
     return Table(("cell", "what limits"), rows, words=True)
 
 
 def ceilings(study: Study) -> Table:
     """The measured gain if a part were free."""
     rows = tuple(
-        (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), prediction(one)))))
+        (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
     )
     return Table(("made free", "what that brings"), rows, words=True)
