@@ -130,7 +130,7 @@ def test_records_say_when_fewer_checkpoints_were_made_than_planned(
 def test_a_baseline_that_cannot_stand_beside_itself_has_its_noise_measured_by_trials(
     lab_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slice_plan, "_memory_there", lambda: 1 << 30)
+    monkeypatch.setattr(slice_plan, "memory_there", lambda: 1 << 30)
     declared(lab_file, "5s")
     lab_file.write_text(lab_file.read_text().replace('"128MB"', '"300MB"').replace('"256MB"', '"64MB"'))
     lab, secrets = declare.lab(lab_file)

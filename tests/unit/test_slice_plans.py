@@ -15,8 +15,10 @@ from ironbench.experiment import declare
 from ironbench.experiment.slices import slice_plan
 from ironbench.machine import space
 from ironbench.model.record import Warning
+from ironbench.model.system import Layout
 from ironbench.report import document
 from ironbench.report.sections import setup
+from ironbench.views.plans import notes
 
 GIB = 1 << 30
 
@@ -27,7 +29,7 @@ def said(
 ) -> Callable[[str, str], str]:
     """The plan of a lab of 3.0 GB for each of two systems, on a machine with 4 GiB of memory and 100 GB free."""
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(slice_plan, "_memory_there", lambda: 4 * GIB)
+    monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
     monkeypatch.setattr(space, "free_bytes", lambda path: 100 * 10**9)
     file = tmp_path / "memory.toml"
 
@@ -156,3 +158,31 @@ def test_the_report_says_how_many_slices_were_dropped_and_whether_disturbed_ones
     count = len(records)
     assert f"{2 * count} of {10 * count} slices were dropped and repeated: whole rotations" in section.lead
     assert (f"In 2 of {count} records disturbed ones stayed" in section.lead) == bool(stayed)
+
+
+@pytest.mark.parametrize(
+    ("data_bytes", "memory", "cache", "told"),
+    [
+        (105 * 10**6, None, "", True),
+        (105 * 10**6, 64 << 20, "", False),
+        (8 * GIB, None, "", False),
+        (105 * 10**6, None, "cold", False),
+    ],
+)
+def test_a_plan_says_that_no_device_is_read_where_the_data_of_compared_devices_fit_memory(
+    monkeypatch: pytest.MonkeyPatch, data_bytes: int, memory: int | None, cache: str, told: bool
+) -> None:
+    monkeypatch.setattr(slice_plan, "memory_there", lambda: 4 * GIB)
+    lab = labfactory.lab({"data": ["disk", "ssd"]}, blocks=6)
+    setups = [
+        replace(
+            one,
+            system=replace(one.system, layout=Layout(data=place), memory_total_bytes=memory),
+            cell=replace(one.cell, load=replace(one.cell.load, cache=cache)),
+        )
+        for one, place in zip(lab.setups, ("/disk", "/ssd"), strict=True)
+    ]
+    found = list(notes._cached(setups, {one.cell.name: data_bytes for one in setups}))
+    assert bool(found) == told
+    alike = [replace(one, system=replace(one.system, layout=Layout(data="/disk"))) for one in setups]
+    assert not list(notes._cached(alike, {one.cell.name: data_bytes for one in alike}))

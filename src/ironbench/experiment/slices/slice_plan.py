@@ -267,7 +267,7 @@ def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Itera
     """Memory, or space. `setups`: with the directories that they have side by side."""
     if any(setup.system.dsn is not None for setup in setups):
         return  # what is there of their server is in use already
-    there = _memory_there()
+    there = memory_there()
     needed = sum(map(_memory_bytes, setups))
     if needed > there:
         yield (
@@ -302,7 +302,7 @@ def _short_of_space(setups: Sequence[Setup], contents: Mapping[str, Content]) ->
             )
 
 
-def _memory_there() -> int:
+def memory_there() -> int:
     machine = fingerprint()
     return min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
 
@@ -322,7 +322,7 @@ def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
         return ""
     sharing = [setup for setup in own if setup.system.memory_total_bytes is None]
     data_bytes = sum(contents[setup.cell.name].bytes for setup in sharing)
-    left = max(0, _memory_there() - sum(map(_memory_bytes, own)))
+    left = max(0, memory_there() - sum(map(_memory_bytes, own)))
     if len(sharing) < 2 or data_bytes <= left:
         return ""
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ironbench import engines, units
 from ironbench.drive import checkpoints
@@ -48,8 +48,25 @@ def _room(planned: Planned) -> Iterator[str]:
                 f"{units.stored(lab.estimate_bytes)} of space, less what is kept already: free some, choose a smaller "
                 "scale, or another layout.data"
             )
-    if note := slice_plan.evicting(lab, {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}):
+    contents = {setup.cell.name: size.content(setup, lab.method.restore) for setup in able}
+    if note := slice_plan.evicting(lab, contents):
         yield plain.clean(note)
+    yield from _cached(able, {name: one.bytes for name, one in contents.items()})
+
+
+def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[str]:
+    """That a lab compares devices for data of which none is read once it is in the page cache."""
+    places = {(setup.system.layout.data, "data" in setup.system.ideal) for setup in setups}
+    if len(places) < 2 or any(setup.system.dsn is not None or setup.cell.load.cache == "cold" for setup in setups):
+        return
+    largest = max(data_bytes[setup.cell.name] for setup in setups)
+    held = min(setup.system.memory_total_bytes or slice_plan.memory_there() for setup in setups)
+    if 0 < largest < held:
+        yield (
+            f"the data, about {units.stored(largest)}, fit in memory ({units.memory(held)}): reads come from the page "
+            "cache, and devices are compared by the WAL and checkpoints alone; limits.memory_total, set to the memory "
+            "that the database will have beside its real size, makes reads reach the device"
+        )
 
 
 def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
