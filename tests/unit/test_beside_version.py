@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from factories import Shelf
 from labfactory import lab, trials
 
@@ -11,35 +12,52 @@ from ironbench.analyse.labstudy import lab_study
 from ironbench.analyse.versions import beside_version
 from ironbench.report.answer import answer
 
-OLD = {"system.engine": "postgres", "engine.version": "16.14", "engine.lacks": "TLS, lz4"}
+OLD = {"system.engine": "postgres", "engine.version": "16.14"}
 OLD |= {"engine.settings.data_checksums": "off", "engine.settings.effective_io_concurrency": "1"}
+OLD |= {"engine.settings.default_toast_compression": "pglz", "engine.settings.wal_compression": "off"}
 OLD |= {"engine.settings.server_version": "16.14", "engine.settings.jit": "off"}
-NEW = {"system.engine": "postgres", "engine.version": "18.4", "engine.lacks": "TLS"}
+NEW = {**OLD, "engine.version": "18.4", "engine.settings.server_version": "18.4"}
 NEW |= {"engine.settings.data_checksums": "on", "engine.settings.effective_io_concurrency": "16"}
-NEW |= {"engine.settings.server_version": "18.4", "engine.settings.jit": "off", "engine.settings.io_method": "worker"}
+NEW |= {"engine.settings.io_method": "worker"}
+LACKING = {"old": ["TLS", "lz4", "io_uring"], "new": ["TLS"]}
 
 
-def test_builds_and_defaults_that_differ_besides_the_version_are_found() -> None:
-    (found,) = beside_version([("new", "old")], {"old": OLD, "new": NEW})
-    assert {row.name: row.values for row in found.rows} == {
-        "lacks": ("TLS, lz4", "TLS"),
-        "data_checksums": ("off", "on"),
-        "io_method": ("not set", "worker"),
-        "effective_io_concurrency": ("1", "16"),
-    }
-    assert found.rows[0].name == "lacks"
+def test_builds_that_differ_besides_the_version_are_found_apart_from_defaults_of_the_versions() -> None:
+    (found,) = beside_version([("new", "old")], {"old": OLD, "new": NEW}, LACKING)
+    assert [(row.name, row.values) for row in found.rows] == [
+        ("lacks", ("TLS, lz4", "TLS")),
+        ("data_checksums", ("off", "on")),
+    ]
+    assert [(row.name, row.values) for row in found.defaults] == [
+        ("io_method", ("not set", "worker")),
+        ("effective_io_concurrency", ("1", "16")),
+    ]
+
+
+def test_a_setting_that_one_side_chose_is_no_default_of_the_version() -> None:
+    chosen = {**NEW, "engine.changed.effective_io_concurrency": "configuration file"}
+    (found,) = beside_version([("new", "old")], {"old": OLD, "new": chosen}, {})
+    assert "effective_io_concurrency" in {row.name for row in found.rows}
+    assert {row.name for row in found.defaults} == {"io_method"}
+
+
+@pytest.mark.parametrize("lacking", [{"old": ["io_uring"]}, {"new": ["io_uring"]}], ids=["old record", "new build"])
+def test_features_that_one_version_cannot_have_are_not_compared(lacking: dict[str, list[str]]) -> None:
+    (found,) = beside_version([("new", "old")], {"old": OLD, "new": NEW}, lacking)
+    assert "lacks" not in {row.name for row in found.rows}
 
 
 def test_servers_of_one_version_or_alike_in_all_else_have_nothing_beside_it() -> None:
     other = {**OLD, "engine.settings.data_checksums": "on"}
-    assert beside_version([("b", "a")], {"a": OLD, "b": other}) == ()
-    assert beside_version([("b", "a")], {"a": OLD, "b": {**OLD, "engine.version": "16.15"}}) == ()
-    assert beside_version([("b", "a")], {"a": OLD}) == ()
+    assert beside_version([("b", "a")], {"a": OLD, "b": other}, {}) == ()
+    assert beside_version([("b", "a")], {"a": OLD, "b": {**OLD, "engine.version": "16.15"}}, {}) == ()
+    assert beside_version([("b", "a")], {"a": OLD}, {}) == ()
 
 
 def test_another_engine_counts_as_another_version() -> None:
-    (found,) = beside_version([("b", "a")], {"a": OLD, "b": {"system.engine": "mariadb", "engine.version": "11.8"}})
-    assert "data_checksums" in {row.name for row in found.rows}
+    other = {"system.engine": "mariadb", "engine.version": "11.8"}
+    (found,) = beside_version([("b", "a")], {"a": OLD, "b": other}, {})
+    assert "data_checksums" in {row.name for row in found.rows} and not found.defaults
 
 
 class Versions(Shelf):
@@ -47,7 +65,8 @@ class Versions(Shelf):
         facts = OLD if key == "e1" else NEW
         flat = {name.removeprefix("engine."): value for name, value in facts.items() if name.startswith("engine.")}
         settings = {name.removeprefix("settings."): v for name, v in flat.items() if name.startswith("settings.")}
-        return {"version": flat["version"], "lacks": flat["lacks"].split(", "), "settings": settings}
+        lacks = LACKING["old" if key == "e1" else "new"]
+        return {"version": flat["version"], "lacks": lacks, "settings": settings}
 
 
 def test_the_answer_names_it_before_every_other_point() -> None:
@@ -56,5 +75,6 @@ def test_the_answer_names_it_before_every_other_point() -> None:
     records = [replace(one, engine="e2") if one.cell.name == "version=18" else one for one in records]
     found = answer(lab_study(plan, records, Versions(records)))
     assert "faster" in found.decision.text
-    text = found.points[0].text
-    assert "TLS, lz4 → TLS" in text and "data_checksums (off → on)" in text and "io_method (absent → worker)" in text
+    beside, defaults = found.points[0].text, found.points[1].text
+    assert "TLS, lz4 → TLS" in beside and "data_checksums (off → on)" in beside and "io_method" not in beside
+    assert "io_method (absent → worker) and effective_io_concurrency (1 → 16)" in defaults

@@ -168,7 +168,15 @@ def test_what_a_build_lacks_is_listed() -> None:
     full = {"tls": True, "icu": True, "jit": True, "available": ["pg_stat_statements"]}
     enums = {"default_toast_compression": ["lz4"], "wal_compression": ["zstd"], "io_method": ["io_uring"]}
     assert facts.lacking(full | {"enums": enums}) == []
-    assert facts.lacking({}) == ["TLS", "ICU", "JIT", "lz4", "zstd", "io_uring", "contrib"]
+    least = {"default_toast_compression": ["pglz"], "wal_compression": ["pglz"], "io_method": ["sync"]}
+    assert facts.lacking({"enums": least}) == ["TLS", "ICU", "JIT", "lz4", "zstd", "io_uring", "contrib"]
+
+
+def test_a_build_lacks_no_feature_that_its_version_does_not_have() -> None:
+    postgres_13: dict[str, object] = {"wal_compression": None}
+    postgres_15 = {"default_toast_compression": ["pglz"], "wal_compression": ["pglz", "zstd"]}
+    assert facts.lacking({"enums": postgres_13}) == ["TLS", "ICU", "JIT", "contrib"]
+    assert facts.lacking({"enums": postgres_15}) == ["TLS", "ICU", "JIT", "lz4", "contrib"]
 
 
 @pytest.mark.parametrize("path", ["/proc/abc", "/sys/abc", "/proc/self/abc/def"])

@@ -25,7 +25,7 @@ _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
 _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
-_SETTINGS, _CHANGED = "engine.settings.", "engine.changed."
+SETTINGS, CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
 """The fact that holds whether the role may see every setting."""
 _MOST_SHOWN = 24
@@ -147,7 +147,7 @@ def fact_text(flat: Mapping[str, str], name: str) -> str:
     """A fact in words: its value, that it is not set or unknown, or that the role could not see whether it is."""
     if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
         return UNKNOWN
-    hidden = name.startswith(_SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
+    hidden = name.startswith(SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
     return flat.get(name, NOT_SEEN if hidden else NOT_SET)
 
 
@@ -213,15 +213,15 @@ def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
 
     Engines name in `changed` the settings that are not at their default; of one that does not, all are kept.
     """
-    changed = {name.removeprefix(_CHANGED) for name in facts if name.startswith(_CHANGED)}
+    changed = {name.removeprefix(CHANGED) for name in facts if name.startswith(CHANGED)}
     if not changed:
         return dict(facts), 0
     kept = {
         name: value
         for name, value in facts.items()
-        if not name.startswith((_SETTINGS, _CHANGED)) or name.removeprefix(_SETTINGS) in changed
+        if not name.startswith((SETTINGS, CHANGED)) or name.removeprefix(SETTINGS) in changed
     }
-    return kept, sum(name.startswith(_SETTINGS) for name in facts) - sum(name.startswith(_SETTINGS) for name in kept)
+    return kept, sum(name.startswith(SETTINGS) for name in facts) - sum(name.startswith(SETTINGS) for name in kept)
 
 
 def _key_of(part: Any, place: int) -> str:

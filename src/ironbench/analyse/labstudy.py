@@ -112,7 +112,11 @@ def lab_study(
         earlier=_earlier(lab, records, settled, stage),
         growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=found_ceilings,
-        beside_version=beside_version([(one.finding.cell, one.finding.baseline) for one in own], by_cell),
+        beside_version=beside_version(
+            [(one.finding.cell, one.finding.baseline) for one in own],
+            by_cell,
+            {cell.name: archive.engine(cell.usable[0].engine).get("lacks") or () for cell in cells if cell.usable},
+        ),
         explanations=(explained := _explanations(own, cells, observed, archive)),
         waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
         queries=by_query,

@@ -124,6 +124,8 @@ class Traits:
     """Files that ironbench has open for each client: a socket, or the files of a library engine."""
     beside_version: tuple[str, ...] = ()
     """Settings whose defaults differ by version or build: a comparison of versions must name them."""
+    build_features: Mapping[str, str] = field(default_factory=dict)
+    """Optional feature of a build → the setting that offers it: a version without that setting cannot have it."""
     pinned: Mapping[str, str] = field(default_factory=dict)
     """Settings that a comparison of versions should have alike, and how."""
     derived_settings: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ironbench.analyse.ceiling import Ceiling
@@ -11,7 +11,7 @@ from ironbench.analyse.differences import NOT_SET, Difference
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
-from ironbench.analyse.versions import LACKS
+from ironbench.analyse.versions import LACKS, BesideVersion
 from ironbench.model.finding import Conclusion
 from ironbench.report import screen
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
@@ -168,23 +168,31 @@ def _advice(text: str, purpose: str = "To tell") -> str:
 
 def versions(study: Study) -> list[Point]:
     """What differs besides the version, before any other result: a ratio of two versions is read as the version's."""
-    texts: dict[str, list[str]] = {}
-    for one in study.beside_version:
-        words = [
-            f"features left out of the build ({_lacking(row)})"
-            if row.name == LACKS
-            else f"{row.name} ({' → '.join('absent' if value == NOT_SET else value for value in row.values)})"
-            for row in one.rows
-        ]
-        texts.setdefault(listed(words), []).append(f"{one.baseline} → {one.cell}")
+    chosen = _by_words((one, one.rows) for one in study.beside_version)
+    defaults = _by_words((one, one.defaults) for one in study.beside_version)
     return [
-        Point(f"Not only the version differs ({some(pairs)}): {words}. The difference may come from these.")
-        for words, pairs in texts.items()
+        *(
+            Point(f"Not only the version differs ({pairs}): {words}. The difference may come from these.")
+            for words, pairs in chosen
+        ),
+        *(Point(f"Defaults that changed with the version ({pairs}): {words}.") for words, pairs in defaults),
     ]
 
 
-def _lacking(row: Difference) -> str:
-    return " → ".join("none known" if value == NOT_SET else value for value in row.values)
+def _by_words(differing: Iterable[tuple[BesideVersion, Sequence[Difference]]]) -> list[tuple[str, str]]:
+    """What differs, and the comparisons in which exactly that differs."""
+    texts: dict[str, list[str]] = {}
+    for one, rows in differing:
+        if rows:
+            texts.setdefault(listed([_beside(row) for row in rows]), []).append(f"{one.baseline} → {one.cell}")
+    return [(words, some(pairs)) for words, pairs in texts.items()]
+
+
+def _beside(row: Difference) -> str:
+    if row.name == LACKS:
+        values = " → ".join("none known" if value == NOT_SET else value for value in row.values)
+        return f"features left out of the build ({values})"
+    return f"{row.name} ({' → '.join('absent' if value == NOT_SET else value for value in row.values)})"
 
 
 def rounds(study: Study) -> list[str]:

@@ -16,7 +16,7 @@ from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.postgres import cluster as clusters
-from ironbench.engines.postgres import dsn, given, installation, resources, settings, snapshots
+from ironbench.engines.postgres import dsn, facts, given, installation, resources, settings, snapshots
 from ironbench.engines.postgres.administration import PostgresAdministration
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.data_import import PostgresDataImport
@@ -79,6 +79,7 @@ class PostgresEngine(Engine):
             *("data_checksums", "io_method", "effective_io_concurrency", "maintenance_io_concurrency"),
             *("jit", "wal_compression", "default_toast_compression", "icu_validation_level", "ssl"),
         ),
+        build_features=facts.BUILD_FEATURES,
         pinned={"data_checksums": "on"},
         # PostgreSQL 18 documentation, 19.4 and 19.16: by shared_buffers, where nobody sets them.
         derived_settings=(

@@ -74,16 +74,18 @@ def read(query: Query) -> dict[str, Any]:
     }
 
 
+BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression", "io_uring": "io_method"}
+"""Optional feature of a build → the setting that offers it (PostgreSQL 18 documentation, 17.3.3)."""
+
+
 def lacking(build: dict[str, Any]) -> list[str]:
-    """What this build cannot do that a full one can; a reader must know it before comparing."""
+    """Features left out of this build that its version can have; a reader must know it before comparing."""
     enums = build.get("enums") or {}
     missing = [name for key, name in (("tls", "TLS"), ("icu", "ICU"), ("jit", "JIT")) if not build.get(key)]
-    if "lz4" not in (enums.get("default_toast_compression") or []):
-        missing.append("lz4")
-    if "zstd" not in (enums.get("wal_compression") or []):
-        missing.append("zstd")
-    if "io_uring" not in (enums.get("io_method") or []):
-        missing.append("io_uring")
+    for feature, setting in BUILD_FEATURES.items():
+        values = enums.get(setting)  # none in versions where the setting does not exist or is not an enumeration
+        if values and feature not in values:
+            missing.append(feature)
     if "pg_stat_statements" not in (build.get("available") or []):
         missing.append("contrib")
     return missing
