@@ -33,6 +33,7 @@ LONG = {
     "brokerage_aa",
     "cluster_kills",
     "gate_aa",
+    "hostile",
     "job_kills",
     "noise_aa",
     "own_data",

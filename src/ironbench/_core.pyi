@@ -254,8 +254,11 @@ class Connection:
 
         `silence_s`: after so long without a byte, the server is given up if it does not answer a new connection either.
         """
-    def query(self, sql: str) -> list[tuple[str | None, ...]]:
-        """Rows of the last statement that returned rows. FailureError, with `sqlstate` when the server refused."""
+    def query(self, sql: str, limit_s: float | None = None) -> list[tuple[str | None, ...]]:
+        """Rows of the last statement that returned rows. FailureError, with `sqlstate` when the server refused.
+
+        `limit_s`: after so many seconds the server is given up, and with it the connection.
+        """
     def measure(self, sql: str) -> tuple[int, float, float]:
         """Rows, and when the statement was submitted and the last of its answer taken, as `time.perf_counter`.
 
@@ -284,8 +287,8 @@ class MysqlConnection:
 
         `silence_s`: after so long without a byte, the server is given up if it does not answer a new connection either.
         """
-    def query(self, sql: str) -> list[tuple[str | None, ...]]:
-        """Rows of the last statement that returned rows. FailureError, with `sqlstate` and `number` of a refusal."""
+    def query(self, sql: str, limit_s: float | None = None) -> list[tuple[str | None, ...]]:
+        """As `Connection.query`; `number` of a refusal, too."""
     def execute(self, sql: bytes) -> int:
         """Runs a statement in any character set; how many rows it affected. FailureError as of `query`."""
     def measure(self, sql: str) -> tuple[int, float, float]:
@@ -323,10 +326,10 @@ class LdapConnection:
 
         `silence_s`: after so long without a byte, the server is given up if it does not answer a new connection either.
         """
-    def query(self, sql: str) -> list[tuple[str | None, ...]]:
+    def query(self, sql: str, limit_s: float | None = None) -> list[tuple[str | None, ...]]:
         """Runs one operation; of a search the entries: DN, then the attributes asked for by name, values by lines.
 
-        FailureError, with the result code as `number`."""
+        FailureError, with the result code as `number`. `limit_s` as of `Connection.query`."""
     def measure(self, sql: str) -> tuple[int, float, float]:
         """Entries, and when the operation was submitted and the last of its answer taken, as `time.perf_counter`."""
     def columns(self) -> list[str]:

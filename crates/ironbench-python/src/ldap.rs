@@ -33,8 +33,10 @@ impl LdapConnection {
         Ok(Self { session, tls })
     }
 
-    fn query<'py>(&self, py: Python<'py>, sql: &str) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        self.session.query(py, sql)
+    /// `limit_s`: after so many seconds the server is given up, and with it the connection.
+    #[pyo3(signature = (sql, limit_s = None))]
+    fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.session.query(py, sql, limit_s)
     }
 
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {

@@ -38,8 +38,10 @@ impl MysqlConnection {
         Ok(Self { session, cancel, connection_id, tls })
     }
 
-    fn query<'py>(&self, py: Python<'py>, sql: &str) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        self.session.query(py, sql)
+    /// `limit_s`: after so many seconds the server is given up, and with it the connection.
+    #[pyo3(signature = (sql, limit_s = None))]
+    fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.session.query(py, sql, limit_s)
     }
 
     /// Runs a statement in any character set; how many rows it affected.

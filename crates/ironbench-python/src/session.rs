@@ -1,6 +1,7 @@
 //! A blocking session of a server for Python, whichever wire it speaks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use ironbench_core::wire::{Session, Wish};
 use ironbench_core::{Error, Result, measure::clock};
@@ -49,9 +50,15 @@ impl<S: Session> Shared<S> {
         Ok(Self { state: Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 }), signalled })
     }
 
-    pub fn query<'py>(&self, py: Python<'py>, sql: &str) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    /// `limit_s`: after so long the server is given up; `None`: as long as it takes.
+    pub fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        let limit = limit_s.map(|limit| Duration::from_secs_f64(limit.clamp(0.0, 3600.0)));
         let rows = self.run(py, |state| {
-            let (rows, affected) = state.session()?.query(sql)?;
+            let session = state.session()?;
+            session.set_deadline(limit.map(|limit| Instant::now() + limit));
+            let answer = session.query(sql);
+            session.set_deadline(None);
+            let (rows, affected) = answer?;
             state.columns = rows.columns().to_vec();
             state.changes = affected;
             Ok(rows)

@@ -24,6 +24,7 @@ from ironbench.drive.run import Driver, Follow, Lines, Looks, Tasks, Watched, co
 from ironbench.drive.statements import statements
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.administration import Insight
+from ironbench.engines.given import understood
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.machine.limits import Starved
 from ironbench.model.driven import Computed, Driven
@@ -92,7 +93,8 @@ def drive(
         begun = Begun(started, folder)
         driving = _Drive(plan, session, trial, begun, surroundings.driver)
         try:
-            result = driving.whole(sources, printer, surroundings)
+            with understood(plan.system.dsn is not None):
+                result = driving.whole(sources, printer, surroundings)
             broken = not result.alive or result.summary.get("aborted", False)
             return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
         except IronbenchError as error:

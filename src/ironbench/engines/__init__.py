@@ -95,8 +95,11 @@ def able(needs: Sequence[str]) -> list[str]:
 @contextmanager
 def running(system: System, secrets: Secrets, clients: int) -> Iterator[Session]:
     """The system's engine, running for as long as the block lasts. InputError, FailureError."""
+    from ironbench.engines.given import understood
+
     session = get(system.engine).start(system, secrets, clients)
     try:
-        yield session
+        with understood(system.dsn is not None):
+            yield session
     finally:
         session.stop()

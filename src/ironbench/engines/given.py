@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
-from ironbench.errors import InputError, written
+from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
+
+
+@contextmanager
+def understood(is_given: bool) -> Iterator[None]:
+    """While a given server's answers are read: what they lack, or a word in place of a number, is a FailureError.
+
+    What such a server answers is input. Answers of our own server (not `is_given`) are as our own code has them.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if not is_given:
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        found = f"{type(error).__name__}: {shortened(str(error))} ({Path(place.filename).name}:{place.lineno})"
+        cause = f"an answer cannot be read: {found}"
+        hint = f"check that {written('system.dsn')} names a server of this kind, and no other program"
+        raise FailureError("the server", cause, hint) from error
 
 
 class Address(Protocol):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from ironbench import units
 from ironbench.engines.administration import DENIED
+from ironbench.engines.given import understood
 from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
 from ironbench.model.secrets import Secrets
@@ -20,13 +23,15 @@ from ironbench.process.processes import ProcessId
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
-_L = TypeVar("_L", bound=Line)
+_L = TypeVar("_L", bound="ServerLine")
 _S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
 """So long nobody may listen where a restart has succeeded: what restarts a service waits for it (pg_ctl, systemd's
 notify). A server that replays its log may take longer, and says so."""
 _SILENCE_S = 20.0
+_ANSWER_S = 30.0
+"""Limit of a question about the server itself, such as its settings and counters, which takes milliseconds."""
 _DYING_S = 1.0
 """A dying server closes its connections before its process is gone: so long its end is waited for."""
 
@@ -53,6 +58,26 @@ class Place:
 
     server: ProcessId | None = None
     directories: dict[str, str] = field(default_factory=dict)
+
+
+class ServerLine(Line, Protocol):
+    """A connection that gives a server up which does not answer in time."""
+
+    def query(self, sql: str, limit_s: float | None = None) -> list[Row]: ...
+
+
+@dataclass(slots=True)
+class _Questions:
+    """Short questions to a server that was running already."""
+
+    session: ServerSession[Any, Any]
+    limit_s: float
+    unanswered: FailureError | None = None
+    """Why there is no use in asking more."""
+
+
+_QUESTIONS: ContextVar[_Questions | None] = ContextVar("questions", default=None)
+"""Those of this thread."""
 
 
 class ServerSession(ABC, Generic[_A, _L]):
@@ -114,7 +139,29 @@ class ServerSession(ABC, Generic[_A, _L]):
         return _SILENCE_S if self._own is None else None
 
     def query(self, sql: str) -> list[Row]:
-        return self._attempt(lambda connection: connection.query(sql))
+        return self._attempt(lambda connection: connection.query(sql, self._limit_s()))
+
+    def asked(self, read: Callable[[Callable[[str], list[Row]]], _T]) -> _T:
+        """What `read` makes of the server's answers to short questions. FailureError: see `questions`."""
+        with self.questions():
+            return read(self.query)
+
+    @contextmanager
+    def questions(self) -> Iterator[None]:
+        """What is asked meanwhile is answered in milliseconds, such as settings and counters. A server that was running
+        already is given up when an answer is late or cannot be read: FailureError, whatever became of the first one."""
+        if self._own is not None:
+            yield
+            return
+        questions = _Questions(self, _ANSWER_S)
+        token = _QUESTIONS.set(questions)
+        try:
+            with understood(True):
+                yield
+        finally:
+            _QUESTIONS.reset(token)
+        if questions.unanswered is not None:
+            raise questions.unanswered
 
     def copy_in(self, sql: str, data: bytes) -> int:
         return self._attempt(lambda connection: connection.copy_in(sql, data))
@@ -145,7 +192,7 @@ class ServerSession(ABC, Generic[_A, _L]):
         if self._own is not None and not self._own.running.alive():
             return False
         try:
-            self.query(self.lives)
+            self.asked(lambda query: query(self.lives))
         except IronbenchError as error:
             return error.sqlstate[:2] not in self.broken  # who refuses a statement lives
         return True
@@ -213,6 +260,14 @@ class ServerSession(ABC, Generic[_A, _L]):
             self._stopped = False
             self._connection = self.connect()
 
+    def _limit_s(self) -> float | None:
+        questions = self._questions()
+        return None if questions is None else questions.limit_s
+
+    def _questions(self) -> _Questions | None:
+        questions = _QUESTIONS.get()
+        return questions if questions is not None and questions.session is self else None
+
     def stop(self) -> None:
         if self._stopped:
             return
@@ -229,6 +284,9 @@ class ServerSession(ABC, Generic[_A, _L]):
         with self._lock:
             if self._stopped:
                 raise FailureError(self.title, "the server was stopped")
+            questions = self._questions()
+            if questions is not None and questions.unanswered is not None:
+                raise questions.unanswered
             if self._connection is None:
                 self._connection = self._reconnected()
             try:
@@ -237,6 +295,8 @@ class ServerSession(ABC, Generic[_A, _L]):
                 # The server's answer to a mistake of ours says nothing about the connection.
                 if error.sqlstate[:2] in self.broken and not self._answers():
                     self._drop()
+                    if questions is not None:
+                        questions.unanswered = error
                     self._explain(error)
                 if error.sqlstate == DENIED and not error.hint:
                     error.hint = (
@@ -254,7 +314,7 @@ class ServerSession(ABC, Generic[_A, _L]):
 
     def _answers(self) -> bool:
         try:
-            return self._connection is not None and bool(self._connection.query(self.lives))
+            return self._connection is not None and bool(self._connection.query(self.lives, self._limit_s()))
         except IronbenchError:
             return False
 
@@ -272,7 +332,7 @@ class ServerSession(ABC, Generic[_A, _L]):
 def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
     """What a running server says that it is. Ends the session."""
     try:
-        return {"version": session.query("SELECT version()")[0][0] or ""}
+        return {"version": session.asked(lambda query: query("SELECT version()")[0][0]) or ""}
     finally:
         session.stop()
 
@@ -280,7 +340,8 @@ def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
 def joined(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
     """The session, where `clients` can connect besides it; else it is ended. InputError."""
     try:
-        require_room(session, clients)
+        with session.questions():
+            require_room(session, clients)
     except BaseException:
         session.stop()
         raise

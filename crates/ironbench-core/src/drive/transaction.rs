@@ -3,6 +3,7 @@
 use super::jobs::Next;
 use crate::measure::Tally;
 use crate::measure::clock::NEVER;
+pub use crate::wire::UNASKED;
 use crate::wire::transport::Mailbox;
 
 /// What a client wants next.
@@ -20,9 +21,6 @@ pub enum Step {
     /// The connection cannot be used any more, and why.
     Broken(String),
 }
-
-/// Why a connection cannot be used on which something comes while nothing is under way.
-pub const UNASKED: &str = "the server answered what nobody asked";
 
 /// Why a connection cannot be used whose server answered a message of which it has not read all.
 pub const EARLY: &str = "the server answered before it had read the whole message";

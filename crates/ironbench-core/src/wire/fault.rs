@@ -55,7 +55,7 @@ where
             Self::Tls(error) => io::Error::other(error),
             Self::Malformed(malformed) => io::Error::new(io::ErrorKind::InvalidData, malformed),
             Self::Server(error) => io::Error::other(error.to_string()),
-            Self::Told(error) => io::Error::other(error),
+            Self::Told(error) => io::Error::other(error.cause),
         }
     }
 }

@@ -23,3 +23,4 @@ pub use interrupt::Cancelling;
 pub use pipe::Stream;
 pub use rows::Rows;
 pub use session::{Session, Wish};
+pub use words::UNASKED;

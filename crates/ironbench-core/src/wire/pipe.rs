@@ -25,6 +25,9 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 /// server announces costs nothing.
 const READ_SIZE: usize = 64 * 1024;
 
+/// What may arrive while a message is sent: notices, mostly. A server that sends more without reading would fill the memory.
+const MOST_MEANWHILE: usize = 16 << 20;
+
 /// The socket of a session.
 #[derive(Debug)]
 pub enum Stream {
@@ -199,6 +202,9 @@ impl Pipe {
                     if read == Some(0) {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
+                    if self.unread().len() > MOST_MEANWHILE {
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, "the server sends and does not read"));
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -314,6 +320,11 @@ impl Pipe {
         }
     }
 
+    /// Whether the deadline is why a wait failed.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
     /// Minds the deadline and, when it is time, the interrupt.
     fn glance(&mut self) -> io::Result<()> {
         if self.deadline.is_none() && self.interrupt.is_none() {
@@ -330,5 +341,25 @@ impl Pipe {
             interrupt.check()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_sends_and_does_not_read_is_left_before_the_memory_is_full() {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        let flood = thread::spawn(move || while server.write_all(&[0; 1 << 16]).is_ok() {});
+        let mut pipe = Pipe::new(client.into(), None);
+        let error = pipe.write_all(&vec![0; 4 << 20]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert!(pipe.unread().len() <= MOST_MEANWHILE + (1 << 20));
+        drop(pipe);
+        flood.join().unwrap();
     }
 }

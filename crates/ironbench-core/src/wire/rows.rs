@@ -1,5 +1,27 @@
 //! The rows of a query, as text in one piece of memory.
 
+use crate::Error;
+
+/// Memory for the rows of one answer. Nothing that is asked outside the timed window is near it: whoever sends more might send
+/// for ever.
+const MOST: usize = 64 << 20;
+
+/// What became of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pushed {
+    Taken,
+    /// Its values are not as many as there are columns.
+    Misfit,
+    /// There is no room for it.
+    TooMuch,
+}
+
+/// Why a connection is given up whose server sent [`Pushed::TooMuch`].
+pub(super) fn too_much() -> Error {
+    Error::failure("connection", format!("the server's answer takes more than {} MiB", MOST >> 20))
+        .hint("this may not be the server it seems to be")
+}
+
 /// Rows and the names of their columns.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
@@ -31,8 +53,11 @@ impl Rows {
         if self.only_counted { Self::counted(columns.len()) } else { Self::new(columns) }
     }
 
-    /// Takes a row's values, text or NULL; false: they are not as many as there are columns.
-    pub(super) fn push<'a, E>(&mut self, values: impl Iterator<Item = Result<Option<&'a [u8]>, E>>) -> Result<bool, E> {
+    /// Takes a row's values, text or NULL.
+    pub(super) fn push<'a, E>(
+        &mut self,
+        values: impl Iterator<Item = Result<Option<&'a [u8]>, E>>,
+    ) -> Result<Pushed, E> {
         if self.only_counted {
             return self.pass(values);
         }
@@ -50,21 +75,23 @@ impl Rows {
             }
         }
         if self.ends.len() - before != self.width {
-            return Ok(false);
+            return Ok(Pushed::Misfit);
         }
         self.count += 1;
-        Ok(true)
+        // A row without columns takes room where it is handed on.
+        let taken = self.text.len() + (self.starts.len() + self.ends.len() + self.count) * size_of::<usize>();
+        Ok(if taken > MOST { Pushed::TooMuch } else { Pushed::Taken })
     }
 
     /// Reads a row to its end.
-    fn pass<'a, E>(&mut self, values: impl Iterator<Item = Result<Option<&'a [u8]>, E>>) -> Result<bool, E> {
+    fn pass<'a, E>(&mut self, values: impl Iterator<Item = Result<Option<&'a [u8]>, E>>) -> Result<Pushed, E> {
         let mut fields = 0;
         for field in values {
             std::hint::black_box(field?);
             fields += 1;
         }
         self.count += 1;
-        Ok(fields == self.width)
+        Ok(if fields == self.width { Pushed::Taken } else { Pushed::Misfit })
     }
 
     pub fn columns(&self) -> &[String] {
@@ -104,27 +131,36 @@ mod tests {
     #[test]
     fn values_and_nulls_come_back_where_they_were() {
         let mut rows = Rows::new(vec!["a".into(), "b".into()]);
-        assert_eq!(rows.push(values(&[Some("ab"), None])), Ok(true));
-        assert_eq!(rows.push(values(&[Some(""), Some("c")])), Ok(true));
+        assert_eq!(rows.push(values(&[Some("ab"), None])), Ok(Pushed::Taken));
+        assert_eq!(rows.push(values(&[Some(""), Some("c")])), Ok(Pushed::Taken));
         assert_eq!(rows.row(0).collect::<Vec<_>>(), [Some("ab"), None]);
         assert_eq!(rows.row(1).collect::<Vec<_>>(), [Some(""), Some("c")]);
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows.push(values(&[Some("")])), Ok(false));
+        assert_eq!(rows.push(values(&[Some("")])), Ok(Pushed::Misfit));
+    }
+
+    #[test]
+    fn an_answer_has_an_end_however_small_its_rows_are() {
+        for row in [&[Some("x")][..], &[None], &[]] {
+            let mut rows = Rows::new(vec![String::new(); row.len()]);
+            let taken = (0..MOST).take_while(|_| rows.push(values(row)) == Ok(Pushed::Taken)).count();
+            assert!(taken > MOST / 32 && taken < MOST / 7, "{taken}");
+        }
     }
 
     #[test]
     fn counted_rows_are_read_to_their_end_and_leave_nothing_behind() {
         let mut rows = Rows::counted(0).following(vec!["a".into(), "b".into()]);
-        assert_eq!(rows.push(values(&[Some("ab"), None])), Ok(true));
+        assert_eq!(rows.push(values(&[Some("ab"), None])), Ok(Pushed::Taken));
         assert_eq!((rows.len(), rows.text.capacity(), rows.ends.capacity()), (1, 0, 0));
-        assert_eq!(rows.push(values(&[Some("")])), Ok(false));
+        assert_eq!(rows.push(values(&[Some("")])), Ok(Pushed::Misfit));
         assert_eq!(rows.push([Ok(None), Err("cut short")].into_iter()), Err("cut short"));
     }
 
     #[test]
     fn rows_without_columns_are_counted() {
         let mut rows = Rows::new(Vec::new());
-        assert_eq!(rows.push(values(&[])), Ok(true));
+        assert_eq!(rows.push(values(&[])), Ok(Pushed::Taken));
         assert_eq!(rows.len(), 1);
         assert_eq!(rows.row(0).len(), 0);
     }

@@ -1,5 +1,7 @@
 //! What a blocking session of a server can do, whichever wire it speaks.
 
+use std::time::Instant;
+
 use super::{Rows, ldap, mysql, postgres};
 use crate::Result;
 
@@ -15,6 +17,9 @@ pub trait Session: Send + Sized {
 
     /// Connects. The wish is asked while connecting, and while a statement runs, which it cancels.
     fn open(connector: &Self::Connector, wish: Wish) -> Result<Self>;
+
+    /// Statements are waited for until then; see the sessions of the wires.
+    fn set_deadline(&mut self, deadline: Option<Instant>);
 
     /// Rows of the last statement that returned rows, and how many the last statement affected.
     fn query(&mut self, sql: &str) -> Result<(Rows, u64)>;
@@ -32,6 +37,10 @@ pub trait Session: Send + Sized {
 }
 
 impl Session for postgres::Session {
+    fn set_deadline(&mut self, deadline: Option<Instant>) {
+        Self::set_deadline(self, deadline);
+    }
+
     const NAME: &'static str = "PostgreSQL";
     type Connector = postgres::Connector;
 
@@ -60,6 +69,10 @@ impl Session for postgres::Session {
 }
 
 impl Session for mysql::Session {
+    fn set_deadline(&mut self, deadline: Option<Instant>) {
+        Self::set_deadline(self, deadline);
+    }
+
     const NAME: &'static str = "MySQL";
     type Connector = mysql::Connector;
 
@@ -84,6 +97,10 @@ impl Session for mysql::Session {
 }
 
 impl Session for ldap::Session {
+    fn set_deadline(&mut self, deadline: Option<Instant>) {
+        Self::set_deadline(self, deadline);
+    }
+
     const NAME: &'static str = "directory server";
     type Connector = ldap::Connector;
 

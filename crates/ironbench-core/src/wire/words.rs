@@ -1,4 +1,6 @@
-//! Statements in messages for people.
+//! Statements and servers' texts in messages for people.
+
+use std::borrow::Cow;
 
 /// The subject of an error about a statement.
 pub(super) fn subject(sql: &str) -> String {
@@ -21,6 +23,37 @@ pub(super) fn shortened(sql: &str) -> String {
     }
 }
 
+/// Why a connection is given up: an answer that belongs to no request could be taken for the answer to the next one.
+pub const UNASKED: &str = "the server answered what nobody asked";
+
+/// Bytes of a server's text that are kept: PostgreSQL sends up to 8 MiB where it can fill them.
+const LONGEST_TEXT: usize = 4000;
+
+/// A text that a server wrote, as UTF-8 without control characters (they could move a terminal's cursor) and not too long.
+pub(super) fn said(text: &[u8]) -> String {
+    let cut = text.len() > LONGEST_TEXT;
+    let kept = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
+    let harmless = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
+    let clean = if kept.chars().all(harmless) {
+        kept
+    } else {
+        Cow::Owned(
+            kept.chars().map(|letter| if harmless(letter) { letter } else { char::REPLACEMENT_CHARACTER }).collect(),
+        )
+    };
+    if cut { format!("{clean}…") } else { clean.into_owned() }
+}
+
+/// An error's SQLSTATE: five letters or digits.
+pub(super) fn sqlstate(code: &[u8; 5]) -> Option<&str> {
+    std::str::from_utf8(code).ok().filter(|code| code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// Why a statement was given up whose limit is over.
+pub(super) fn late(statement: &str) -> String {
+    format!("it did not answer within the limit: {statement}")
+}
+
 /// Why a statement was given up that a frozen server never answered.
 pub(super) fn unanswered(statement: &str) -> String {
     format!("it stopped answering, on this connection and on a new one, in the middle of: {statement}")
@@ -29,6 +62,14 @@ pub(super) fn unanswered(statement: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_servers_text_is_cut_and_moves_no_cursor() {
+        assert_eq!(said("naïve\n".as_bytes()), "naïve\n");
+        assert_eq!(said(b"\x1b[31mred\x07 \xff"), "\u{fffd}[31mred\u{fffd} \u{fffd}");
+        assert_eq!(said(&[b'x'; 10 << 20]).len(), LONGEST_TEXT + "…".len());
+        assert_eq!((sqlstate(b"42P01"), sqlstate(b"\x1b[31m"), sqlstate(b"42\xff01")), (Some("42P01"), None, None));
+    }
 
     #[test]
     fn a_statement_in_a_message_is_one_short_line_without_a_password() {

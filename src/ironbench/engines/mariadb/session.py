@@ -56,13 +56,13 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
         return {"kind": "mysql", "connection": connection, "protocol": load_protocol, "io": io}
 
     def known(self) -> dict[str, Any]:
-        return facts.read(self.query)
+        return self.asked(facts.read)
 
     def counters(self) -> dict[str, int]:
-        return facts.read_counters(self.query)
+        return self.asked(facts.read_counters)
 
     def found(self) -> Place:
-        return given.find(self._address, self.query)
+        return self.asked(lambda query: given.find(self._address, query))
 
     def moved(self, socket_directory: str) -> Address:
         return replace(self._address, socket=f"{socket_directory}/{settings.SOCKET}")

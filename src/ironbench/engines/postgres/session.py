@@ -49,13 +49,13 @@ class PostgresSession(ServerSession[Address, "Connection"]):
         return {"kind": "postgres", "connection": connection, "protocol": load_protocol, "io": io}
 
     def known(self) -> dict[str, Any]:
-        return facts.read(self.query)
+        return self.asked(facts.read)
 
     def counters(self) -> dict[str, int]:
-        return facts.read_counters(self.query)
+        return self.asked(facts.read_counters)
 
     def found(self) -> Place:
-        return given.find(self._address.host, self.query)
+        return self.asked(lambda query: given.find(self._address.host, query))
 
     def moved(self, socket_directory: str) -> Address:
         return replace(self._address, host=socket_directory)

@@ -26,8 +26,8 @@ class DirectoryLine:
     def measure(self, sql: str) -> tuple[int, float, float]:
         return self.connection.measure(sql)
 
-    def query(self, sql: str) -> list[Row]:
-        return self.connection.query(sql)
+    def query(self, sql: str, limit_s: float | None = None) -> list[Row]:
+        return self.connection.query(sql, limit_s)
 
     def columns(self) -> list[str]:
         return self.connection.columns()
@@ -78,10 +78,10 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
         return self._own is not None
 
     def known(self) -> dict[str, Any]:
-        return facts.read(self.query)
+        return self.asked(facts.read)
 
     def counters(self) -> dict[str, int]:
-        return facts.counters(self.query)
+        return self.asked(facts.counters)
 
     def found(self) -> Place:
         return Place()

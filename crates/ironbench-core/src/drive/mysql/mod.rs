@@ -226,7 +226,7 @@ impl<'p> MysqlScript<'p> {
                 }
                 self.rolled_back(repeat, mailbox, tally)
             }
-            Doing::Close(_) | Doing::Nothing => Step::Broken(UNASKED.to_owned()),
+            Doing::Close(_) | Doing::Nothing => unreachable!("nothing is read then"),
         }
     }
 
@@ -266,6 +266,9 @@ impl Transaction for MysqlScript<'_> {
 
     #[inline]
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        if let Doing::Close(_) | Doing::Nothing = self.doing {
+            return Step::Broken(UNASKED.to_owned());
+        }
         match self.reply.read(mailbox, &mut self.script.variables, tally) {
             Ok(Progress::Answered) => self.answered(mailbox, tally),
             Ok(Progress::More) => Step::Receive,

@@ -6,7 +6,7 @@ use crate::wire::mysql::protocol::backend::{
     Answer, Column, Done, Prepared, ServerError, head, server_error, text_row,
 };
 use crate::wire::mysql::protocol::binary::{self, Value as Cell};
-use crate::wire::mysql::protocol::{Framer, Malformed, Packet, Rows};
+use crate::wire::mysql::protocol::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Value, Variables};
 
@@ -192,6 +192,9 @@ impl<'p> Reply<'p> {
             let rows = if skip { Rows::Skip } else { Rows::Keep };
             let Some(packet) = self.framer.next(&mut input, rows)? else { break };
             progress = self.take(packet, variables, tally)?;
+        }
+        if progress != Progress::More && !is_unasked_allowed(input) {
+            return Err(Malformed::Unasked);
         }
         let read = received.len() - input.len();
         mailbox.inbox.consume(read);

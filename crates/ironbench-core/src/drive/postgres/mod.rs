@@ -92,6 +92,7 @@ impl<'p> PostgresScript<'p> {
                 Action::EndPipeline => {
                     self.sync(mailbox);
                     self.pipeline = false;
+                    self.reply.expect_commands(self.gathered.len());
                     return self.send();
                 }
                 Action::Fault(cause) => return self.fault(&cause, mailbox, tally),
@@ -178,6 +179,7 @@ impl<'p> PostgresScript<'p> {
             self.doing = Doing::RollBack { repeat };
             self.requests.group_sent();
             self.reply.expect_group();
+            self.reply.expect_commands(1);
             return Step::Send;
         }
         self.doing = Doing::Script;

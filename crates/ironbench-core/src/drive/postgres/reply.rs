@@ -5,7 +5,7 @@ use crate::measure::Tally;
 use crate::wire::postgres::protocol::backend::{
     ServerError, Standing, column_names, data_row, ready_for_query, server_error, tag,
 };
-use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows};
+use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows, is_unasked_allowed};
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Variables};
 
@@ -30,6 +30,8 @@ pub struct Reply<'p> {
     pub standing: Standing,
     /// ReadyForQuery messages to come.
     awaited: u32,
+    /// Commands that must complete before, unless one fails.
+    commands: usize,
     /// The command whose rows become variables.
     gathers: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
@@ -52,6 +54,7 @@ impl<'p> Reply<'p> {
             framer: Framer::new(),
             standing: Standing::Idle,
             awaited: 0,
+            commands: 0,
             gathers: None,
             columns: Vec::new(),
             holds: false,
@@ -73,13 +76,21 @@ impl<'p> Reply<'p> {
             Gather::Gset { .. } => (Some(sql), sql.combined),
             Gather::Aset { .. } => (Some(sql), false),
         };
+        // Rows are read by their own description.
+        self.columns.clear();
         self.awaited += 1;
+        self.commands = 1;
     }
 
     /// A group that gathers nothing was sent.
     pub fn expect_group(&mut self) {
         (self.gathers, self.holds) = (None, false);
         self.awaited += 1;
+    }
+
+    /// The groups that are awaited contain so many commands.
+    pub fn expect_commands(&mut self, commands: usize) {
+        self.commands = commands;
     }
 
     /// What was expected was never sent.
@@ -136,6 +147,9 @@ impl<'p> Reply<'p> {
         tally: &mut Tally,
     ) -> Result<bool, Trouble> {
         let received = mailbox.inbox.bytes();
+        if self.awaited == 0 && !is_unasked_allowed(received) {
+            return Err(Malformed::Unasked.into());
+        }
         let mut input = received;
         let rows = if self.gathers.is_some() { Rows::Keep } else { Rows::Skip };
         let mut outcome = Ok(false);
@@ -143,6 +157,12 @@ impl<'p> Reply<'p> {
             if message.tag == tag::READY_FOR_QUERY {
                 self.ready(message.body, requests, tally)?;
                 if self.awaited == 0 {
+                    if !is_unasked_allowed(input) {
+                        return Err(Malformed::Unasked.into());
+                    }
+                    if self.error.is_none() && self.completed < self.commands {
+                        return Err(Malformed::Nonsense.into());
+                    }
                     if self.holds {
                         self.release(variables)?;
                     }
@@ -190,6 +210,9 @@ impl<'p> Reply<'p> {
             tag::EMPTY_QUERY_RESPONSE => {
                 self.commits.completed_empty();
                 self.completed += 1;
+            }
+            tag::AUTHENTICATION | tag::BACKEND_KEY_DATA | tag::NEGOTIATE_PROTOCOL_VERSION => {
+                return Err(Malformed::Nonsense);
             }
             _ => {}
         }
@@ -241,7 +264,11 @@ impl<'p> Reply<'p> {
 
     /// NULL becomes the empty text, as in pgbench. Columns that no script mentions have no slot.
     fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
-        for (slot, field) in self.columns.iter().zip(data_row(body)?) {
+        let fields = data_row(body)?;
+        if fields.announced() != self.columns.len() {
+            return Err(Malformed::Nonsense);
+        }
+        for (slot, field) in self.columns.iter().zip(fields) {
             let field = field?.unwrap_or_default();
             if let Some(slot) = slot {
                 variables.set_text(*slot, field);

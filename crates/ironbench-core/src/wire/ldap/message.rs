@@ -1,6 +1,7 @@
 //! Messages of LDAP (RFC 4511, 4.1.1): cut out of a stream, and what an answer says.
 
 use super::ber::{self, Malformed, Reader, tag};
+use crate::wire::words::said;
 
 /// Tags of the operations.
 pub mod op {
@@ -93,8 +94,8 @@ pub fn code_of(body: &[u8]) -> Result<i32, Malformed> {
 pub fn done(body: &[u8]) -> Result<Done, Malformed> {
     let mut reader = Reader(body);
     let code = reader.number(tag::ENUMERATED)?;
-    let matched = String::from_utf8_lossy(reader.expect(tag::OCTETS)?).into_owned();
-    let mut words = String::from_utf8_lossy(reader.expect(tag::OCTETS)?).into_owned();
+    let matched = said(reader.expect(tag::OCTETS)?);
+    let mut words = said(reader.expect(tag::OCTETS)?);
     if !matched.is_empty() {
         let nearest = format!("the nearest entry above is {matched}");
         words = if words.is_empty() { nearest } else { format!("{words}; {nearest}") };
@@ -117,12 +118,17 @@ pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(Vec::new())
 }
 
+/// Addresses named in a message, at most.
+const MOST_URLS: usize = 10;
+
 /// Addresses in a referral or a reference.
 pub fn urls(body: &[u8]) -> String {
     let mut reader = Reader(body);
     let mut found = Vec::new();
-    while let Ok((_, url)) = reader.element() {
-        found.push(String::from_utf8_lossy(url).into_owned());
+    while let Ok((_, url)) = reader.element()
+        && found.len() < MOST_URLS
+    {
+        found.push(said(url));
     }
     found.join(" ")
 }

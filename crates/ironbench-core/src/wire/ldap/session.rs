@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pgbench_script::Piece;
 
@@ -20,8 +20,8 @@ use crate::wire::{
     address::Address,
     interrupt::{Interrupt, wish},
     pipe::Pipe,
-    rows::Rows,
-    words::{shortened, unanswered},
+    rows::{Pushed, Rows, too_much},
+    words::{late, shortened, unanswered},
 };
 use crate::{Error, Result};
 
@@ -73,6 +73,11 @@ impl Session {
             channel.next_id();
         }
         Self { channel, address: connector.address().clone(), base: connector.base().to_owned(), lost: false }
+    }
+
+    /// Statements are waited for until then, and for ever without a deadline; one that is late loses the connection.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.channel.deadline = deadline;
     }
 
     pub fn is_tls(&self) -> bool {
@@ -154,8 +159,10 @@ impl Session {
                 })?;
                 let values = std::iter::once(Some(dn)).chain(found.iter().map(Option::as_deref));
                 // A row that is only counted has as many values as there are.
-                rows.push::<Malformed>(values.map(Ok))?;
-                Ok(None)
+                match rows.push::<Malformed>(values.map(Ok))? {
+                    Pushed::Taken | Pushed::Misfit => Ok(None),
+                    Pushed::TooMuch => Err(too_much().into()),
+                }
             }
             op::REFERENCE | op::INTERMEDIATE => Ok(None),
             tag if tag == operation.verb.answer() => Ok(Some(message::done(&message.body)?)),
@@ -234,6 +241,9 @@ impl Session {
         let cause = match fault {
             fault if fault.is_interrupt() => format!("interrupted in the middle of: {statement}"),
             Fault::Server(done) => format!("it ended the connection: {done}; the operation was: {statement}"),
+            Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
+                late(&statement)
+            }
             Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),
             fault => format!("{} in the middle of: {statement}", fault.into_io()),

@@ -6,7 +6,7 @@ use super::proof;
 use super::protocol::backend::{Reader, head, server_error};
 use super::protocol::{Malformed, Rows};
 use crate::Error;
-use crate::wire::security::Security;
+use crate::wire::{security::Security, words::said};
 
 /// A way to prove a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +36,24 @@ impl Method {
     }
 
     /// What proves `password` to a server that gave `nonce`.
-    pub fn proof(self, password: &[u8], nonce: &[u8]) -> Vec<u8> {
-        let nonce = &nonce[..nonce.len().min(if self == Self::Ed25519 { 32 } else { 20 })];
-        match self {
+    ///
+    /// # Errors
+    /// The nonce is shorter than the method's: such a proof could be compared with tables made in advance.
+    pub fn proof(self, password: &[u8], nonce: &[u8]) -> Result<Vec<u8>, Malformed> {
+        let length = if self == Self::Ed25519 { 32 } else { 20 };
+        let nonce = nonce.get(..length).ok_or(Malformed::Nonsense)?;
+        Ok(match self {
             Self::CachingSha2 if password.is_empty() => vec![0],
             Self::Native if password.is_empty() => Vec::new(),
             Self::Native => proof::mysql_native_password(password, nonce),
             Self::CachingSha2 => proof::caching_sha2_password(password, nonce),
             Self::Ed25519 => proof::client_ed25519(password, nonce),
-        }
+        })
     }
 }
+
+/// Methods that a server may ask for, one after the other: MariaDB's accounts may have several.
+const MOST_METHODS: usize = 8;
 
 /// Answers the server until it lets us in. The proof by `method` has been sent. The password itself is sent over a
 /// channel of at least `least` security only.
@@ -57,6 +64,7 @@ pub(super) fn authenticate(
     security: Security,
     least: Security,
 ) -> Result<(), Fault> {
+    let mut methods = 1;
     loop {
         let body = channel.next(Rows::Keep)?;
         match body.first() {
@@ -65,8 +73,12 @@ pub(super) fn authenticate(
             Some(&head::END) => {
                 let mut rest = Reader(&body[1..]);
                 let name = rest.text()?;
-                method = Method::of(name).ok_or_else(|| unsupported(&String::from_utf8_lossy(name)))?;
-                let proof = method.proof(password, rest.0);
+                methods += 1;
+                if methods > MOST_METHODS {
+                    return Err(Malformed::Nonsense.into());
+                }
+                method = Method::of(name).ok_or_else(|| unsupported(&said(name)))?;
+                let proof = method.proof(password, rest.0)?;
                 channel.answer(&proof)?;
             }
             Some(&head::MORE_DATA) if method == Method::CachingSha2 => match body.get(1) {
@@ -100,6 +112,32 @@ mod tests {
     use crate::wire::pipe::Pipe;
 
     const OK: &[u8] = &[7, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0];
+
+    #[test]
+    fn a_short_nonce_gets_no_proof() {
+        for (method, length) in [(Method::Native, 20), (Method::CachingSha2, 20), (Method::Ed25519, 32)] {
+            assert!(method.proof(b"secret", &[7; 32][..length]).is_ok());
+            assert!(method.proof(b"secret", &[7; 32][..length - 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn a_server_that_keeps_asking_for_other_methods_is_left() {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        let mut wishes = Vec::new();
+        for number in 0..2 * MOST_METHODS as u8 {
+            let body = [b"\xfemysql_native_password\0", &[number; 20][..], b"\0"].concat();
+            wishes.extend_from_slice(&[&[body.len() as u8, 0, 0, 2 * number], &body[..]].concat());
+        }
+        server.write_all(&wishes).unwrap();
+        let mut channel = Channel::new(Pipe::new(client.into(), None));
+        let (security, least) = (Security::Trusted, Security::Trusted);
+        assert!(authenticate(&mut channel, Method::Native, b"secret", security, least).is_err());
+        drop(channel);
+        let mut sent = Vec::new();
+        let _ = server.read_to_end(&mut sent);
+        assert_eq!(sent.len(), (MOST_METHODS - 1) * (4 + 20));
+    }
 
     /// Whether the client is let in by a server that asks for the password itself, and what that server is sent.
     fn asked_for_password(security: Security, least: Security) -> (bool, Vec<u8>) {

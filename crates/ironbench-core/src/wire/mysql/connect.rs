@@ -24,6 +24,7 @@ use super::{
         backend::{Done, Greeting, head, server_error},
         capability as can,
         frontend::{self, Introduction},
+        is_unasked_allowed,
     },
 };
 use crate::wire::{
@@ -201,6 +202,9 @@ impl Connector {
             connector: Self { config: channel.tls.as_ref().and(self.config.clone()), ..self.clone() },
             connection_id: greeting.connection_id,
         };
+        if !is_unasked_allowed(channel.unread()) {
+            return Err(Malformed::Unasked.into());
+        }
         Ok(Connected {
             unread: channel.unread().to_vec(),
             stream: channel.into_pipe().into_stream(),
@@ -251,7 +255,7 @@ impl Connector {
         let password = password.as_deref().unwrap_or_default().as_bytes();
         // A method that we do not know may be the server's usual one and not this user's: then it asks for another.
         let method = Method::of(greeting.plugin.as_bytes()).unwrap_or(Method::Native);
-        let proof = method.proof(password, &greeting.nonce);
+        let proof = method.proof(password, &greeting.nonce)?;
         let introduction =
             Introduction { capabilities, user, database, plugin: method.name(), proof: &proof, program: self.program };
         let sequence = channel.sequence;

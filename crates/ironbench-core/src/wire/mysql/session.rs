@@ -1,7 +1,7 @@
 //! A blocking session: everything that talks to MySQL outside the timed window.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{
     channel::Channel,
@@ -18,8 +18,8 @@ use crate::wire::{
     address::Address,
     interrupt::{Interrupt, wish},
     pipe::Pipe,
-    rows::Rows,
-    words::{shortened, subject, unanswered},
+    rows::{Pushed, Rows, too_much},
+    words::{late, shortened, subject, unanswered},
 };
 use crate::{Error, Result};
 
@@ -88,6 +88,11 @@ impl Session {
         self.connection_id
     }
 
+    /// Statements are waited for until then, and for ever without a deadline; one that is late loses the connection.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.channel.deadline = deadline;
+    }
+
     pub fn is_tls(&self) -> bool {
         self.channel.tls.is_some()
     }
@@ -152,6 +157,7 @@ impl Session {
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
             interrupt.rearm();
         }
+        self.refuse_unasked(sql)?;
         write(&mut self.channel.output);
         let Err(error) = self.channel.flush() else {
             return Ok(());
@@ -160,6 +166,20 @@ impl Session {
         let said = self.collect(sql, Outcome::default()).err();
         self.lost = true;
         Err(said.unwrap_or_else(|| self.lose(error.into(), sql)))
+    }
+
+    /// Nothing may have come since the last answer but the error by which the server ends the session.
+    fn refuse_unasked(&mut self, sql: &str) -> Result<()> {
+        // A connection that is closed by now is found by sending.
+        self.channel.receive_any().map_err(|broken| self.lose(broken.into(), sql))?;
+        if self.channel.unread().is_empty() {
+            return Ok(());
+        }
+        if !protocol::is_unasked_allowed(self.channel.unread()) {
+            return Err(self.lose(Malformed::Unasked.into(), sql));
+        }
+        let fault = self.answer(&mut Outcome::default()).err().unwrap_or(Malformed::Unasked.into());
+        Err(self.lose(fault, sql))
     }
 
     /// Takes the server's answer to its end.
@@ -214,8 +234,11 @@ impl Session {
             match body.first() {
                 Some(&head::END) => return Ok(Done::read(body)?),
                 Some(&head::ERROR) => return Err(Fault::Server(Box::new(backend::server_error(body)))),
-                _ if outcome.rows.push(backend::text_row(body))? => {}
-                _ => return Err(Malformed::Nonsense.into()),
+                _ => match outcome.rows.push(backend::text_row(body))? {
+                    Pushed::Taken => {}
+                    Pushed::Misfit => return Err(Malformed::Nonsense.into()),
+                    Pushed::TooMuch => return Err(too_much().into()),
+                },
             }
         }
     }
@@ -231,6 +254,9 @@ impl Session {
             Fault::Server(error) => {
                 (sqlstate, number) = (error.sqlstate.clone(), error.number);
                 format!("it ended the connection: {error}; the statement was: {statement}")
+            }
+            Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
+                late(&statement)
             }
             Fault::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             Fault::Io(_) => format!("it closed the connection in the middle of: {statement}"),

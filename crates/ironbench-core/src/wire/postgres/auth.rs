@@ -46,6 +46,7 @@ pub(super) fn authenticate(
     };
     let mut scram: Option<ScramSha256> = None;
     let (mut proven, mut method, mut bound) = (true, "none", false);
+    let mut asked = false;
     loop {
         let message = channel.next(Rows::Keep)?;
         match message.tag {
@@ -56,7 +57,14 @@ pub(super) fn authenticate(
         }
         let (number, data) = message.body.split_first_chunk::<4>().ok_or(Malformed::Nonsense)?;
         let data = data.to_vec();
-        match i32::from_be_bytes(*number) {
+        let number = i32::from_be_bytes(*number);
+        if matches!(number, code::CLEARTEXT_PASSWORD | code::MD5_PASSWORD | code::SASL)
+            && std::mem::replace(&mut asked, true)
+        {
+            // Nobody but an attacker collects proofs, or the password behind a proof that it cannot use.
+            return Err(Fault::Malformed(Malformed::Nonsense));
+        }
+        match number {
             // A server that skips its half of SCRAM does not know the password and may be anybody.
             code::OK if !proven => return Err(unproven().into()),
             code::OK => return policy.judge(method, bound),
@@ -199,6 +207,19 @@ mod tests {
         server.read_to_end(&mut sent).unwrap();
         assert_eq!(entered, !sent.is_empty());
         sent
+    }
+
+    #[test]
+    fn a_server_that_asks_twice_is_left() {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        let request = [&b"R\0\0\0\x0c"[..], &code::MD5_PASSWORD.to_be_bytes(), b"salt"].concat();
+        server.write_all(&[&request[..], &request].concat()).unwrap();
+        let mut channel = Channel::new(Pipe::new(client.into(), None));
+        assert!(authenticate(&mut channel, &connection(""), Security::Trusted, None).is_err());
+        drop(channel);
+        let mut sent = Vec::new();
+        server.read_to_end(&mut sent).unwrap();
+        assert_eq!(sent.len(), 1 + 4 + "md5".len() + 32 + 1);
     }
 
     #[test]

@@ -3,10 +3,8 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-use rustix::event::PollFlags;
-
 use super::fault::Fault;
-use super::protocol::{Framer, Message, Rows, framing::message_size};
+use super::protocol::{Framer, Message, Rows, framing::kept_size};
 use crate::wire::fault::Broken;
 use crate::wire::pipe::Pipe;
 
@@ -48,16 +46,14 @@ impl Channel {
         }
     }
 
-    /// The tag of the next message if all of it has arrived, without taking it and without waiting.
-    pub fn peek(&mut self) -> Result<Option<u8>, Fault> {
-        if let Some(tag) = self.whole()? {
-            return Ok(Some(tag));
-        }
+    /// Reads what has arrived, without waiting and once: a server may send faster than is read. That it has closed the
+    /// connection is a fault when no whole message is left to take.
+    pub fn read_arrived(&mut self) -> Result<(), Fault> {
         let closed = self.pipe.receive_any()? == Some(0);
-        match self.whole()? {
-            None if closed => Err(Broken::Io(io::ErrorKind::UnexpectedEof.into()).into()),
-            found => Ok(found),
+        if closed && self.peek()?.is_none() {
+            return Err(Broken::Io(io::ErrorKind::UnexpectedEof.into()).into());
         }
+        Ok(())
     }
 
     /// The tag of the next message, waiting for all of it, without taking it.
@@ -65,14 +61,15 @@ impl Channel {
         loop {
             match self.peek()? {
                 Some(tag) => return Ok(tag),
-                None => drop(self.pipe.wait(PollFlags::IN)?),
+                None => self.pipe.more()?,
             }
         }
     }
 
-    fn whole(&self) -> Result<Option<u8>, Fault> {
+    /// The tag of the next message if all of it has been read, without taking it.
+    pub fn peek(&self) -> Result<Option<u8>, Fault> {
         let unread = self.pipe.unread();
-        Ok(message_size(unread)?.filter(|&size| size <= unread.len()).map(|_| unread[0]))
+        Ok(kept_size(unread)?.filter(|&size| size <= unread.len()).map(|_| unread[0]))
     }
 
     /// A message that has arrived: its tag and where its body lies in the input.

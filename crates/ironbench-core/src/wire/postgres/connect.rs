@@ -23,7 +23,7 @@ use super::{
     protocol::{
         Malformed, Rows,
         backend::{backend_key, parameter_status, server_error, tag},
-        frontend,
+        frontend, is_unasked_allowed,
     },
 };
 use crate::wire::{
@@ -39,6 +39,8 @@ use crate::{Error, Result, drive::plan::Connection};
 const PROTOCOL: &[u8] = b"postgresql";
 /// For connecting, TLS and authentication together, per address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Parameters of a session that are kept; PostgreSQL 18 reports 15.
+pub(super) const MOST_PARAMETERS: usize = 1000;
 /// A cancel request is answered by closing the connection.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -214,7 +216,9 @@ impl Connector {
             match message.tag {
                 tag::PARAMETER_STATUS => {
                     let (name, value) = parameter_status(message.body)?;
-                    parameters.push((name.to_owned(), value.to_owned()));
+                    if parameters.len() < MOST_PARAMETERS {
+                        parameters.push((name.to_owned(), value.to_owned()));
+                    }
                 }
                 tag::BACKEND_KEY_DATA => (backend_pid, secret) = backend_key(message.body)?,
                 tag::READY_FOR_QUERY => break,
@@ -222,6 +226,9 @@ impl Connector {
                 tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => {}
                 _ => return Err(Fault::Malformed(Malformed::Nonsense)),
             }
+        }
+        if !is_unasked_allowed(channel.unread()) {
+            return Err(Malformed::Unasked.into());
         }
         let unread = channel.unread().to_vec();
         let cancel = Cancel {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{
     channel::Channel,
-    connect::{Cancel, Connected, Connector},
+    connect::{Cancel, Connected, Connector, MOST_PARAMETERS},
     copy::CopyIn,
     fault::{Fault, server_at},
     protocol::{
@@ -19,8 +19,8 @@ use crate::wire::{
     address::Address,
     interrupt::{Interrupt, wish},
     pipe::Pipe,
-    rows::Rows,
-    words::{shortened, subject, unanswered},
+    rows::{Pushed, Rows, too_much},
+    words::{late, shortened, subject, unanswered},
 };
 use crate::{Error, Result};
 
@@ -93,6 +93,11 @@ impl Session {
         self.backend_pid
     }
 
+    /// Statements are waited for until then, and for ever without a deadline; one that is late loses the connection.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.channel.deadline = deadline;
+    }
+
     pub fn is_tls(&self) -> bool {
         self.channel.tls.is_some()
     }
@@ -150,12 +155,29 @@ impl Session {
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
             interrupt.rearm();
         }
+        self.take_unasked().map_err(|fault| self.lose(fault, sql))?;
         frontend::query(&mut self.channel.output, sql);
         let Err(error) = self.channel.flush() else {
             return Ok(());
         };
         // A server that ended the session meanwhile has said why; that can still be read.
         Err(self.collect(sql).err().unwrap_or_else(|| self.lose(error.into(), sql)))
+    }
+
+    /// Takes what the server has sent since its last answer: notices, and the error that ends the session.
+    fn take_unasked(&mut self) -> std::result::Result<(), Fault> {
+        self.channel.read_arrived()?;
+        while self.channel.peek()?.is_some() && protocol::is_unasked_allowed(self.channel.unread()) {
+            if let Step::Refused(error) = self.step(&mut Outcome::default())? {
+                self.last_words = Some(error);
+                return Err(Fault::Io(std::io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+        if protocol::is_unasked_allowed(self.channel.unread()) {
+            Ok(())
+        } else {
+            Err(protocol::Malformed::Unasked.into())
+        }
     }
 
     /// Takes the server's answer up to ReadyForQuery.
@@ -190,8 +212,11 @@ impl Session {
     pub(super) fn step(&mut self, outcome: &mut Outcome) -> std::result::Result<Step, Fault> {
         let message = self.channel.next(protocol::Rows::Keep)?;
         match message.tag {
-            tag::DATA_ROW if outcome.rows.push(backend::data_row(message.body)?)? => {}
-            tag::DATA_ROW => return Err(protocol::Malformed::Nonsense.into()),
+            tag::DATA_ROW => match outcome.rows.push(backend::data_row(message.body)?)? {
+                Pushed::Taken => {}
+                Pushed::Misfit => return Err(protocol::Malformed::Nonsense.into()),
+                Pushed::TooMuch => return Err(too_much().into()),
+            },
             tag::ROW_DESCRIPTION => outcome.rows = outcome.rows.following(backend::column_names(message.body)?),
             tag::COMMAND_COMPLETE => {
                 outcome.affected = backend::affected_rows(message.body);
@@ -209,9 +234,11 @@ impl Session {
             }
             tag::PARAMETER_STATUS => {
                 let (name, value) = backend::parameter_status(message.body)?;
-                self.parameters.insert(name.to_owned(), value.to_owned());
+                if self.parameters.contains_key(name) || self.parameters.len() < MOST_PARAMETERS {
+                    self.parameters.insert(name.to_owned(), value.to_owned());
+                }
             }
-            tag::NOTICE_RESPONSE if backend::sqlstate(message.body).starts_with(b"57P") => {
+            tag::NOTICE_RESPONSE if backend::sqlstate(message.body).starts_with("57P") => {
                 self.last_words = Some(Box::new(backend::server_error(message.body)));
             }
             _ => {}
@@ -221,6 +248,7 @@ impl Session {
 
     /// Takes a message while data go out. True: the server has refused the statement and waits for no more data.
     pub(super) fn objects(&mut self) -> std::result::Result<bool, Fault> {
+        self.channel.read_arrived()?;
         while let Some(tag) = self.channel.peek()? {
             if tag == tag::ERROR_RESPONSE {
                 return Ok(true);
@@ -239,6 +267,9 @@ impl Session {
         let cause = match (fault, &self.last_words) {
             (fault, _) if fault.is_interrupt() => {
                 format!("it did not end the cancelled statement in time: {statement}")
+            }
+            (Fault::Io(error), None) if error.kind() == std::io::ErrorKind::TimedOut && self.channel.is_late() => {
+                late(&statement)
             }
             (Fault::Io(error), None) if error.kind() == std::io::ErrorKind::TimedOut => unanswered(&statement),
             (Fault::Io(_), Some(words)) => {

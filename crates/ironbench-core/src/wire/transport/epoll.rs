@@ -50,8 +50,14 @@ pub struct Epoll {
     next: usize,
     failed: Vec<(usize, io::Error)>,
     shipped: Vec<usize>,
+    /// Clients whose sockets may have more to read, of which no event tells.
+    unfinished: Vec<usize>,
+    /// Those of them to be read in this round.
+    resumed: Vec<usize>,
 }
 
+/// Read of one client before the others have their turn: a server may send faster than is read.
+const MOST_AT_ONCE: usize = 1 << 20;
 /// Replies handled between two looks at timers and schedule.
 const MOST_EVENTS: usize = 256;
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
@@ -68,7 +74,16 @@ impl Epoll {
             clients.push(Client::watched(&epoll, id, stream, &unread)?);
         }
         let events = Vec::with_capacity(MOST_EVENTS.min(clients.len()));
-        Ok(Self { epoll, clients, events, next: 0, failed: Vec::new(), shipped: Vec::new() })
+        Ok(Self {
+            epoll,
+            clients,
+            events,
+            next: 0,
+            failed: Vec::new(),
+            shipped: Vec::new(),
+            unfinished: Vec::new(),
+            resumed: Vec::new(),
+        })
     }
 
     #[cold]
@@ -76,6 +91,23 @@ impl Epoll {
         let fd = self.clients[id].socket.fd();
         if let Err(error) = epoll::modify(&self.epoll, fd, EventData::new_u64(id as u64), flags) {
             self.failed.push((id, error.into()));
+        }
+    }
+
+    /// Reads what has arrived for a client. `ended`: see [`Client::pull`].
+    #[inline]
+    fn pull(&mut self, id: usize, ended: bool) -> Option<Arrival> {
+        match self.clients[id].pull(ended) {
+            Pulled { bytes: 0, error: None } => None,
+            Pulled { bytes: 0, error: Some(error) } => Some(Arrival::Lost(id, error)),
+            Pulled { bytes, error } => {
+                if bytes >= MOST_AT_ONCE && error.is_none() {
+                    self.unfinished.push(id);
+                }
+                // What came before the end is to be read first.
+                self.failed.extend(error.map(|error| (id, error)));
+                Some(Arrival::Bytes(id))
+            }
         }
     }
 
@@ -160,10 +192,11 @@ impl Transport for Epoll {
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
         self.events.clear();
         self.next = 0;
+        self.resumed.append(&mut self.unfinished);
         if !self.failed.is_empty() {
             return Ok(());
         }
-        let left = if self.shipped.is_empty() { until.saturating_sub(now) } else { 0 };
+        let left = if self.shipped.is_empty() && self.resumed.is_empty() { until.saturating_sub(now) } else { 0 };
         let timeout = rustix::event::Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -178,6 +211,13 @@ impl Transport for Epoll {
                 if let Some(client) = self.shipped.pop() {
                     return Some(Arrival::Shipped(client));
                 }
+                if let Some(client) = self.resumed.pop() {
+                    // As an end may have come meanwhile, of which the event was taken already.
+                    match self.pull(client, true) {
+                        None => continue,
+                        arrival => return arrival,
+                    }
+                }
                 return self.failed.pop().map(|(client, error)| Arrival::Lost(client, error));
             };
             let (flags, id) = (event.flags, event.data.u64() as usize);
@@ -189,14 +229,9 @@ impl Transport for Epoll {
                 self.push(id);
             }
             let ended = flags.intersects(ENDED);
-            match self.clients[id].pull(ended) {
-                Pulled { bytes: 0, error: None } => {}
-                Pulled { bytes: 0, error: Some(error) } => return Some(Arrival::Lost(id, error)),
-                Pulled { error, .. } => {
-                    // What came before the end is to be read first.
-                    self.failed.extend(error.map(|error| (id, error)));
-                    return Some(Arrival::Bytes(id));
-                }
+            match self.pull(id, ended) {
+                None => {}
+                arrival => return arrival,
             }
         }
     }
@@ -248,7 +283,7 @@ impl Client {
         }
     }
 
-    /// Reads until the socket is empty. `ended`: the other side has closed it, so that its end is to be read too; no
+    /// Reads until the socket is empty, or [`MOST_AT_ONCE`] bytes. `ended`: the other side has closed it, so that its end is to be read too; no
     /// further event would tell.
     #[inline]
     fn pull(&mut self, ended: bool) -> Pulled {
@@ -266,6 +301,9 @@ impl Client {
                 Ok(n) => {
                     inbox.received(n);
                     bytes += n;
+                    if bytes >= MOST_AT_ONCE {
+                        return Pulled { bytes, error: None };
+                    }
                     // A stream socket that gave less than there was room for is empty (epoll(7), question 9).
                     if n < room && !ended && matches!(self.socket, Socket::Plain(_)) {
                         return Pulled { bytes, error: None };

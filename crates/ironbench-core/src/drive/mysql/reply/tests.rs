@@ -187,3 +187,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_comes_behind_an_answer_must_be_the_error_that_ends_the_session() {
+    let program = program("SELECT 1\n");
+    let statements = Statements::of(&program);
+    for (behind, result) in [(done(IDLE), Err(Malformed::Unasked)), (vec![0xff, 0xd5, 0x07], Ok(Progress::Answered))] {
+        let mut session = Session::new(&program, &statements, false);
+        session.reply.expect(session.sql(), false);
+        assert_eq!(session.receive(&[&done(IDLE), &behind]), result);
+    }
+}

@@ -1,6 +1,7 @@
 use super::*;
 use crate::drive::plan::Protocol;
 use crate::drive::postgres::Statements;
+use crate::wire::postgres::protocol::framing::message_size;
 use pgbench_script::{Automatic, Program, Source};
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -62,4 +63,45 @@ fn of_joined_statements_gset_wants_one_row_of_the_last_and_takes_none_otherwise(
     assert_eq!(last, ("before".to_owned(), "before".to_owned(), fault(2)));
     let none = gathered("SELECT 5 AS a \\; BEGIN \\gset", &[one, message(tag::COMMAND_COMPLETE, b"BEGIN\0")]);
     assert_eq!(none, ("before".to_owned(), "before".to_owned(), fault(0)));
+}
+
+/// What becomes of `answer` after one command was sent.
+fn read(answer: &[u8]) -> Result<bool, String> {
+    let source = Source { name: "s".into(), text: "SELECT 5 AS a \\gset\n".into(), weight: 1 };
+    let program = Program::compile(&[source], &[]).unwrap();
+    let statements = Statements::of(&program);
+    let mut requests = Requests::new(Protocol::Simple, &statements);
+    let mut variables = Variables::new(&program, &[], &Automatic::default());
+    let (mut reply, mut mailbox) = (Reply::new(), Mailbox::default());
+    reply.expect(program.sqls().next().unwrap().1);
+    mailbox.inbox.append(answer);
+    reply.read(&mut mailbox, &mut requests, &mut variables, &mut Tally::new(1)).map_err(|trouble| match trouble {
+        Trouble::Malformed(malformed) => malformed.to_string(),
+        Trouble::Refuse => "refused".to_owned(),
+    })
+}
+
+#[test]
+fn what_comes_behind_an_answer_must_be_what_a_server_sends_on_its_own() {
+    let answer = [rows("a", &["5"]), message(tag::READY_FOR_QUERY, b"I")].concat();
+    let notice = message(tag::NOTICE_RESPONSE, b"Mbusy\0\0");
+    assert_eq!(read(&answer), Ok(true));
+    assert_eq!(read(&[&answer[..], &notice].concat()), Ok(true));
+    let unasked = Err(crate::wire::UNASKED.to_owned());
+    assert_eq!(read(&[&answer[..], &answer].concat()), unasked);
+    assert_eq!(read(&[&answer[..], &notice, &answer[..1]].concat()), unasked);
+}
+
+#[test]
+fn an_answer_must_complete_its_command_and_describe_its_rows() {
+    let (answer, ready) = (rows("a", &["5"]), message(tag::READY_FOR_QUERY, b"I"));
+    let nonsense = Err(Malformed::Nonsense.to_string());
+    assert_eq!(read(&ready), nonsense);
+    let described = message_size(&answer).unwrap().unwrap();
+    assert_eq!(read(&[&answer[described..], &ready].concat()), nonsense);
+    let wider = message(tag::DATA_ROW, b"\0\x02\0\0\0\x015\0\0\0\x016");
+    assert_eq!(read(&[&answer[..described], &wider, &ready].concat()), nonsense);
+    assert_eq!(read(&[&message(tag::AUTHENTICATION, &[0; 4])[..], &answer, &ready].concat()), nonsense);
+    let refused = [message(tag::ERROR_RESPONSE, b"C42601\0Mno\0\0"), ready].concat();
+    assert_eq!(read(&refused), Ok(true));
 }

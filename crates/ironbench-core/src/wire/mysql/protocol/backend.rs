@@ -1,6 +1,7 @@
 //! Packets from the server, taken apart; `framing` cuts them out of the stream.
 
 use super::{Malformed, capability, status};
+use crate::wire::words::{self, said};
 
 /// First bytes of answers to a command.
 pub mod head {
@@ -95,7 +96,7 @@ impl Greeting {
         if rest.byte()? != 10 {
             return Err(Malformed::Nonsense);
         }
-        let version = String::from_utf8_lossy(rest.text()?).into_owned();
+        let version = said(rest.text()?);
         let connection_id = rest.u32()?;
         let mut nonce = rest.bytes(8)?.to_vec();
         rest.byte()?;
@@ -116,7 +117,7 @@ impl Greeting {
             version: version.strip_prefix(DISGUISE).unwrap_or(&version).to_owned(),
             connection_id,
             capabilities,
-            plugin: String::from_utf8_lossy(plugin).into_owned(),
+            plugin: said(plugin),
             nonce,
         })
     }
@@ -174,10 +175,10 @@ pub fn server_error(body: &[u8]) -> ServerError {
     let rest = body.get(3..).unwrap_or_default();
     // An error before the greeting carries no SQLSTATE.
     let (sqlstate, message) = match rest.split_first_chunk::<6>() {
-        Some((&[b'#', ref state @ ..], message)) => (String::from_utf8_lossy(state).into_owned(), message),
-        _ => (GENERAL.to_owned(), rest),
+        Some((&[b'#', ref state @ ..], message)) => (words::sqlstate(state).unwrap_or(GENERAL), message),
+        _ => (GENERAL, rest),
     };
-    ServerError { number, sqlstate, message: String::from_utf8_lossy(message).into_owned() }
+    ServerError { number, sqlstate: sqlstate.to_owned(), message: said(message) }
 }
 
 impl std::fmt::Display for ServerError {

@@ -1,5 +1,8 @@
 //! Cuts whole packets out of the bytes that have arrived, and refuses those that are too long.
 
+use super::backend::head::ERROR;
+use crate::wire::UNASKED;
+
 /// What arrived is no packet that we take: the stream cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -7,6 +10,8 @@ pub enum Malformed {
     Nonsense,
     #[error("the server announced a packet of 16 MiB or more, and at most {LONGEST} bytes are taken")]
     TooLong,
+    #[error("{UNASKED}")]
+    Unasked,
 }
 
 /// A longer packet comes in several parts; we take none of those but rows that nobody looks at.
@@ -30,6 +35,12 @@ pub enum Rows {
     Keep,
     /// Only while rows are awaited: what begins a row means something else in other places.
     Skip,
+}
+
+/// Whether all that has arrived may come while nothing is awaited: the error by which a server ends the session. Anything else
+/// would be taken for the next answer.
+pub fn is_unasked_allowed(input: &[u8]) -> bool {
+    input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
 
 /// Cuts packets out of a stream that arrives in pieces of any size.
@@ -180,6 +191,14 @@ mod tests {
         let (found, kept) = decoded(&stream, &[65_536], Rows::Skip);
         assert_eq!(found, [[0xfe]]);
         assert!(kept < 16, "{kept}");
+    }
+
+    #[test]
+    fn only_an_error_may_come_unasked() {
+        assert!(
+            is_unasked_allowed(b"") && is_unasked_allowed(&[9, 0, 0, 1]) && is_unasked_allowed(&[9, 0, 0, 1, 0xff])
+        );
+        assert!(!is_unasked_allowed(&[7, 0, 0, 1, 0, 0, 0]) && !is_unasked_allowed(&[1, 0, 0, 1, 0xfe]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub mod binary;
 pub mod framing;
 pub mod frontend;
 
-pub use framing::{Framer, Malformed, Packet, Rows};
+pub use framing::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
 
 /// What client and server can do, negotiated at the start.
 pub mod capability {

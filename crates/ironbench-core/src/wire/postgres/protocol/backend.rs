@@ -1,6 +1,7 @@
 //! Messages from the server, taken apart; `framing` cuts them out of the stream.
 
 use super::Malformed;
+use crate::wire::words::{self, said};
 
 /// Tags of the messages a client meets.
 pub mod tag {
@@ -58,6 +59,14 @@ impl<'a> Iterator for Fields<'a> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, Some(self.left))
+    }
+}
+
+impl Fields<'_> {
+    /// How many fields the row says that it has left.
+    #[inline]
+    pub fn announced(&self) -> usize {
+        self.left
     }
 }
 
@@ -154,8 +163,8 @@ pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
 
 /// The SQLSTATE of an ErrorResponse; `XX000` (internal error) when the server gave none.
 #[inline]
-pub fn sqlstate(body: &[u8]) -> [u8; 5] {
-    error_field(body, b'C').and_then(|code| code.try_into().ok()).unwrap_or(*b"XX000")
+pub fn sqlstate(body: &[u8]) -> &str {
+    error_field(body, b'C').and_then(|code| words::sqlstate(code.try_into().ok()?)).unwrap_or("XX000")
 }
 
 /// What the server said of a failure, in full.
@@ -174,10 +183,10 @@ pub struct ServerError {
 }
 
 pub fn server_error(body: &[u8]) -> ServerError {
-    let text = |letter| error_field(body, letter).map(|text| String::from_utf8_lossy(text).into_owned());
+    let text = |letter| error_field(body, letter).map(said);
     ServerError {
         severity: text(b'V').or_else(|| text(b'S')).unwrap_or_else(|| "ERROR".to_owned()),
-        sqlstate: String::from_utf8_lossy(&sqlstate(body)).into_owned(),
+        sqlstate: sqlstate(body).to_owned(),
         message: text(b'M').unwrap_or_default(),
         detail: text(b'D').unwrap_or_default(),
         hint: text(b'H').unwrap_or_default(),
@@ -242,6 +251,7 @@ mod tests {
         assert_eq!(error.severity, "ERROR");
         assert_eq!(error.position, 15);
         assert_eq!(error.to_string(), "duplicate key; Key (id)=(1) exists.; COPY t, line 3 (SQLSTATE 23505)");
-        assert_eq!(sqlstate(b"Mno code\0\0"), *b"XX000");
+        assert_eq!(sqlstate(b"Mno code\0\0"), "XX000");
+        assert_eq!(sqlstate(b"C\x1b[31m\0\0"), "XX000");
     }
 }

@@ -1,6 +1,7 @@
 //! Cuts whole messages out of the bytes that have arrived, and refuses those that are too long.
 
 use super::backend::tag;
+use crate::wire::UNASKED;
 
 /// What arrived is no PostgreSQL message that we take: the stream cannot be used any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +13,8 @@ pub enum Malformed {
         tag = char::from(*.tag), most = LONGEST[usize::from(*.tag)]
     )]
     TooLong { tag: u8, size: usize },
+    #[error("{UNASKED}")]
+    Unasked,
 }
 
 /// Longest messages, head included. A row that is kept holds values of a query of ours or of `\gset`; PostgreSQL itself
@@ -132,6 +135,31 @@ fn refused(tag: u8, size: usize) -> Malformed {
     if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
 }
 
+/// Whether all that has arrived are messages that a server sends on its own: notices, changed settings, notifications, and the
+/// error that ends the session. Anything else while nothing is awaited would be taken for the next answer.
+pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
+    use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
+    while let Some(&tag) = input.first() {
+        if !matches!(tag, ERROR_RESPONSE | NOTICE_RESPONSE | NOTIFICATION_RESPONSE | PARAMETER_STATUS) {
+            return false;
+        }
+        match message_size(input) {
+            Ok(Some(size)) => input = input.get(size..).unwrap_or_default(),
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Like [`message_size`], of a message that is kept: one that is longer than its kind may be is refused by its head.
+pub fn kept_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
+    match message_size(input)? {
+        Some(size) if size > LONGEST[usize::from(input[0])] => Err(refused(input[0], size)),
+        size => Ok(size),
+    }
+}
+
 /// Bytes of the message at the start of `input`, head included; `None`: its head has not arrived. Tells how much room a
 /// buffer needs for a message that is larger than it.
 #[inline]
@@ -216,6 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_server_sends_on_its_own_may_come_unasked() {
+        let message = |tag: u8, body: &[u8]| encoded(&[(tag, body.to_vec())]);
+        let notice = message(b'N', b"MHello\0\0");
+        for tag in *b"NSAE" {
+            let whole = [&notice[..], &message(tag, b"x\0")].concat();
+            assert!((0..=whole.len()).all(|end| is_unasked_allowed(&whole[..end])));
+        }
+        for tag in *b"ZCDTRK1x" {
+            let whole = [&notice[..], &message(tag, b"I")].concat();
+            let allowed = (0..=whole.len()).filter(|end| is_unasked_allowed(&whole[..*end]));
+            assert_eq!(allowed.max(), Some(notice.len()));
+        }
+        assert!(!is_unasked_allowed(b"N\0\0\0\x03"));
+    }
+
+    #[test]
     fn a_length_below_four_is_malformed() {
         assert_eq!(Framer::new().next(&mut &b"Z\0\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
         assert_eq!(Framer::new().next(&mut &b"xTTP/1.1\xff"[..], Rows::Keep), Err(Malformed::Nonsense));
@@ -229,6 +273,8 @@ mod tests {
             let next = |size| Framer::new().next(&mut &announced(size)[..], Rows::Keep).map(|found| found.is_some());
             assert_eq!(next(most), Ok(false));
             assert_eq!(next(most + 1), Err(Malformed::TooLong { tag, size: most + 1 }));
+            assert_eq!(kept_size(&announced(most)), Ok(Some(most)));
+            assert_eq!(kept_size(&announced(most + 1)), Err(Malformed::TooLong { tag, size: most + 1 }));
         }
         let words = Malformed::TooLong { tag: b'D', size: 2_147_483_648 }.to_string();
         assert_eq!(

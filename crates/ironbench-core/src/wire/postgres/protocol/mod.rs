@@ -9,4 +9,4 @@ pub mod framing;
 pub mod frontend;
 
 pub use commits::Commits;
-pub use framing::{Framer, Malformed, Message, Rows};
+pub use framing::{Framer, Malformed, Message, Rows, is_unasked_allowed};

@@ -1,0 +1,7 @@
+"""`python -m bench.hostile WORD…`: those behaviours whose name contains one of the words."""
+
+import sys
+
+from bench.hostile import main
+
+main(sys.argv[1:])
