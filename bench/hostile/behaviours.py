@@ -32,6 +32,8 @@ class Behaviour:
     """Parameters of the DSN."""
     trusted: bool = True
     """The client reaches the server by loopback, where a password may go in the clear."""
+    unanswered: bool = False
+    """Transactions do not end, as they may at an honest server: a trial may be flagged for that."""
     harmless: bool = False
     """A trial may be good: the server says nothing false that a client can see."""
 

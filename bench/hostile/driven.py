@@ -131,7 +131,9 @@ def _wider(peer: Between, message: bytes) -> None:
     if peer.protocol == POSTGRES and message[:1] == b"D":
         count = int.from_bytes(message[5:7], "big") + 1
         message = Postgres.message(b"D", count.to_bytes(2, "big") + message[7:] + b"\0\0\0\x01x")
-    elif peer.protocol == MYSQL and len(message) > 5 and message[4] == 0 and len(message) not in (11, 16):
+    elif (
+        peer.protocol == MYSQL and len(message) > 5 and message[4:8] != b"\x03def" and message[4] not in (0, 0xFE, 0xFF)
+    ):
         message = packet(message, message[4:] + b"\x01x")
     peer.raw(message)
 
@@ -224,9 +226,10 @@ def _nested(peer: Between, message: bytes) -> None:
     peer.raw(Ldap.message(identity(message), Ldap.element(Ldap.ENTRY, Ldap.element(0x04, b"dc=x"), value)) + message)
 
 
-def driven(name: str, change: Message, *protocols: str, harmless: bool = False) -> Behaviour:
+def driven(name: str, change: Message, *protocols: str, harmless: bool = False, unanswered: bool = False) -> Behaviour:
     plain = {MYSQL: "tls=disable"}
-    return Behaviour(name, DRIVEN, dict.fromkeys(protocols or PROTOCOLS, change), plain, harmless=harmless)
+    acts = dict.fromkeys(protocols or PROTOCOLS, change)
+    return Behaviour(name, DRIVEN, acts, plain, harmless=harmless, unanswered=unanswered)
 
 
 WHILE_DRIVEN = (
@@ -234,13 +237,13 @@ WHILE_DRIVEN = (
     driven("dies after some transactions", instead(_close)),
     driven("resets in the middle of a transaction", instead(Between.reset)),
     driven("closes its half", instead(_close_half)),
-    driven("stops answering", instead(Between.silence)),
+    driven("stops answering", instead(Between.silence), unanswered=True),
     driven("garbage", instead(lambda peer: peer.raw(GARBAGE))),
     driven("endless garbage", instead(lambda peer: peer.endless(GARBAGE))),
     driven("cut short", later(_cut_short)),
-    driven("one byte a second", later(_dripped)),
-    driven("endless noise", later(_noise)),
-    driven("endless rows", later(_rows)),
+    driven("one byte a second", later(_dripped), unanswered=True),
+    driven("endless noise", later(_noise), unanswered=True),
+    driven("endless rows", later(_rows), unanswered=True),
     driven("length 2 GiB", instead(_long)),
     driven("answers twice", later(_twice)),
     driven("one answer in advance", later(_in_advance)),
@@ -253,7 +256,7 @@ WHILE_DRIVEN = (
     driven("always in a failed transaction, it says", later(_state(b"E")), POSTGRES),
     driven("an unknown state", later(_state(b"?")), POSTGRES),
     driven("always in a transaction, it says (flag)", _flag(1), MYSQL),
-    driven("more results, it says", _flag(8), MYSQL),
+    driven("more results, it says", _flag(8), MYSQL, unanswered=True),
     driven("errors of 7 MB", _fails(b"x" * (7 << 20))),
     driven("errors with escapes", _fails(ESCAPES)),
     driven("errors that quote the password", _fails(b"wrong: %")),

@@ -147,7 +147,7 @@ def _faults(behaviour: Behaviour, code: int | None, peak: int, statuses: Sequenc
         faults.append(f"still running after {LIMIT_S:.0f} s")
     elif code not in (0, 1, 2, 3):
         faults.append(f"exit code {code}")
-    good = [status for status in statuses if status in ("ok", "suspect")]
+    good = [status for status in statuses if status == "ok" or (status == "suspect" and not behaviour.unanswered)]
     if not behaviour.harmless and (code == 0 or good):
         faults.append(f"exit code {code}, trials: {', '.join(statuses) or 'none'}")
     if behaviour.name == "nothing wrong" and (code not in (0, 3) or not good):

@@ -290,7 +290,10 @@ class Between(Peer):
 
     def _is_driven(self, data: bytes) -> bool:
         if self.protocol == LDAP:
-            return b"\x04\x03uid" in data and _is_search(data)
+            # Connections of ironbench's own ask for something else first.
+            if _is_search(data):
+                return bool(self.kept.setdefault("driven", b"\x04\x03uid" in data))
+            return False
         return data[_HEAD:].startswith(MARKER)
 
     def _back(self, change: Message) -> None:

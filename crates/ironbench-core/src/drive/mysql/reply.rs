@@ -232,6 +232,9 @@ impl<'p> Reply<'p> {
                 Answer::Error => unreachable!("taken above"),
             },
             Next::Column(left) => {
+                if !Column::begins(body) {
+                    return Err(Malformed::Nonsense);
+                }
                 self.describe(body)?;
                 self.next = if left > 1 { Next::Column(left - 1) } else { Next::Row };
             }

@@ -185,6 +185,9 @@ impl<'p> Reply<'p> {
     #[inline]
     fn ready(&mut self, body: &[u8], requests: &mut Requests, tally: &mut Tally) -> Result<(), Malformed> {
         self.standing = ready_for_query(body)?;
+        if self.commits.contradict(self.standing) {
+            return Err(Malformed::Nonsense);
+        }
         tally.commits += self.commits.ready(self.standing);
         requests.group_answered();
         self.awaited = self.awaited.saturating_sub(1);

@@ -54,7 +54,7 @@ fn end(status: u16) -> Vec<u8> {
 }
 
 fn column(name: &str, kind: u8) -> Vec<u8> {
-    let mut body = vec![0; 4];
+    let mut body = b"\x03def\0\0\0".to_vec();
     frontend::string(&mut body, name.as_bytes());
     body.push(0);
     body.extend_from_slice(&[12, 45, 0, 0, 0, 0, 0, kind, 0, 0, 0, 0, 0]);
@@ -197,4 +197,13 @@ fn what_comes_behind_an_answer_must_be_the_error_that_ends_the_session() {
         session.reply.expect(session.sql(), false);
         assert_eq!(session.receive(&[&done(IDLE), &behind]), result);
     }
+}
+
+#[test]
+fn rows_without_a_description_are_no_answer() {
+    let program = program("SELECT 1\n");
+    let statements = Statements::of(&program);
+    let mut session = Session::new(&program, &statements, false);
+    session.reply.expect(session.sql(), false);
+    assert_eq!(session.receive(&[&[1], b"\x011", &end(IDLE)]), Err(Malformed::Nonsense));
 }

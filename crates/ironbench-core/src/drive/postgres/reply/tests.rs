@@ -102,6 +102,9 @@ fn an_answer_must_complete_its_command_and_describe_its_rows() {
     let wider = message(tag::DATA_ROW, b"\0\x02\0\0\0\x015\0\0\0\x016");
     assert_eq!(read(&[&answer[..described], &wider, &ready].concat()), nonsense);
     assert_eq!(read(&[&message(tag::AUTHENTICATION, &[0; 4])[..], &answer, &ready].concat()), nonsense);
+    let begun = message(tag::COMMAND_COMPLETE, b"BEGIN\0");
+    assert_eq!(read(&[&begun[..], &ready].concat()), nonsense);
+    assert_eq!(read(&[&begun[..], &message(tag::READY_FOR_QUERY, b"T")].concat()), Ok(true));
     let refused = [message(tag::ERROR_RESPONSE, b"C42601\0Mno\0\0"), ready].concat();
     assert_eq!(read(&refused), Ok(true));
 }

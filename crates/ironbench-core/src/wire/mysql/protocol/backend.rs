@@ -235,6 +235,12 @@ pub struct Column {
 impl Column {
     const UNSIGNED: u16 = 32;
 
+    /// Whether a packet describes a column: its first text, the catalog, is always `def`.
+    #[inline]
+    pub fn begins(body: &[u8]) -> bool {
+        body.first() == Some(&3)
+    }
+
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
         for _ in 0..4 {

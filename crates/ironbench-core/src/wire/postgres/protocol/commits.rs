@@ -9,6 +9,8 @@ pub struct Commits {
     ran: bool,
     /// and the last of them ended the transaction.
     ended: bool,
+    /// A transaction block was begun and not left.
+    begun: bool,
     failed: bool,
 }
 
@@ -19,6 +21,8 @@ impl Commits {
         let commit = body.starts_with(b"COMMIT\0");
         self.ran = true;
         self.ended = commit || body.starts_with(b"ROLLBACK");
+        let left = self.ended || body.starts_with(b"PREPARE TRANSACTION");
+        self.begun = !left && (self.begun || matches!(body, b"BEGIN\0" | b"START TRANSACTION\0"));
         u64::from(commit)
     }
 
@@ -32,10 +36,16 @@ impl Commits {
         self.failed = true;
     }
 
+    /// Whether ReadyForQuery says that there is no transaction block, though one was begun.
+    #[inline]
+    pub fn contradict(&self, standing: Standing) -> bool {
+        self.begun && standing == Standing::Idle
+    }
+
     /// ReadyForQuery; 1 if a command outside a transaction block has committed by itself.
     #[inline]
     pub fn ready(&mut self, standing: Standing) -> u64 {
-        let Self { ran, ended, failed } = std::mem::take(self);
+        let Self { ran, ended, failed, .. } = std::mem::take(self);
         u64::from(standing == Standing::Idle && ran && !ended && !failed)
     }
 }
