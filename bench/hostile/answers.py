@@ -70,9 +70,10 @@ def _in_advance(peer: Peer) -> None:
 
 def _twice(peer: Peer) -> None:
     sequence = peer.sequence
-    table(peer, [[b"t"]])
-    peer.sequence = sequence
-    table(peer, [[b"f"]])
+    with peer.at_once():
+        table(peer, [[b"t"]])
+        peer.sequence = sequence
+        table(peer, [[b"f"]])
 
 
 def _out_of_order(peer: Peer) -> None:

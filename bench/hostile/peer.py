@@ -79,6 +79,17 @@ class Peer:
         except OSError:
             raise GoneError from None
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What is sent meanwhile leaves as one piece."""
+        pieces: list[bytes] = []
+        self.raw = pieces.append  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            del self.raw
+        self.raw(b"".join(pieces))
+
     def send(self, *bodies: bytes) -> None:
         """Whole messages of PostgreSQL, bodies of packets of MySQL, operations of LDAP."""
         for body in bodies:

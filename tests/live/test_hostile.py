@@ -122,6 +122,8 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_one(protocol:
 @pytest.mark.parametrize("name", ["never answers a question", "one byte of an answer a second", "endless noise"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_question_with_a_limit_ends_there(protocol: str, name: str) -> None:
+    if (protocol, name) == (MYSQL, "endless noise"):
+        pytest.skip("MySQL's descriptions of columns have an end")
     with answering(name, protocol) as listener:
         asking = connected(protocol, listener.port)
         with pytest.raises(FailureError, match="within the limit"):
