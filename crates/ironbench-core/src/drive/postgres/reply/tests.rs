@@ -61,7 +61,7 @@ fn of_joined_statements_gset_wants_one_row_of_the_last_and_takes_none_otherwise(
     let fault = |count| Some(format!("\\gset wants one row, the server gave {count}"));
     let last = gathered("SELECT 5 AS a \\; SELECT b FROM t \\gset", &[one.clone(), two]);
     assert_eq!(last, ("before".to_owned(), "before".to_owned(), fault(2)));
-    let none = gathered("SELECT 5 AS a \\; BEGIN \\gset", &[one, message(tag::COMMAND_COMPLETE, b"BEGIN\0")]);
+    let none = gathered("SELECT 5 AS a \\; CHECKPOINT \\gset", &[one, message(tag::COMMAND_COMPLETE, b"CHECKPOINT\0")]);
     assert_eq!(none, ("before".to_owned(), "before".to_owned(), fault(0)));
 }
 
