@@ -2,7 +2,7 @@
 
 Each kill strikes the process alone, or all of its process group. `ironbench cleanup` follows. Then the bench looks for
 processes, mounts, loop devices, shared memory and temporary files of the job, and continues it. About 10 minutes with
-three kills for each kind; `IRONBENCH_BENCH_KILLS=1` for one each, `IRONBENCH_BENCH_KINDS=serve,run` for some kinds.
+three kills for each kind; `IRONBENCH_BENCH_KILLS=1` for one each, `IRONBENCH_BENCH_KINDS=run,populate` for some kinds.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.serve.queue import Queue
 
-WORKING = 0.8
-"""Share of the kills whose clock starts with the first line that the command prints."""
+WHEN = (1, 2, 4)
+"""Weights of when the clock of a kill starts: with the process, with its first line, with its first record."""
 LEAVING_S = 30.0
 """Guards end servers in good order when their owner is gone."""
 
@@ -128,10 +128,13 @@ class Killed:
         return Store(self.results)
 
     def _strike(self, running: Popen[Any], after_s: float, group: bool) -> None:
-        """Some kills strike while the command starts, most after its first words."""
-        said_before = self.log.stat().st_size if self.log.exists() else 0
-        if self.dice.random() < WORKING:
-            until(lambda: running.poll() is not None or self.log.stat().st_size > said_before, 60.0)
+        """Some kills strike while the command starts, some after its first words, most after a new record."""
+        said, records = self._progress()
+        when = self.dice.choices(("start", "words", "record"), WHEN)[0]
+        if when != "start" and self.kind.trials is not None:
+            place = ("words", "record").index(when)
+            before = (said, records)[place]
+            until(lambda: running.poll() is not None or self._progress()[place] > before, 120.0)
         with suppress(subprocess.TimeoutExpired):
             running.wait(after_s)
         mapped = {path for pid in self._processes() for path in _mapped(pid)}
@@ -141,6 +144,11 @@ class Killed:
                 os.killpg(running.pid, signal.SIGKILL)
         running.kill()
         running.wait()
+
+    def _progress(self) -> tuple[int, int]:
+        """Bytes that the job has printed, and records that it has written."""
+        said = self.log.stat().st_size if self.log.exists() else 0
+        return said, sum(1 for _ in self.results.glob("**/trials/[!.]*/record.json"))
 
     def _processes(self) -> list[int]:
         """Those that inherited the mark, or that name the home directory."""
@@ -214,7 +222,7 @@ def _command(pid: int) -> str:
 def main() -> None:
     kills = asked("IRONBENCH_BENCH_KILLS", 3)
     wanted = [word for word in os.environ.get("IRONBENCH_BENCH_KINDS", "").split(",") if word]
-    kinds = [kind for kind in KINDS if not wanted or any(word in kind.name for word in wanted)]
+    kinds = [kind for kind in KINDS if not wanted or kind.name in wanted]
     seen = 0
     for kind in kinds:
         with tempfile.TemporaryDirectory(prefix="ironbench-kills-", dir=DATA, ignore_cleanup_errors=True) as folder:

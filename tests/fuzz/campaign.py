@@ -82,7 +82,12 @@ def campaign(inputs: int, longest_s: float = float("inf"), workers: int = 0) -> 
     until_s = time.monotonic() + longest_s
 
     def in_time(batch: tuple[str, int, int]) -> Read | None:
-        return None if time.monotonic() > until_s else read(*batch, Path(folder))
+        if time.monotonic() > until_s:
+            return None
+        found = read(*batch, Path(folder))
+        if found.fault:
+            sys.stderr.write(f"{found.fault}\n\n")  # a campaign takes hours
+        return found
 
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         done = [one for one in pool.map(in_time, batches) if one]

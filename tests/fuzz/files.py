@@ -162,9 +162,12 @@ def _unseen(_fraction: float, _note: str) -> None:
     pass
 
 
+_AS_PASSWORD = re.compile(rf"\bpassword '{SECRET}'(?!')|\w://[^\s:/@]*:{SECRET}@", re.IGNORECASE)
+
+
 def _stated(text: str) -> str:
     """The lines in which a password is named as one; elsewhere nothing tells it from other words."""
-    return "\n".join(line for line in text.split("\n") if f"password '{SECRET}'" in line or f":{SECRET}@" in line)
+    return "\n".join(line for line in text.split("\n") if _AS_PASSWORD.search(line))
 
 
 def _split(text: str) -> tuple[bytes, ...]:
