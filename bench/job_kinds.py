@@ -123,7 +123,7 @@ KINDS = (
     Kind("directory", ("run", "directory", "--with", "entries=2000", *_SHORT, *_RUN), trials=7),
     Kind(
         "emulated device",
-        ("run", "tpcb-like", "--engine", "sqlite", "--data", "ssd-nvme-consumer", *_SHORT, *_RUN),
+        ("run", "tpcb-like", "--engine", "sqlite", "--data", "free", *_SHORT, *_RUN),
         trials=7,
         longest_s=10,
     ),

@@ -213,6 +213,7 @@ _ADDRESSES = (
     f"postgres://u:{SECRET}@[::1]:5432/db",
     f"host=h port=5432 user=u password={SECRET} dbname=db",
     f"host=h password='{SECRET}' sslmode=prefer",
+    f"host=h password={SECRET} service=a servicefile=/nonexistent sslrootcert=/etc/hosts passfile=/nonexistent",
     f"postgresql://u:{SECRET}@h1:5432,h2:5433/db?target_session_attrs=primary&channel_binding=require",
     f"host=/tmp,@abstract port=1,2 user='a b' password={SECRET} options='-c search_path=x' require_auth=!md5",
     f"mysql://u:{SECRET}@h:3306/db?tls=verify-full",

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ironbench.engines.mariadb import dsn as mariadb
 from ironbench.engines.mariadb import sql_text
 from ironbench.engines.odbc import dsn
+from ironbench.engines.postgres import dsn as postgres
 from ironbench.engines.postgres.clients import Psql
 from ironbench.engines.postgres.harmless import harmless
 from ironbench.engines.postgres.plain import SqlText
+from ironbench.engines.slapd import dsn as slapd
 from ironbench.errors import InputError
 from ironbench.workloads.access_log import reading
 from ironbench.workloads.directory import ldif
@@ -109,6 +113,31 @@ def test_a_failed_statement_of_many_lines_is_kept_in_part() -> None:
 def test_blanks_do_not_slow_down_or_hide_the_kind_of_a_statement() -> None:
     assert harmless("ALTER" + " " * 20_000 + "x", "42P01") == ""
     assert harmless("ALTER  TABLE\n\tONLY public.item   DROP  CONSTRAINT a", "42P01") == "drop"
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "a\0b"])
+def test_a_path_that_no_file_can_have_names_none(path: str) -> None:
+    assert dsn.parse(f"odbc:Driver=a;Database={path}")[0].value("database") == path
+    for words in (f"host=h passfile={path}", f"host=h sslrootcert={path}", f"service=a servicefile={path}"):
+        with suppress(InputError):
+            postgres.parse(words, {"HOME": "/nonexistent"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u:open-sesame-1@h/d?target_session_attrs=open-sesame-1",
+        "host=h password=open-sesame-1 sslmode=open-sesame-1 channel_binding=open-sesame-1",
+        "mysql://u:open-sesame-1@h/d?tls=open-sesame-1",
+        "mysql://u:open?sesame-1@h/d",
+        "ldap://cn=a,dc=b:x@h/dc=b?mechanism=open-sesame-1@h",
+    ],
+)
+def test_no_message_about_a_dsn_quotes_its_password_or_a_piece_of_it(text: str) -> None:
+    parse = {"mysql": mariadb.parse, "ldap": slapd.parse}.get(text.partition("://")[0], postgres.parse)
+    with pytest.raises(InputError) as caught:
+        parse(text, {"HOME": "/nonexistent"})
+    assert "sesame" not in f"{caught.value} {caught.value.hint}"
 
 
 def test_a_connection_string_of_many_blanks_is_refused() -> None:

@@ -68,7 +68,8 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 def one_of(known: Sequence[str], name: str, word: str) -> str:
     """The word of a parameter. InputError: it is none of the known ones."""
     if word not in known:
-        raise wrong(f"its {name}={word} is unknown", nearest(word, list(known)))
+        shown = "" if "@" in word else f"={word}"  # with an @ it may be a piece of a password
+        raise wrong(f"its {name}{shown} is unknown", nearest(word, list(known)))
     return word
 
 
@@ -76,9 +77,17 @@ def certificate(name: str, path: str | None) -> str | None:
     """The whole path of the file that a parameter names. InputError: there is none."""
     if path is None:
         return None
-    if not Path(path).is_file():
+    if not is_file(path):
         raise wrong(f"its {name} names no file", "name the file with its whole path")
     return str(Path(path).absolute())
+
+
+def is_file(path: str) -> bool:
+    """Whether a path names a file; one that no file can have names none."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
 
 
 def secret(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ironbench.engines.url import is_file
 from ironbench.errors import InputError, written
 from ironbench.model.secrets import Secrets
 
@@ -84,7 +85,7 @@ def _placed(name: str, value: str) -> str:
     path = Path(_bare(value))
     if name.lower() not in ("database", "dbq", "filedsn") or not value or path.is_absolute():
         return value
-    return _braced(str(path.absolute())) if "/" in value or path.exists() else value
+    return _braced(str(path.absolute())) if "/" in value or is_file(str(path)) else value
 
 
 def _joined(pairs: tuple[tuple[str, str], ...] | list[tuple[str, str]]) -> str:

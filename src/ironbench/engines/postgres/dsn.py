@@ -104,6 +104,7 @@ def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, 
     """Reads a DSN; what it leaves out comes from its service, the environment and libpq's defaults. InputError."""
     scheme, colon, _ = text.partition("://")
     given = _from_uri(text) if colon and scheme in SCHEMES else _from_pairs(text)
+    Secrets(given.get("password"))  # from here on no message shows it
     for name, value in given.items():
         _refuse_unknown(name, value)
     if named := given.get("service") or environ.get(words.VARIABLES["service"]):

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from ironbench.engines.url import certificate, wrong
+from ironbench.engines.url import certificate, is_file, wrong
 from ironbench.errors import InputError, nearest
 
 
@@ -19,6 +19,8 @@ def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> 
     system = str(Path(environ["PGSYSCONFDIR"], "pg_service.conf")) if environ.get("PGSYSCONFDIR") else ""
     known: list[str] = []
     for place in filter(None, (user, system)):
+        if not is_file(place):  # a pipe might never be written to
+            continue
         try:
             text = Path(place).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -79,7 +81,7 @@ def stored_password(path: Path, host: str, port: int, database: str, user: str) 
         if not stat.S_ISREG(mode):  # a pipe might never be written to; libpq ignores what is no plain file, too
             return None
         lines = path.read_text(errors="replace").splitlines()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a null character in the path
         return None
     keys = [host, str(port), database, user]
     for line in lines:
