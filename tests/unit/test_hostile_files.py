@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ironbench.catalogue import typed
 from ironbench.engines.mariadb import dsn as mariadb
 from ironbench.engines.mariadb import sql_text
 from ironbench.engines.odbc import dsn
@@ -21,6 +22,7 @@ from ironbench.engines.postgres.harmless import harmless
 from ironbench.engines.postgres.plain import SqlText
 from ironbench.engines.slapd import dsn as slapd
 from ironbench.errors import InputError
+from ironbench.model.redact import redacted
 from ironbench.workloads.access_log import reading
 from ironbench.workloads.directory import ldif
 
@@ -113,6 +115,23 @@ def test_a_failed_statement_of_many_lines_is_kept_in_part() -> None:
 def test_blanks_do_not_slow_down_or_hide_the_kind_of_a_statement() -> None:
     assert harmless("ALTER" + " " * 20_000 + "x", "42P01") == ""
     assert harmless("ALTER  TABLE\n\tONLY public.item   DROP  CONSTRAINT a", "42P01") == "drop"
+
+
+def test_a_toml_key_of_many_parts_is_refused() -> None:
+    with pytest.raises(InputError, match="parts"):
+        typed.document("a" + ".b" * 100_000 + " = 1\n", "x.toml", "")
+    assert typed.document('a.b."c.d".e = "' + "1." * 1000 + '"\n', "x.toml", "")
+
+
+def test_verbs_without_end_are_judged_once_and_the_last_one_is_seen(tmp_path: Path) -> None:
+    verbs = "DROP UPDATE DELETE CREATE INDEX " * 30_000
+    (file := tmp_path / "file.sql").write_text(f"BEGIN NOT ATOMIC {verbs} DROP TABLE `other`.`t`;\n")
+    with pytest.raises(InputError, match="reaches beyond"):
+        sql_text.examined(file, "dump", own=False)
+
+
+def test_a_connection_string_of_many_braces_is_redacted_once() -> None:
+    assert "secret" not in redacted("driver={x};pwd=secret;" + "{REPLACE;" * 100_000)
 
 
 @pytest.mark.parametrize("path", ["x" * 5000, "a\0b"])

@@ -33,6 +33,8 @@ _KINDS = {
 _LARGEST = 1 << 20
 """Bytes of a file that a person writes."""
 _DEEPEST = 32
+_DEEP_KEY = re.compile(rf"""(?<![\w.'"-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{4 * _DEEPEST},}}""")
+"""A key `a.b.c…`, for which the time of tomllib grows with the square of the number of parts."""
 """Tables and lists within each other."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that move a cursor or end a path, but for the tab and the end of a line."""
@@ -63,6 +65,8 @@ def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> 
 
 def document(text: str, file: str, hint: str) -> dict[str, Any]:
     """A TOML text. InputError with the place where it is none, or where it has a value that no field takes."""
+    if _DEEP_KEY.search(text):
+        raise InputError(file, "has a key of too many parts", f"{_DEEPEST} are possible")
     try:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

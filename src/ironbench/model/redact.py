@@ -84,10 +84,13 @@ def _without_listed(line: str) -> str:
     kept, at = [], 0
     while at < len(line):
         key_ends = _KEY.match(line, at).end()  # type: ignore[union-attr]
-        value = _VALUE.match(line, key_ends + 1)
         kept.append(line[at : key_ends + 1])
         at = key_ends + 1
-        if line[key_ends : key_ends + 1] == "=" and value and value[1] and _is_secret_key(kept[-1][:-1]):
+        # A value is looked for only where one may be hidden: what follows may be the beginning of many.
+        if line[key_ends : key_ends + 1] != "=" or not _is_secret_key(kept[-1][:-1]):
+            continue
+        value = _VALUE.match(line, at)
+        if value and value[1]:
             kept.append(value[0] if value[1].startswith(HIDDEN) else HIDDEN)
             at = value.end()
     return "".join(kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from ironbench.catalogue.typed import document
 from ironbench.model.lab import Lab
 from ironbench.model.machine import Machine
 from ironbench.model.record import Record
@@ -135,7 +135,7 @@ def _lab(path: Path) -> None:
         _held(best.read_bytes(), dict[shapes.Name, shapes.Best])
     if (confirmation := path.parent / CONFIRMATION).exists():
         _held(confirmation.read_bytes(), shapes.Confirmation)
-    tomllib.loads(directory.source())
+    document(directory.source(), directory.path.name, "do not trust this file")
     for lab in (directory.frozen().lab, directory.lab()):  # as it was planned, and with the stages that have begun
         _holds_together(lab)
 

@@ -22,7 +22,7 @@ _SERVER = re.compile(r"^-- Server version\s+(\S+)", re.MULTILINE)
 _END = b"-- Dump completed"
 _RUN_COMMENT = re.compile(r"/\*M?!\d*\s*|\*/")
 """The marks of comments that the server runs."""
-_NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_NAME = r"(?:`(?:[^`]++|``)++`|[\w$]++)"
 _DATABASE = re.compile(
     rf"(CREATE|DROP|ALTER)\s+(?:OR\s+REPLACE\s+)?(?:DATABASE|SCHEMA)\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?({_NAME})\s*(.*)",
     re.IGNORECASE | re.DOTALL,
@@ -49,20 +49,23 @@ _CHANGES = re.compile(
     rf"""\b(?:
         (?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\s+){{0,3}}(?:INTO\s+)?
       | (?<!KEY\ )UPDATE\s+(?:(?:LOW_PRIORITY|IGNORE)\s+){{0,2}}
-      | (?<!KEY\ )UPDATE\s(?!ON\b)(?:(?!\bSET\b)[^;()]){{0,400}}?(?:,|\bJOIN\b)\s*
+      | (?<!KEY\ )UPDATE\s(?!ON\b)(?:(?!\b(?:SET|UPDATE)\b)[^;()]){{0,400}}?(?:,|\bJOIN\b)\s*
       | DELETE\s+(?:(?:LOW_PRIORITY|QUICK|IGNORE)\s+){{0,3}}(?:FROM\s+)?
-      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER|RETURNING)\b)[^;()]){{0,400}}?,\s*
+      | DELETE\s(?!ON\b)(?:(?!\b(?:WHERE|USING|ORDER|RETURNING|DELETE)\b)[^;()]){{0,400}}?,\s*
       | TRUNCATE\s+(?:TABLE\s+)?
       | RENAME\s+TABLES?\s+(?:IF\s+EXISTS\s+)?
-      | (?:CREATE|ALTER|DROP)\s[^;(]{{0,400}}?\b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
+      | (?:CREATE|ALTER|DROP)\s(?:(?!\b(?:CREATE|ALTER|DROP)\s)[^;(]){{0,400}}?
+        \b(?:TABLE|VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT|SEQUENCE)\s+
         (?:IF\s+(?:NOT\s+)?EXISTS\s+)?
-      | (?:CREATE|DROP)\s[^;(]{{0,400}}?\bINDEX\s[^;(]{{0,400}}?\bON\s+
+      | (?:CREATE|DROP)\s(?:(?!\b(?:CREATE|DROP)\s)[^;(]){{0,400}}?
+        \bINDEX\s(?:(?!\bINDEX\s)[^;(]){{0,400}}?\bON\s+
       | CALL\s+
       | REFERENCES\s+
     ){_NAME}\s*\.\s*{_NAME}""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs."""
+"""What changes, or holds on to, an object that is named with its database: the statement does so wherever it runs. No
+search goes beyond the next verb, so that a text of many verbs is not read again from each of them."""
 _LITERALS = r"""'(?:[^'\\]++|\\.?)*+(?:'|\Z)|"(?:[^"\\]++|\\.?)*+(?:"|\Z)"""
 """With those that are not closed: their beginning is then found once, and not again from every quote in them."""
 _COMMENTS = r"--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -96,8 +97,12 @@ class Address:
         return [alone, *(replace(alone, host=host, port=port) for host, port in self.more)]
 
 
+_NUMERIC = re.compile(r"[0-9A-Fa-f:.]+(?:%\w+)?")
+"""An IPv6 address, perhaps with the interface that it is reached by (RFC 4007)."""
+
+
 def _host_text(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith(("/", "@")) else quote(host, safe="")
+    return f"[{host}]" if ":" in host and _NUMERIC.fullmatch(host) else quote(host, safe="")
 
 
 def parse(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Address, Secrets]:
