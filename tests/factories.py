@@ -16,10 +16,10 @@ import pytest
 from ironbench import engines
 from ironbench.errors import InputError
 from ironbench.model.inside import NOTHING, Inside, Statement
+from ironbench.model.note import Note
 from ironbench.model.observation import Counted, Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Statement as Timed
-from ironbench.model.record import Warning as Caution
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import Worker
@@ -168,8 +168,10 @@ def evidence() -> Evidence:
     )
 
 
-def suspect(record: Record, code: str = "client-saturated", text: str = "The client's thread was 97 % busy.") -> Record:
-    return replace(record, status=Status.SUSPECT, warnings=(Caution(code, text),), cause=text)
+def suspect(record: Record, code: str = "client-saturated", **values: Any) -> Record:
+    """A flagged trial; by default its client's thread was busy."""
+    busy = {"busy": 0.97, "threads": 1, "clients": 8} if code == "client-saturated" else {}
+    return replace(record, status=Status.SUSPECT, warnings=(Note(code, {**busy, **values}),))
 
 
 class SortedHistogram:

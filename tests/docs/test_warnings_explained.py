@@ -1,4 +1,4 @@
-"""Every warning of a record is explained on the page of statuses."""
+"""Every note of a record is explained on the page of statuses, and has words."""
 
 import ast
 import re
@@ -6,34 +6,48 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ironbench.model.record import SUSPICIOUS
+from ironbench.report.wording import WORDING
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "statuses.md"
-TEXTS = [path.read_text() for path in sorted((ROOT / "src" / "ironbench").rglob("*.py"))]
+SOURCE = ROOT / "src" / "ironbench"
+TEXTS = [path.read_text() for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE / "report" / "wording"]
+OF_STUDIES = SOURCE / "report" / "wording" / "study.py"
 
 
-def test_every_warning_stands_on_the_page_of_statuses() -> None:
-    codes = set(made())
-    assert codes > SUSPICIOUS, "the search for codes finds too few"
+def test_every_note_of_a_record_stands_on_the_page_of_statuses() -> None:
     page = PAGE.read_text()
+    of_studies = set(re.findall(r'@wording\("([a-z-]+)"\)', OF_STUDIES.read_text()))
+    codes = set(made()) - of_studies - {"trials-flagged", "trials-missing"}
+    assert codes > SUSPICIOUS, "the search for codes finds too few"
     assert not [code for code in sorted(codes) if f"`{code}`" not in page]
 
 
+def test_every_code_that_is_made_has_words_and_no_words_are_for_a_code_that_is_not() -> None:
+    assert set(made()) == WORDING.keys()
+
+
 def made() -> Iterator[str]:
-    """Codes of the warnings that the program makes."""
-    for text in (one for one in TEXTS if "Warning(" in one):
+    """Codes of the notes that the program makes."""
+    for text in (one for one in TEXTS if "from ironbench.model.note import" in one):
         for node in ast.walk(ast.parse(text)):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Warning"):
+            if not (isinstance(node, ast.Call) and _makes_a_note(node.func) and node.args):
                 continue
             code = node.args[0]
             if isinstance(code, ast.Constant):
                 yield str(code.value)
             elif isinstance(code, ast.Name):
-                # A constant may be another file's. A variable without a text passes on what a record has.
+                # A constant may be another file's. A parameter is what callers give.
                 yield from values([text], code.id) or (values(TEXTS, code.id) if code.id.isupper() else [])
             else:
                 assert isinstance(code, ast.Attribute), f"a code that this test cannot read: {ast.unparse(node)}"
                 yield from values(TEXTS, code.attr)
+
+
+def _makes_a_note(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr == "noted"
+    return isinstance(function, ast.Name) and function.id == "note"
 
 
 def values(texts: list[str], name: str) -> list[str]:
@@ -44,5 +58,5 @@ def values(texts: list[str], name: str) -> list[str]:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 if name in (ast.unparse(one) for one in targets):
-                    found += re.findall(r"'([a-z]+(?:-[a-z]+)+)'", ast.unparse(node.value))
+                    found += re.findall(r"'([a-z]+(?:-[a-z]+)*)'", ast.unparse(node.value))
     return found

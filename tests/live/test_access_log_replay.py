@@ -86,7 +86,7 @@ def test_a_log_that_is_replayed_is_written_once_more(place: Path) -> None:
         user.measured("run", "access-log", "--dsn", address, *again)
         second = since(log, before, place / "second.log")
     record = user.records()[-1]
-    (told_of,) = [one["text"] for one in record["warnings"] if one["code"] == "log-left-out"]
+    (told_of,) = [one["values"]["text"] for one in record["warnings"] if one["code"] == "log-left-out"]
     assert "of the log are replayed, without" in told_of and "changes" in told_of
     driven = sum(work(first).values())
     assert record["metrics"]["transactions"] == driven and record["metrics"]["failed"] == 0

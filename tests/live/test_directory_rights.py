@@ -107,8 +107,8 @@ def test_changes_of_others_in_a_directory_of_theirs_are_a_warning(server: Direct
     (more,) = counts.changes(session, before, (before or 0) + 9, summary)
     assert not more.passed
     seen = Driven("", True, summary=summary, checks=(check,))
-    ((text),) = [warning.text for warning in counts.others(seen)]
-    assert text == "others made 1 change in this directory during the trial"
+    (others,) = counts.others(seen)
+    assert (others.code, others.values) == ("others-changed", {"changes": 1})
     session.stop()
 
 

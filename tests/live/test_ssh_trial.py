@@ -60,8 +60,8 @@ def test_a_link_lost_for_5_s_costs_its_samples_and_not_the_trial(
         boss.close()
     assert told.code in (0, 3), told.stderr
     record = user.records()[-1]
-    lost = [warning["text"] for warning in record["warnings"] if warning["code"] == "link-lost"]
-    assert lost and "the link to the server's machine was lost" in lost[0]
+    (lost,) = [warning["values"] for warning in record["warnings"] if warning["code"] == "link-lost"]
+    assert lost["times"] >= 1 and lost["lost_s"] > 0
     assert record["metrics"]["cpu_user_share"] > 0
     assert record["status"] in ("ok", "suspect")
 

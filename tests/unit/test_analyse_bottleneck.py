@@ -12,7 +12,8 @@ from factories import record
 from ironbench import workloads
 from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, total, where_time_goes
 from ironbench.analyse.shares import waterfall
-from ironbench.model.record import RATE_NOT_KEPT, Budget, Status, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.bottleneck import limit_sentence
 from ironbench.stats.intervals import wilson
@@ -99,7 +100,7 @@ def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
 
 def test_a_rate_that_the_judge_calls_kept_is_limited_by_nothing() -> None:
     kept = where_time_goes([spent(CPU=0.9, client=0.1, load=Load(rate=1000.0))])
-    late = Warning(RATE_NOT_KEPT, "fewer were finished")
+    late = Note(RATE_NOT_KEPT, {"text": "fewer were finished"})
     missed = where_time_goes([replace(spent(CPU=0.9, client=0.1, load=Load(rate=1000.0)), warnings=(late,))])
     assert kept is not None and missed is not None
     assert kept.limit.resource == "" and "the rate was kept" in kept.limit.sentence
@@ -236,7 +237,7 @@ def test_concurrency_is_named_only_where_the_server_could_have_used_the_idle_cor
 
 
 def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:
-    crowded = replace(spent(CPU=0.9, client=0.1), warnings=(Warning("own-cpu-share", "the client used 40 %"),))
+    crowded = replace(spent(CPU=0.9, client=0.1), warnings=(Note("own-cpu-share", {"text": "the client used 40 %"}),))
     found = where_time_goes([crowded])
     assert found is not None
     assert found.limit.resource == ""

@@ -13,9 +13,11 @@ from ironbench.analyse.comparability import unlike
 from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import summarise
+from ironbench.model.note import Range
 from ironbench.model.plan import SEED_GIVEN
 from ironbench.model.record import SIDE_BY_SIDE, Record, Status
 from ironbench.model.system import Choice, Load
+from ironbench.report import wording
 from ironbench.report.comparison import text as comparison
 
 positive = st.floats(1e-6, 1e12)
@@ -77,7 +79,7 @@ def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) 
     row = found.cells[0].row("throughput")
     assert row is not None
     assert (row.a.n, row.a.high) == (1, 100)
-    assert found.left_out == (f"a: 1 {status.value} trial left out: the server died.",)
+    assert tuple(wording.texts(found.left_out)) == (f"a: 1 {status.value} trial left out: the server died.",)
 
 
 def test_a_side_without_usable_trials_compares_nothing() -> None:
@@ -88,9 +90,12 @@ def test_a_side_without_usable_trials_compares_nothing() -> None:
 
 
 def test_suspect_trials_enter_with_their_warning_once_per_kind() -> None:
-    trials = [suspect(record(block=n), text=f"The client's thread was {95 + n} % busy.") for n in range(3)]
+    trials = [suspect(record(block=n), busy=0.95 + n / 100) for n in range(3)]
     found = compare(Subject("a", tuple(trials)), Subject("b", (record(MEMORY),)))
-    assert found.warnings == ("a: The client's thread was 95 to 97 % busy [client-saturated, 3 of 3 trials]",)
+    (warning,) = found.warnings
+    shared = warning.values["note"].values["note"]
+    assert (shared.code, shared.values["busy"]) == ("client-saturated", Range(0.95, 0.97))
+    assert wording.text(warning).startswith("a: ") and "[client-saturated, 3 of 3 trials]" in wording.text(warning)
 
 
 def test_runs_of_the_same_series_and_system_are_alike() -> None:
@@ -189,5 +194,5 @@ def test_doubts_are_those_of_the_trials_that_are_compared() -> None:
     for system in (DISK, MEMORY):
         before = suspect(record(system, purpose="peak", series="lab"))
         sides.append(Subject(system.label, (before, suspect(record(system, purpose="lab", series="lab")))))
-    doubts = compare(*sides).warnings
+    doubts = wording.texts(compare(*sides).warnings)
     assert doubts and all("1 of 1 trial]" in text for text in doubts)

@@ -21,7 +21,7 @@ from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typi
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.redact import HIDDEN, redacted
 from ironbench.model.system import Choice, Load, System
-from ironbench.report import comparison, trial
+from ironbench.report import comparison, trial, wording
 from ironbench.report.document import peaks
 from ironbench.report.headline import headline
 
@@ -67,7 +67,7 @@ def test_a_study_needs_no_evidence_beyond_records() -> None:
 def test_a_study_of_failed_trials_has_no_peak_and_says_why() -> None:
     (study,) = studies([record(throughput=None, status=Status.FAILED, cause="no such host")])
     assert study.parts[0].curve.peak is None
-    assert study.parts[0].left_out == ("1 failed trial left out: no such host.",)
+    assert wording.texts(study.parts[0].left_out) == ["1 failed trial left out: no such host."]
 
 
 def test_derived_results_carry_their_sentence() -> None:
@@ -355,7 +355,7 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
     (study,) = studies([*swept, *fresh])
     ((_, headed),) = headline(study)
     assert "; that is 30\u202f% less than the sweep that chose it" in headed
-    (said,) = [text for text in study.parts[0].warnings if "confirmation trials" in text]
+    (said,) = [text for text in wording.texts(study.parts[0].warnings) if "confirmation trials" in text]
     assert "8 clients gave 30\u202f% less" in said
     assert "34\u202f% of the CPU time during them and 5\u202f% before" in said
 
@@ -363,14 +363,14 @@ def test_a_peak_that_fresh_trials_do_not_bear_out_is_said_to_be_so_and_why() -> 
 def test_a_peak_that_is_a_little_lower_when_measured_again_is_what_choosing_the_best_does() -> None:
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((920, 930, 905))]
     (study,) = studies([record(throughput=1000), *fresh])
-    assert not any("confirmation trials" in text for text in study.parts[0].warnings)
+    assert not any("confirmation trials" in text for text in wording.texts(study.parts[0].warnings))
     assert "less than the sweep" not in headline(study)[0][1]
 
 
 def test_a_shortfall_without_a_cpu_budget_blames_nobody() -> None:
     fresh = [record(throughput=x, block=b, purpose="confirmation") for b, x in enumerate((620, 630, 605))]
     (study,) = studies([record(throughput=1000), *fresh])
-    assert any("neither number is safe" in text for text in study.parts[0].warnings)
+    assert any("neither number is safe" in text for text in wording.texts(study.parts[0].warnings))
 
 
 def test_littles_law_says_nothing_of_work_that_ends_by_itself() -> None:

@@ -17,8 +17,8 @@ from ironbench.catalogue import prices
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
 from ironbench.model.curve import Curve
+from ironbench.model.note import Note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
-from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Load, System
 from ironbench.plan import offers
 from ironbench.report import cost as report
@@ -192,7 +192,7 @@ def test_a_target_is_missed_only_if_the_interval_excludes_it(p99_s: tuple[float,
 
 
 def test_a_rate_that_no_trial_kept_is_missed_and_one_that_some_kept_is_inconclusive() -> None:
-    behind = [Caution(RATE_NOT_KEPT, "behind")]
+    behind = [Note(RATE_NOT_KEPT, {"text": "behind"})]
     never = [replace(driven(0.001, block), warnings=tuple(behind)) for block in range(3)]
     assert targets.attained("a", never, TARGET).misses
     found = targets.attained("a", [*never[:2], driven(0.001, 2)], TARGET)
@@ -210,7 +210,7 @@ def test_a_curve_whose_mean_is_the_rate_of_a_target_was_not_driven_at_it() -> No
 
 
 def test_trials_that_did_not_keep_the_rate_do_not_meet_a_target() -> None:
-    late = Caution("rate-not-kept", "the rate was not kept")
+    late = Note("rate-not-kept", {"text": "the rate was not kept"})
     trials = [driven(0.001, block, status=Status.SUSPECT, warnings=(late,)) for block in range(4)]
     assert targets.attained("a", trials, TARGET).why.startswith("does not keep 5\u202f000/s")
 

@@ -19,6 +19,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Evidence, Store
 from ironbench.report import cost as report
+from ironbench.report import wording
 from ironbench.views.cost import compared as asked
 
 BOTH = """
@@ -164,7 +165,7 @@ def test_a_systems_file_that_says_otherwise_than_the_machine_of_its_records_is_t
     text = f'[system."log on disk"]\n{declared}\nbuy = ["postgresql"]'
     billed(tmp_path, [record(replace(DISK, server_cpus=held))], text)
     found = asked((), target, str(tmp_path / "systems.toml"), (), "", str(tmp_path))
-    cautions = found.rows[0].cautions
+    cautions = wording.texts(found.rows[0].cautions)
     assert len(cautions) == len(said)
     assert all(f"the systems file says {one}" in caution for one, caution in zip(said, cautions, strict=True))
     assert all(f"! log on disk: {caution}" in report.text(found, None) for caution in cautions)
@@ -189,7 +190,7 @@ def test_memory_is_that_which_the_records_were_held_to_and_never_more_than_the_m
 ) -> None:
     text = f'[system."log on disk"]\nsockets = 1\ncores = 2\nmemory_gb = {declared_gb}\nbuy = ["postgresql"]'
     found = billed(tmp_path, [record(replace(DISK, memory_total_bytes=limit))], text)
-    cautions = found.rows[0].cautions
+    cautions = wording.texts(found.rows[0].cautions)
     assert len(cautions) == len(said)
     assert all(one in caution for one, caution in zip(said, cautions, strict=True))
 

@@ -9,9 +9,10 @@ import labfactory
 from labfactory import said
 
 from ironbench.analyse.study import Study
-from ironbench.model.record import Record, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Record
 
-BUSY = Warning("not-quiet", "the machine was not quiet before the trial")
+BUSY = Note("not-quiet", {"text": "the machine was not quiet before the trial"})
 
 
 def studied(disturbed: Sequence[tuple[str, int]]) -> Study:

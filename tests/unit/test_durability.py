@@ -12,7 +12,8 @@ from ironbench.analyse import screen as screening
 from ironbench.engines.durability import Hazard, losses
 from ironbench.experiment import declare
 from ironbench.model.lab import Lab
-from ironbench.model.record import CAN_LOSE_DATA, SUSPICIOUS, Record, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import CAN_LOSE_DATA, SUSPICIOUS, Record
 from ironbench.record import judge
 
 SAFE = {
@@ -60,7 +61,7 @@ def test_a_setting_that_needs_another_one_counts_only_with_it() -> None:
 
 COMMIT = {"synchronous_commit": ("on", "off")}
 OFF = "synchronous_commit=off"
-LOST = Warning(CAN_LOSE_DATA, "synchronous_commit=off can lose data (a crash may lose the last commits)")
+LOST = Note(CAN_LOSE_DATA, {"text": "synchronous_commit=off can lose data (a crash may lose the last commits)"})
 
 
 def measured(plan: Lab, off: float) -> list[Record]:
@@ -72,8 +73,8 @@ def measured(plan: Lab, off: float) -> list[Record]:
 def test_a_comparison_names_the_data_that_only_one_side_can_lose(off: float) -> None:
     plan = lab(COMMIT)
     study = studied(plan, measured(plan, off))
-    assert [effect.losses for effect in study.effects] == [(LOST.text,)]
-    assert LOST.text in said(study)
+    assert [effect.losses for effect in study.effects] == [(LOST,)]
+    assert LOST.values["text"] in said(study)
     assert not studied(plan, trials(plan, {"synchronous_commit=on": 1000.0, OFF: off}, 0.02)).effects[0].losses
 
 

@@ -16,12 +16,13 @@ from ironbench.analyse.history import histories
 from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import marked, subjects
 from ironbench.catalogue import prices
-from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record
 from ironbench.model.system import Device, Layout
 from ironbench.report import comparison
 from ironbench.report.document import report
 
-NOTE = Warning(EMULATED, "storage was emulated (aws-gp3), its times are a model's")
+NOTE = Note(EMULATED, {"text": "storage was emulated (aws-gp3), its times are a model's"})
 
 
 def of(label: str, emulated: bool, throughput: float) -> list[Record]:
@@ -77,10 +78,10 @@ def test_a_name_is_marked_once_and_an_emulated_layout_counts_without_a_warning()
 
 
 def test_a_price_comparison_says_that_a_result_is_emulated_or_can_lose_data() -> None:
-    lossy = Warning(CAN_LOSE_DATA, "fsync=off can lose data")
+    lossy = Note(CAN_LOSE_DATA, {"text": "fsync=off can lose data"})
     records = {"gp3": [replace(one, warnings=(NOTE, lossy)) for one in of("gp3", True, 4000.0)]}
     found = costs(None, prices.shipped(), CostOf(records, {}, Shelf([])))
-    assert [row.cautions for row in found.rows] == [(NOTE.text, lossy.text)]
+    assert [row.cautions for row in found.rows] == [(NOTE, lossy)]
 
 
 def test_a_line_of_a_history_is_called_emulated() -> None:

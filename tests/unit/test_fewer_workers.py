@@ -17,6 +17,7 @@ from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
 from ironbench.record import judge
+from ironbench.report import wording
 
 TWO = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1, workers=2, cluster="auto", fewer_workers=True)
 
@@ -45,7 +46,7 @@ def test_blocks_that_equally_few_workers_drove_are_compared_and_the_finding_says
     short = {(cell, block) for cell in ("log=disk", "log=memory") for block in (5, 6)}
     found = first(plan, by_workers(records(plan), short))
     assert len(found.ratios) == 7 and not found.dropped
-    assert "1 of 2 workers drove 4 of 14 trials: machines were lost." in found.warnings
+    assert "1 of 2 workers drove 4 of 14 trials: machines were lost." in wording.texts(found.warnings)
 
 
 def test_runs_of_unequal_numbers_of_workers_are_unlike_unless_that_was_asked_for() -> None:

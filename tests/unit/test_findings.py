@@ -15,6 +15,7 @@ from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Setup, Trial
+from ironbench.report import wording
 
 LOAD = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1)
 SYSTEMS = {"log=disk": factories.DISK, "log=memory": factories.MEMORY, "log=ssd": replace(factories.DISK, label="ssd")}
@@ -87,15 +88,17 @@ def test_a_block_that_was_interrupted_half_way_is_dropped_and_named() -> None:
     one = first(plan, records(plan)[:-1])
     assert one.blocks == 6
     assert "was not measured" in one.dropped[0]
-    assert one.warnings[-1] == "6 of 7 planned blocks complete, 1 missing: the verdict is provisional."
+    assert wording.text(one.warnings[-1]) == "6 of 7 planned blocks complete, 1 missing: the verdict is provisional."
     none = first(plan, records(plan)[:1])
-    assert "0 of 7 planned blocks complete, 7 missing: there is no verdict yet." in none.warnings
+    assert "0 of 7 planned blocks complete, 7 missing: there is no verdict yet." in wording.texts(none.warnings)
 
 
 def test_a_block_that_was_cut_short_is_missing_for_it_is_measured_again() -> None:
     plan = lab(blocks=(3,))
     cut = [replace(one, status=Status.CUT_SHORT) for one in records(plan) if one.block == 0]
-    assert "0 of 3 planned blocks complete, 3 missing: there is no verdict yet." in first(plan, cut).warnings
+    assert "0 of 3 planned blocks complete, 3 missing: there is no verdict yet." in wording.texts(
+        first(plan, cut).warnings
+    )
 
 
 def test_a_second_attempt_stands_in_for_the_first() -> None:
@@ -117,7 +120,7 @@ def test_suspect_trials_enter_with_a_warning_and_without_a_verdict_on_cpu() -> N
     one = first(plan, doubted)
     assert (one.conclusion, one.blocks) == (Conclusion.CANNOT_TELL, 6)
     assert "CPU" in one.barred
-    assert any("1 of 12 trials suspect" in text for text in one.warnings)
+    assert any("1 of 12 trials suspect" in text for text in wording.texts(one.warnings))
     assert first(lab(), doubted).conclusion is Conclusion.FASTER
 
 
@@ -159,7 +162,7 @@ def test_what_was_not_meant_to_vary_is_named() -> None:
     plan = lab()
     other = [replace(one, software={"ironbench": "2"}) if one.cell.name == "log=disk" else one for one in records(plan)]
     other = [replace(one, machine="m2") if one.block > 2 else one for one in other]
-    said = " ".join(first(plan, other).warnings)
+    said = " ".join(wording.texts(first(plan, other).warnings))
     assert "The machine, or how it was set up, changed" in said
     assert "software.ironbench" in said
     assert "layout" not in said
@@ -168,9 +171,9 @@ def test_what_was_not_meant_to_vary_is_named() -> None:
 
 def test_response_times_of_a_closed_loop_are_not_at_the_same_load() -> None:
     plan = lab(metric="response_time_p99_s")
-    assert any("Closed loop" in text for text in first(plan, records(plan)).warnings)
+    assert any("Closed loop" in text for text in wording.texts(first(plan, records(plan)).warnings))
     open_loop = [replace(one, cell=replace(one.cell, load=replace(LOAD, rate=500.0))) for one in records(plan)]
-    assert not any("Closed loop" in text for text in first(plan, open_loop).warnings)
+    assert not any("Closed loop" in text for text in wording.texts(first(plan, open_loop).warnings))
 
 
 def test_cells_that_cannot_be_measured_are_not_compared() -> None:

@@ -4,10 +4,11 @@ import pytest
 
 from ironbench.model.driven import Driven, client_cpu_s, driving_cpu_s
 from ironbench.model.observation import Observation
-from ironbench.model.record import Budget, Status
+from ironbench.model.record import SUSPICIOUS, Budget, Status
 from ironbench.model.system import Load, System
 from ironbench.observe import late
 from ironbench.record.judge import status, warnings
+from ironbench.report import wording
 
 ENDED = {"aborted": True, "cause": "the connection broke", "cut_short": False, "transactions": 5}
 NOW = "2026-11-21T01:00:00"
@@ -43,7 +44,7 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
     driven = Driven(NOW, alive=True, summary=SUMMARY)
     budget = Budget(server=0.2, client=0.01, idle=0.7 - sum(shares.values()), **shares)
     found = warnings(system, Load(), driven, Observation(metrics), budget, cycles=False)
-    return status(driven, found)
+    return status(driven, found)[0], "; ".join(wording.texts(one for one in found if one.code in SUSPICIOUS))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_client_is_the_limit_where_its_threads_or_its_one_process_are_busy(
     driven = Driven(NOW, alive=True, summary=summary)
     budget = Budget(server=0.2, client=0.01, idle=0.7)
     found = warnings(OURS, Load(8, threads=threads), driven, Observation(COUNTED), budget, cycles=False)
-    texts = [one.text for one in found if one.code == "client-saturated"]
+    texts = [wording.text(one) for one in found if one.code == "client-saturated"]
     assert [words in text for text in texts] == ([True] if words else [])
     assert ("--threads" in "".join(texts)) == (io == "epoll" and bool(words))
 
@@ -72,7 +73,9 @@ def test_more_threads_than_clients_are_not_asked_for() -> None:
     summary = SUMMARY | {"io": "epoll", "client_cpu_s": {"user": 57.0, "system": 0.0}}
     driven = Driven(NOW, alive=True, summary=summary)
     found = warnings(OURS, Load(2, threads=2), driven, Observation(COUNTED), None, cycles=False)
-    assert [one.text.rpartition("; ")[2] for one in found] == ["add --clients and --threads: each client has its own"]
+    (busy,) = found
+    assert (busy.values["threads"], busy.values["clients"]) == (2, 2)
+    assert "add --clients and --threads" in wording.text(busy)
 
 
 @pytest.mark.parametrize("shares", [{"other": 0.06}, {"steal": 0.06}, {"other": 0.03, "steal": 0.03}])
@@ -155,22 +158,22 @@ def test_counters_that_a_server_publishes_late_are_doubted_or_left_out(
     seen = late.published(Observation(metrics, late={"engine_commits_per_s": 1.0}), summary, scripts=True)
     assert set(seen.metrics) == {"wal_bytes_per_s"} | ({"engine_commits_per_s"} if shown else set())
     found = warnings(OURS, Load(), Driven(NOW, alive=True, summary=summary), seen, None, cycles=False)
-    assert [one.text.split(": its")[0] for one in found if one.code == "counts-late"] == said
+    assert [wording.text(one).split(": its")[0] for one in found if one.code == "counts-late"] == said
 
 
 @pytest.mark.parametrize(
     ("shares", "who"),
     [
-        ({"client": 0.3}, "client used "),
-        ({"client": 0.2, "observers": 0.1}, "client and observers used "),
-        ({"client": 0.1, "observers": 0.1, "emulation": 0.1}, "client, observers and emulation used "),
+        ({"client": 0.3}, ("client",)),
+        ({"client": 0.2, "observers": 0.1}, ("client", "observers")),
+        ({"client": 0.1, "observers": 0.1, "emulation": 0.1}, ("client", "observers", "emulation")),
     ],
 )
-def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], who: str) -> None:
+def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], who: tuple[str, ...]) -> None:
     budget = Budget(server=0.2, idle=0.5, **shares)
     driven = Driven(NOW, alive=True, summary=SUMMARY)
     (own,) = warnings(OURS, Load(), driven, Observation(COUNTED), budget, cycles=False)
-    assert own.code == "own-cpu-share" and own.text.startswith(who)
+    assert own.code == "own-cpu-share" and own.values["parts"] == who
 
 
 def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_from_where_it_began() -> None:
@@ -178,7 +181,7 @@ def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_fro
     for warmup_s, since in ((5.0, " due since the warm-up began"), (0.0, "")):
         load = Load(rate=1000.0, warmup_s=warmup_s)
         (found,) = warnings(OURS, load, behind, Observation(), None, cycles=False)
-        assert found.text.endswith(f", 397\u202f526{since} were waiting at the end")
+        assert wording.text(found).endswith(f", 397\u202f526{since} were waiting at the end")
 
 
 def test_threads_that_connect_anew_are_the_clients_and_no_driving_threads() -> None:

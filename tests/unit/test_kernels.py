@@ -67,8 +67,8 @@ def test_a_lottery_tells_allocation_and_search_apart_and_together(
 def test_probes_of_little_memory_say_that_they_measured_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options = ["--with", "memory=4MiB", "--with", "draws=2000"]
     record = run(monkeypatch, tmp_path, "igen-ram", *options, "--duration", "0.2s")
-    (said,) = [warning.text for warning in record.warnings if warning.code == "probes-within-caches"]
-    assert "within 4 MiB" in said
+    (found,) = [warning for warning in record.warnings if warning.code == "probes-within-caches"]
+    assert found.values["probed_bytes"] == 4 << 20
 
 
 def test_huge_pages_and_numa_nodes_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

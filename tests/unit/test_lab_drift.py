@@ -11,7 +11,7 @@ from labfactory import lab, studied, trials
 from ironbench.analyse.study import Study
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim
-from ironbench.report import document, formats
+from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer
 from ironbench.report.sections import sections
 
@@ -55,7 +55,7 @@ def test_a_verdict_on_a_drifting_ratio_carries_the_drift_in_its_own_sentence(for
     decision = answer(study).decision.text
     assert decision.startswith("log=memory is faster than log=disk: ")
     assert "though the ratio drifted from 3." in decision
-    assert not any("of both cells" in text for text in study.warnings), "one of them drifted"
+    assert not any("of both cells" in text for text in wording.texts(study.warnings)), "one of them drifted"
     shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
     assert " ".join(decision.split()) in shown
     rows = [row for section in sections(study) for chart in section.charts for row in chart.table.rows]

@@ -40,7 +40,7 @@ def test_the_exit_line_counts_suspect_trials_as_the_report_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
-    measured = [suspect(one, "cpu-taken", "CPU time was taken") for one in trials(plan, MEANS)]
+    measured = [suspect(one, "cpu-taken", text="CPU time was taken") for one in trials(plan, MEANS)]
     again = replace(measured[0], id="again", attempt=2, status=Status.FAILED, cause="killed")
     before = replace(measured[0], id="before", purpose="pilot")
     assert ended(tmp_path, before, again, *measured) == verdict.SUSPECT

@@ -19,6 +19,7 @@ from ironbench.model.record import Record, Status
 from ironbench.plan import screen
 from ironbench.record import Evidence
 from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.report import wording
 from ironbench.views import labs
 
 THREE = {"log": ("disk", "memory", "raid")}
@@ -85,7 +86,7 @@ def test_a_machine_that_became_faster_before_the_repeat_is_in_no_ratio(tmp_path:
         assert all(abs(math.log(ratio)) < 0.1 for _, ratio in one.ratios)
     study = labs.study_of(directory)
     assert study.complete and exit_code(study, records) == 0
-    assert any("out of memory" in text for text in study.left_out)
+    assert any("out of memory" in text for text in wording.texts(study.left_out))
 
 
 def test_a_repeat_that_was_killed_is_finished_by_a_plain_resume(tmp_path: Path) -> None:

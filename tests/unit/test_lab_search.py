@@ -28,6 +28,7 @@ from ironbench.plan import blocks
 from ironbench.record import Evidence
 from ironbench.record.labs import LabDirectory
 from ironbench.record.progress import given_up_of_all
+from ironbench.report import wording
 from ironbench.report.sections import searched
 
 KNEES = {"fast": 12, "slow": 3, "idle": 1}
@@ -237,7 +238,11 @@ def test_the_report_names_what_was_chosen_and_what_was_tried(tmp_path: Path) -> 
 def test_response_times_at_the_loads_that_searches_chose_are_not_called_those_of_one_load(lab: LabDirectory) -> None:
     records = [one for one in everything(lab) if one.purpose == "lab"]
     found = findings(records, lab.lab(), 1)
-    warned = {one.metric for one in found if any("search chose (clients: 3 against" in text for text in one.warnings)}
+    warned = {
+        one.metric
+        for one in found
+        if any("search chose (clients: 3 against" in text for text in wording.texts(one.warnings))
+    }
     assert "response_time_p99_s" in warned and "throughput" not in warned
 
 

@@ -21,7 +21,7 @@ from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Stage
 from ironbench.model.record import Status
 from ironbench.model.system import Choice
-from ironbench.report import document, formats
+from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
 from ironbench.report.findings import bounds, effect_table
 from ironbench.report.sections import sections
@@ -146,8 +146,10 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
     study = two_cells(1500.0, blocks=4)
     assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
-    assert any("4 complete blocks: a verdict needs 6" in text for text in study.warnings)
-    assert not any("blocks of the 6" in text for text in study.warnings), "one page counts blocks in one way"
+    assert any("4 complete blocks: a verdict needs 6" in text for text in wording.texts(study.warnings))
+    assert not any("blocks of the 6" in text for text in wording.texts(study.warnings)), (
+        "one page counts blocks in one way"
+    )
 
 
 def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab() -> None:
@@ -226,7 +228,7 @@ def test_what_is_missing_of_the_plan_is_said() -> None:
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     study = studied(plan, records[:-3])
     assert not study.complete
-    assert any("3 of 12 planned trials" in text for text in study.warnings)
+    assert any("3 of 12 planned trials" in text for text in wording.texts(study.warnings))
     assert studied(plan, records).complete
 
 
@@ -349,7 +351,9 @@ def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_repor
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1100.0})[:5]
     records[4] = replace(records[4], status=Status.CUT_SHORT)
     study = studied(plan, records)
-    assert "8 of 12 planned trials are still to be run: `ironbench lab resume` runs them" in study.warnings
+    assert "8 of 12 planned trials are still to be run: `ironbench lab resume` runs them" in wording.texts(
+        study.warnings
+    )
     assert (study.trials, study.missing, study.complete) == (4, 8, False)
     assert "4 trials" in document.kicker(study)
     again = replace(records[4], status=Status.OK, attempt=2, id="again")

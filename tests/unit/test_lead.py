@@ -12,9 +12,9 @@ from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 from ironbench.analyse.lead import lead, leads
 from ironbench.analyse.repeats import Repeats, repeats
 from ironbench.errors import InputError
+from ironbench.model.note import Note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import RATE_NOT_KEPT, Record
-from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Choice, Load, System
 from ironbench.report import lead as report
 from ironbench.report.charts import lead as charts
@@ -118,9 +118,11 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     old, new = ([record(DISK, machine=m, choice=tpch, id=f"{m}{n}") for n in range(3)] for m in ("m1", "m2"))
     shown = leads("old", [suspect(old[0]), *old[1:]], "new", new, Shelf(), 0.05)
     assert "not comparable" in shown.derived[0]
-    assert shown.cautions[0].endswith("1 of 3 trials of old suspect: The client's thread was 97 % busy")
+    (flagged,) = shown.cautions
+    assert (flagged.code, flagged.values["trials"], flagged.values["of"]) == ("peak-flagged", 1, 3)
+    assert [one.code for one in flagged.values["causes"]] == ["client-saturated"]
     for text in (report.text(shown), report.page(shown).decode(), report.document(shown)):
-        assert "97 % busy" in text and "not comparable" in text
+        assert "97\u202f% busy" in text and "not comparable" in text
 
 
 @pytest.mark.parametrize(("of_runs", "least", "most"), [(1, 0.0, 0.0), (3, 0.0, 0.07), (6, 0.0, 0.07)])
@@ -246,7 +248,7 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     assert list(driven.peaks.leads) == ["response_time_mean_s"]
     said = report.sentences(found)[-1]
     assert "rate=500: both kept the rate; response time at the rate × 1" in said and "peak" not in said
-    behind = Caution(RATE_NOT_KEPT, "80 % of it was finished")
+    behind = Note(RATE_NOT_KEPT, {"text": "80 % of it was finished"})
     slow = [sides[1][0], replace(sides[1][1], warnings=(behind,))]
     said = report.sentences(leads("a", sides[0], "b", slow, Shelf(), 0.05))[-1]
     assert said.endswith("rate=500: the rate: a kept and b not kept; response times are then not compared.")

@@ -10,7 +10,8 @@ import pytest
 
 from ironbench import _core, catalogue, workloads
 from ironbench.model.driven import Driven
-from ironbench.model.record import Budget, Check, Record, Status, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Budget, Check, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.record import Evidence, Store, make, measures
 from ironbench.workloads import bystander
@@ -105,7 +106,7 @@ def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
         status=Status.SUSPECT,
         metrics=measures.concise(observed | metrics),
         checks=tuple(Check(f"a rule of the workload {n}", True, "123456789", "123456789") for n in range(6)),
-        warnings=tuple(Warning("own-cpu-share", "x" * 90) for _ in range(4)),
+        warnings=tuple(Note("own-cpu-share", {"text": "x" * 90}) for _ in range(4)),
         cause="y" * 200,
         budget=Budget(*[0.12345] * 8),
         machine="0" * 16,

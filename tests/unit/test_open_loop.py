@@ -19,8 +19,8 @@ from ironbench.cli.cost import cost
 from ironbench.cli.leaderboard import leaderboard
 from ironbench.cli.report import report
 from ironbench.errors import InputError
+from ironbench.model.note import Note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
-from ironbench.model.record import Warning as Caution
 from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
 from ironbench.record import Evidence, Store
@@ -36,7 +36,7 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
-BEHIND = Caution(RATE_NOT_KEPT, "the rate of 5000/s was not kept")
+BEHIND = Note(RATE_NOT_KEPT, {"text": "the rate of 5000/s was not kept"})
 SYSTEMS = '[system.asked]\nrecords = "asked"\nsockets = 1\ncores = 2\nbuy = ["sql-server-2014-enterprise"]\n'
 
 

@@ -109,7 +109,7 @@ def test_ids_are_unique(page: str) -> None:
 
 def test_what_a_user_wrote_cannot_become_part_of_the_page() -> None:
     system = replace(DISK, label=EVIL, settings={EVIL: EVIL})
-    text = rendered("html", [suspect(record(system, n), text=EVIL) for n in (1, 2)])
+    text = rendered("html", [suspect(record(system, n), "lab-changed", text=EVIL) for n in (1, 2)])
     found = Page(text)
     assert not [tag for tag, _ in found.elements if tag == "img"]
     assert len(found.scripts) == 3
@@ -121,7 +121,7 @@ def test_what_a_user_wrote_cannot_become_part_of_the_page() -> None:
 def test_a_control_character_in_a_text_does_not_end_the_process_that_draws_it() -> None:
     """The library that draws would abort (exit 134)."""
     system = replace(DISK, label="a\x00b\x1b[31m\x07\x9b", settings={"x\x01": "y\x02"})
-    text = rendered("svg", [suspect(record(system, n), text="said \x1b[2J") for n in (1, 2)])
+    text = rendered("svg", [suspect(record(system, n), "lab-changed", text="said \x1b[2J") for n in (1, 2)])
     assert text.startswith("<svg") and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 

@@ -122,8 +122,8 @@ def test_records_of_a_block_with_more_disturbed_rotations_than_may_be_dropped_ar
     _, found = measured(monkeypatch, [0.3] * 100, 8)
     (warning,) = found.warnings()
     assert warning.code in SUSPICIOUS
-    assert "16 slices of the block had CPU time taken from the work, at most 30" in warning.text
-    assert "2 rotations had been dropped" in warning.text
+    assert (warning.values["slices"], warning.values["dropped"]) == (16, 2)
+    assert warning.values["programs"] + warning.values["steal"] == pytest.approx(0.3, abs=0.01)
 
 
 def test_a_server_out_of_sight_is_no_program_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:

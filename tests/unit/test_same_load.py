@@ -19,7 +19,8 @@ from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError
 from ironbench.experiment import declare as files
 from ironbench.model.lab import Claim, Lab, Stage
-from ironbench.model.record import Record, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Record
 from ironbench.plan import same_load
 from ironbench.report.formats import text as lab_text
 from ironbench.report.formats.json import document
@@ -336,7 +337,7 @@ def test_a_percentile_at_the_same_load_is_that_of_the_transactions_of_all_blocks
 
 
 def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
-    behind = Warning("rate-not-kept", "the rate of 900/s was not kept")
+    behind = Note("rate-not-kept", {"text": "the rate of 900/s was not kept"})
     records = [
         replace(record, warnings=(behind,)) if record.cell.name == "log=disk rate=90%" else record
         for record in records_of(lab)
@@ -360,7 +361,7 @@ def test_only_its_own_round_tells_which_side_fell_behind(lab: Lab) -> None:
     again = tuple(replace(trial, block=trial.block + 8, stage=2) for trial in lab.trials if trial.block < 6)
     rounds = replace(lab.method, stages=(*lab.method.stages, Stage(2, 6, added=True)))
     twice = replace(lab, claims=(claim,), method=rounds, trials=(*lab.trials, *again))
-    behind = Warning("rate-not-kept", "the rate of 900/s was not kept")
+    behind = Note("rate-not-kept", {"text": "the rate of 900/s was not kept"})
     records = [
         replace(record, warnings=(behind,)) if record.cell.name == cells[1] and record.stage == 1 else record
         for record in records_of(twice)

@@ -18,13 +18,14 @@ from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
 from ironbench.experiment.search import answer
 from ironbench.model.curve import Curve
-from ironbench.model.record import Record, Status, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Record, Status
 from ironbench.model.sample import enough, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Store
 from ironbench.record.index import short
-from ironbench.report import formats, trial
+from ironbench.report import formats, trial, wording
 from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
 from ironbench.report.formats.text import search_summary
@@ -213,7 +214,7 @@ def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     few = trials(plan, {"log=disk": 20.0, "log=memory": 30.0})
     found = studied(plan, few)
-    said = [text for text in found.warnings if "too few transactions" in text]
+    said = [text for text in wording.texts(found.warnings) if "too few transactions" in text]
     assert len(said) == 1 and "99.9 % needs 2\u202f995" in said[0]
     compared = {effect.finding.metric for effect in found.others}
     assert "response_time_p99_s" in compared and "response_time_p999_s" not in compared
@@ -222,7 +223,7 @@ def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     assert not effect.finding.ratios
     assert "log=disk has too few transactions (99.9 % needs 2\u202f995)" in effect.finding.dropped[0]
     enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
-    warnings = studied(plan, enough_of_them).warnings
+    warnings = wording.texts(studied(plan, enough_of_them).warnings)
     assert not any("too few" in text for text in warnings)
 
 
@@ -245,7 +246,7 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
 
 def test_a_search_gives_the_words_of_warnings_and_why_trials_were_left_out() -> None:
     load, search = Load(rate=50.0, duration_s=30.0), Search("rate", 50, 50, ())
-    loud = record(DISK, 1, 50.0, load=load, warnings=(Warning("not-quiet", "devices moved 9 MB/s"),))
+    loud = record(DISK, 1, 50.0, load=load, warnings=(Note("not-quiet", {"text": "devices moved 9 MB/s"}),))
     void = record(DISK, 1, 50.0, load=load, block=1, status=Status.VOIDED, cause="the engine died")
     text = search_summary(search, [loud, void], EMPTY)
     assert "devices moved 9 MB/s [not-quiet, 1 of 1 trial]" in text

@@ -14,6 +14,7 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.rate import Rate
 from ironbench.experiment.schedule import Blocks
 from ironbench.model.driven import Driven
+from ironbench.model.note import Note
 from ironbench.model.observation import Observation
 from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.system import Load, System
@@ -25,16 +26,16 @@ SUMMARY = {
 }
 
 
-def warned(rate: float, **more: Any) -> list[str]:
+def warned(rate: float, **more: Any) -> list[Note]:
     load = Load(rate=rate, arrivals="fixed", warmup_s=0.0)
     driven = Driven("", True, summary=SUMMARY | more)
     found = judge.warnings(System("postgres", "a"), load, driven, Observation(), None, cycles=False)
-    return [one.text for one in found if one.code == RATE_NOT_KEPT]
+    return [one for one in found if one.code == RATE_NOT_KEPT]
 
 
 def test_transactions_of_the_market_do_not_keep_the_customers_rate() -> None:
-    (text,) = warned(100.0, scheduled=890)
-    assert "the rate of 100/s was not kept: 89\u202f% of it was finished" in text
+    (behind,) = warned(100.0, scheduled=890)
+    assert (behind.values["rate"], behind.values["finished"]) == (100.0, 0.89)
     assert warned(100.0, scheduled=1000) == []
     assert warned(89.0, scheduled=890) == []
 

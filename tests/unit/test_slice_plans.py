@@ -14,7 +14,7 @@ from ironbench.cli.lab import plan as planned
 from ironbench.experiment import declare
 from ironbench.experiment.slices import slice_plan
 from ironbench.machine import space
-from ironbench.model.record import Warning
+from ironbench.model.note import Note
 from ironbench.model.system import Layout
 from ironbench.report import document
 from ironbench.report.sections import setup
@@ -149,7 +149,7 @@ def test_the_report_says_how_many_slices_were_dropped_and_whether_disturbed_ones
     plan = replace(plan, method=replace(plan.method, slice_s=1.0))
     records = labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
     figures = {"slices": 8.0, "slices_dropped": 2.0}
-    some = (Warning("cpu-taken", "3 slices of the block had CPU time taken from the work"),)
+    some = (Note("cpu-taken", {"text": "3 slices of the block had CPU time taken from the work"}),)
     records = [
         replace(one, metrics={**one.metrics, **figures}, warnings=some if number < stayed else ())
         for number, one in enumerate(records)

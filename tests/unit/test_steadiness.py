@@ -21,6 +21,7 @@ from ironbench.model.record import SIDE_BY_SIDE, Record
 from ironbench.model.system import Load, System
 from ironbench.plan.rates import at_shares
 from ironbench.record import judge
+from ironbench.report import wording
 from ironbench.stats.steadiness import batch_means, change
 
 CLOSED = Load(clients=2)
@@ -148,7 +149,7 @@ def told(counts: np.ndarray, load: Load = CLOSED) -> list[str]:
     summary |= {"not_started": 0, "unfinished": 0, "longest_wait_s": 0.0}
     found = Driven("", alive=True, summary=summary, timeline={"transactions": counts.astype("<f8").tobytes()})
     warnings = judge.warnings(System("null", "null"), load, found, Observation(), None, cycles=False)
-    return [one.text for one in warnings if one.code == "not-steady"]
+    return [wording.text(one) for one in warnings if one.code == "not-steady"]
 
 
 def test_throughput_that_changes_during_a_trial_is_told() -> None:

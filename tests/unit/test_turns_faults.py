@@ -24,7 +24,8 @@ from ironbench.experiment.slices.side import OverError, Side
 from ironbench.experiment.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
@@ -279,7 +280,7 @@ def test_a_block_after_one_that_has_no_whole_record_asks_the_pilot_once_more_and
         turned(plan, 0, 1, "then", disk=status)[0],
         purpose="lab",
         metrics={"slice_length_s": 0.5},
-        warnings=(Warning(SLOW_START, "of the first block"),) if status is Status.OK else (),
+        warnings=(Note(SLOW_START, {"text": "of the first block"}),) if status is Status.OK else (),
     )
     each: Any = SimpleNamespace(lab=plan, printer=Printer.silent())
     directory: Any = SimpleNamespace(records=lambda: [before])
@@ -294,7 +295,7 @@ def test_a_block_after_one_that_has_no_whole_record_asks_the_pilot_once_more_and
     whole = status is Status.OK
     assert bench._slice_s(found, 2.0) == (0.5 if whole else 2.0)
     (warning,) = bench._slow_start(found, 2.0)
-    assert (warning.text == "of the first block") == whole
+    assert (warning.values == {"text": "of the first block"}) == whole
 
 
 @pytest.mark.parametrize(("slice_s", "levels"), [(None, 3), (1.0, 2), (1.0, 3)])

@@ -17,6 +17,7 @@ from ironbench.analyse.verdict import Comparison, finding
 from ironbench.experiment.noise import FACTOR, SIDES, floors
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
+from ironbench.report import wording
 from ironbench.stats.multiplicity import corrected, divisors
 from ironbench.stats.ratio import paired
 from ironbench.words import THIN, grouped
@@ -111,7 +112,7 @@ def test_the_four_verdicts() -> None:
 def test_five_blocks_tell_nothing_however_clear() -> None:
     one = told(spread(2.0, 0.001, 5))
     assert one.conclusion is Conclusion.CANNOT_TELL
-    assert "5 complete blocks: a verdict needs 6 at least." in one.warnings
+    assert "5 complete blocks: a verdict needs 6 at least." in wording.texts(one.warnings)
 
 
 def test_below_six_blocks_nothing_is_promised_but_the_end_of_the_lab() -> None:
@@ -140,7 +141,7 @@ def test_more_blocks_than_anybody_runs_are_no_advice(noise: float, many: int) ->
 def test_a_difference_smaller_than_the_margin_says_so() -> None:
     one = told(spread(1.01, 0.003))
     assert one.conclusion is Conclusion.FASTER
-    assert any("smaller than the margin of 5\u202f%" in text for text in one.warnings)
+    assert any("smaller than the margin of 5\u202f%" in text for text in wording.texts(one.warnings))
 
 
 def test_a_metric_without_direction_is_never_better() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import record
+from factories import record, suspect
 from labfactory import lab, studied, trials
 
 import ironbench
@@ -20,8 +20,9 @@ from ironbench.analyse.study import Effect
 from ironbench.catalogue import metrics
 from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
-from ironbench.model.record import Status, Warning
-from ironbench.report import trial
+from ironbench.model.note import note
+from ironbench.model.record import Status
+from ironbench.report import trial, wording
 from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
@@ -72,7 +73,7 @@ def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
 
 def test_exit_code_3_says_why() -> None:
     records = [record(), record(status=Status.SUSPECT, cause="the client was busy")]
-    assert suspect_words(records) == "exit code 3: 1 of 2 trials suspect: the client was busy"
+    assert suspect_words(records) == "1 of 2 trials suspect: the client was busy"
 
 
 def test_a_suspect_pilot_stands_in_no_result_and_makes_no_run_suspect() -> None:
@@ -83,21 +84,12 @@ def test_a_suspect_pilot_stands_in_no_result_and_makes_no_run_suspect() -> None:
 
 
 def test_causes_that_differ_in_their_numbers_are_one_cause() -> None:
-    records = [record(status=Status.SUSPECT, cause=f"{share} % of CPU time was taken") for share in (93, 99, 95)]
-    words = "exit code 3: 4 of 4 trials suspect: 93 to 99 % of CPU time was taken, and 1 other cause"
-    assert suspect_words([*records, record(status=Status.SUSPECT, cause="the client was busy")]) == words
-
-
-def test_one_warning_in_two_forms_is_one_cause_with_one_range() -> None:
-    parts = ("12 % by other programs", "20 % by other programs, 3 % by other virtual machines")
-    texts = [f"{share} % of CPU time was taken from the work: {by}" for share, by in zip((12, 23), parts, strict=True)]
-    records = [
-        record(status=Status.SUSPECT, cause=text, warnings=(Warning("cpu-taken", text), Warning("not-quiet", "loud")))
-        for text in texts
-    ]
-    together = "12 to 23 % of CPU time was taken from the work: 12 to 20 % by other programs, up to 3 % by other"
-    assert suspect_words(records) == f"exit code 3: 2 of 2 trials suspect: {together} virtual machines"
-    assert doubts(records)[0] == f"{together} virtual machines [cpu-taken, 2 of 2 trials]"
+    taken = [note("cpu-taken", share=share, programs=share, steal=0.0) for share in (0.93, 0.99, 0.95)]
+    records = [record(status=Status.SUSPECT, warnings=(one, note("cache-not-cold"))) for one in taken]
+    words = f"4 of 4 trials suspect: 93 to 99{THIN}% of CPU time was taken from the work"
+    said = suspect_words([*records, suspect(record())])
+    assert said.startswith(words) and said.endswith(", and 1 other cause")
+    assert wording.text(doubts(records)[0]).endswith(" [cpu-taken, 3 of 3 trials]")
 
 
 def test_a_closed_loop_has_no_intervals_of_arrival_and_an_open_one_no_think_time() -> None:
@@ -143,12 +135,11 @@ def test_times_are_written_by_the_units_so_that_no_small_one_reads_as_nothing() 
 
 
 def test_numbers_with_signs_are_merged_with_them() -> None:
-    texts = [
-        f"without a steady state: throughput changed by {by}{THIN}% at {at} s" for by, at in (("−21", 3), ("+25", 13))
-    ]
-    records = [record(status=Status.SUSPECT, warnings=(Warning("no-steady-state", text),)) for text in texts]
-    merged = f"without a steady state: throughput changed by −21 to +25{THIN}% at 3 to 13 s"
-    assert doubts(records) == (f"{merged} [no-steady-state, 2 of 2 trials]",)
-    fell, both = (Warning("not-steady", f"changed: {text}") for text in (f"−21{THIN}%", f"−13{THIN}%, 5 times"))
-    told = doubts([record(warnings=(one,)) for one in (fell, both)])[0]
-    assert told.startswith(f"changed: −21 to −13{THIN}%, up to 5 times")
+    changes = [note("not-steady", change=by, after_s=at) for by, at in ((-0.21, 3.0), (0.25, 13.0))]
+    merged = (
+        f"throughput changed by \u221221 to 25{THIN}% after 3 s to 13 s and stayed there [not-steady, 2 of 2 trials]"
+    )
+    assert wording.texts(doubts([record(warnings=(one,)) for one in changes])) == [merged]
+    falls = [note("not-steady", change=by) for by in (-0.21, -0.13)]
+    (told,) = wording.texts(doubts([record(warnings=(one,)) for one in falls]))
+    assert told.startswith(f"throughput fell by 13 to 21{THIN}% from the trial's start")

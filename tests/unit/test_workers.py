@@ -207,7 +207,8 @@ def test_a_worker_that_is_the_limit_is_named() -> None:
     summary = {"elapsed_s": 2.0, "transactions": 200, "failed": 0, "errors": {}, "io": "null"}
     found = Driven("now", alive=True, summary=summary, workers=(idle, worker))
     (warning,) = judge._client(Load(workers=2, clients=8), found)
-    assert warning.code == "client-saturated" and "worker 2 (beta)" in warning.text and "97" in warning.text
+    assert warning.code == "client-saturated" and warning.values["workers"] == ("2 (beta)",)
+    assert warning.values["busy"] == pytest.approx(0.97)
     assert not judge._client(Load(workers=2, clients=8), Driven("now", True, summary=summary, workers=(idle,)))
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
 from ironbench.analyse.rate import clients_asked, loop_words
 from ironbench.analyse.subjects import method, same_work, work, work_name, works_apart
+from ironbench.model.note import FLAGGED, Note, merged, note, text_note
 from ironbench.model.own_data import OwnData
-from ironbench.model.record import SUSPICIOUS, Record, Status, Warning, machines_of
-from ironbench.words import THIN, counted
+from ironbench.model.record import Record, Status, machines_of
+from ironbench.words import counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
 _MEANT_TO_VARY = (
@@ -21,8 +21,6 @@ _MEANT_TO_VARY = (
 )
 _OWN_SENTENCE = ("load.rate",)
 """Reported in a sentence of its own."""
-_NUMBER = re.compile(r"(?<![\w.,-])[+\u2212]?(?:\d{1,3}(?:[,\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w)")
-"""In a sentence, with its sign; not in a name such as `hdd-15k`."""
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[str, ...]:
@@ -142,122 +140,67 @@ def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     return [script for script, digests in sides[0].items() if script in sides[1] and digests != sides[1][script]]
 
 
-def left_out(records: Sequence[Record]) -> tuple[str, ...]:
+def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
     """Excluded trials by status, with their causes."""
     rows = []
     for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
         of_status = [record for record in records if record.status is status]
         if of_status:
-            causes = "; ".join(merged([record.cause for record in of_status if record.cause]))
-            why = f": {causes}" if causes else ""
-            rows.append(f"{counted(len(of_status), f'{status.value} trial')} left out{why}.")
+            rows.append(
+                note("trials-left-out", status=status.value, trials=len(of_status), causes=_messages(of_status))
+            )
     return tuple(rows)
 
 
-def set_aside(records: Sequence[Record]) -> tuple[str, ...]:
+def set_aside(records: Sequence[Record]) -> tuple[Note, ...]:
     """Trials of blocks that were measured again, and what had failed there."""
     if not records:
         return ()
-    blocks = counted(len({record.block for record in records}), "block")
     failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
-    causes = "; ".join(merged([record.cause for record in failed if record.cause]))
-    why = f": {causes}" if causes else ""
-    return (
-        f"{blocks} measured again whole after failed trials; {counted(len(records), 'earlier trial')} left out{why}.",
-    )
+    blocks = len({record.block for record in records})
+    return (note("blocks-repeated", blocks=blocks, trials=len(records), causes=_messages(failed)),)
 
 
-def doubts(records: Sequence[Record]) -> tuple[str, ...]:
-    """Warnings of the comparable trials: each once, with how many trials carry it and the range of its numbers."""
+def _messages(records: Sequence[Record]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(record.cause for record in records if record.cause))
+
+
+def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Notes of the comparable trials: each once, with how many trials have it and the range of its numbers."""
     entered = [record for record in records if record.status.comparable]
-    rows = [
-        f"{text.rstrip('.')} [{code}, {count} of {counted(len(entered), 'trial')}]"
-        for code, text, count in _warnings(entered)
-    ]
+    rows = [note("of-trials", note=one, trials=count, of=len(entered)) for one, count in _notes(entered)]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
     if silent:
-        causes = "; ".join(merged([record.cause for record in silent if record.cause])) or "no cause recorded"
-        rows.append(f"suspect: {causes} ({len(silent)} of {counted(len(entered), 'trial')})")
+        causes = tuple(map(text_note, _messages(silent)))
+        rows.append(note(FLAGGED, trials=len(silent), of=len(entered), causes=causes))
     return tuple(rows)
 
 
-def together(records: Sequence[Record]) -> list[Warning]:
-    """The warnings of all trials, each once, with the range of its numbers."""
-    return [Warning(code, text) for code, text, _ in _warnings(records)]
+def together(records: Sequence[Record]) -> list[Note]:
+    """The notes of all trials, each once, with the range of its numbers."""
+    return [one for one, _ in _notes(records)]
 
 
-def _warnings(records: Sequence[Record]) -> Iterator[tuple[str, str, int]]:
-    """Code, text and number of trials."""
-    by_code: dict[str, list[str]] = {}
-    for record in records:
-        for code, text in _by_code(record.warnings).items():
-            by_code.setdefault(code, []).append(text)
-    for code, texts in by_code.items():
-        yield from ((code, text, count) for text, count in _alike(texts))
+def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
+    """Each note, merged, and how many trials have it."""
+    return _merged(record.warnings for record in records)
 
 
-def causes(suspect: Sequence[Record]) -> list[str]:
-    """Why trials are suspect: each warning that makes them so once, with the range of its numbers; first the one that
-    most of them carry."""
-    by_code: dict[str, list[str]] = {}
-    for record in suspect:
-        known = {code: text for code, text in _by_code(record.warnings).items() if code in SUSPICIOUS}
-        for code, text in known.items() or [(_NUMBER.sub("#", record.cause), record.cause)]:
-            by_code.setdefault(code, []).append(text)
-    ranked = sorted((texts for code, texts in by_code.items() if code), key=len, reverse=True)
-    return ["; ".join(text.rstrip(".") for text, _ in _alike(texts)) for texts in ranked]
+def causes(suspect: Sequence[Record]) -> list[Note]:
+    """Why trials are flagged: each cause once, with the range of its numbers, beginning with the most frequent."""
+    each = (record.flags or ((text_note(record.cause),) if record.cause else ()) for record in suspect)
+    return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
 
 
-def _by_code(warnings: Sequence[Warning]) -> dict[str, str]:
-    return {warning.code: warning.text for warning in warnings}
-
-
-def merged(texts: Sequence[str]) -> list[str]:
-    """Each text once, in the order they came; those that differ in their numbers alone as one, with their ranges."""
-    return [text for text, _ in _alike(texts)]
-
-
-def _alike(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Texts whose statement differs in its numbers alone as one, and how many they are. The statement ends at the first
-    colon; what follows may be a list of which each text has some parts."""
-    by_statement: dict[str, list[str]] = {}
-    for text in texts:
-        by_statement.setdefault(_NUMBER.sub("#", text.partition(": ")[0]), []).append(text)
-    groups = []
-    for same in by_statement.values():
-        if len({_NUMBER.sub("#", text) for text in same}) == 1:
-            groups.append((_merged(same), len(same)))
-            continue
-        statements, _, lists = zip(*(text.partition(": ") for text in same), strict=True)
-        whole = f"{_merged(statements)}: {_parts(lists)}"
-        groups.append((whole, len(same)))
-    return groups
-
-
-def _parts(lists: Sequence[str]) -> str:
-    """Every part of the lists once; `up to 5 %` of one that not all of them have."""
-    by_shape: dict[str, list[str]] = {}
-    for part in (part for one in lists for part in one.split(", ") if part):
-        by_shape.setdefault(_NUMBER.sub("#", part), []).append(part)
-    return ", ".join(_merged(parts, all_have_it=len(parts) == len(lists)) for parts in by_shape.values())
-
-
-def _merged(texts: Sequence[str], all_have_it: bool = True) -> str:
-    """Texts that differ in their numbers alone, as one: `16 to 33 %`."""
-    numbers_of = [_NUMBER.findall(text) for text in texts]
-    ranges = iter([sorted(set(numbers), key=_value) for numbers in zip(*numbers_of, strict=True)])
-
-    def written(_: re.Match[str]) -> str:
-        numbers = next(ranges)
-        if not all_have_it and numbers[0][0] not in "+\u2212":
-            return f"up to {numbers[-1]}"
-        return numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-
-    return _NUMBER.sub(written, texts[0])
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", "").replace(THIN, "").replace("\u2212", "-"))
+def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
+    """The notes of several trials, merged, each with how many trials have it."""
+    groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
+    for notes in each:
+        for one in merged(notes):
+            groups.setdefault((one.code, frozenset(one.values)), []).append(one)
+    for same in groups.values():
+        (whole,) = merged(same)
+        yield whole, len(same)
 
 
 def _title(name: str) -> str:

@@ -14,6 +14,7 @@ from ironbench.analyse.rate import Rate, Ratios, clients_asked, paced, without_r
 from ironbench.analyse.subjects import Subject, emulated, leading, streams
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
+from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import Record
 from ironbench.model.sample import late
 from ironbench.model.system import Load
@@ -89,8 +90,8 @@ class Comparison:
     """Number by number of clients, where both were measured."""
     differences: tuple[Difference, ...]
     unlike: tuple[str, ...]
-    warnings: tuple[str, ...]
-    left_out: tuple[str, ...]
+    warnings: tuple[Note, ...]
+    left_out: tuple[Note, ...]
     emulated: tuple[bool, bool] = (False, False)
     """Whether storage of A, of B was emulated."""
     derived: tuple[str, ...] = ()
@@ -156,10 +157,12 @@ def compare(
         differences=differences(known) if all(known) else (),
         unlike=unlike(*entered),
         warnings=(
-            *(f"{side.name}: {text}" for side in sides for text in doubts(side.usable)),
-            *(() if pooled else (NOT_POOLED,)),
+            *(note("of-subjects", subjects=side.name, note=one) for side in sides for one in doubts(side.usable)),
+            *(() if pooled else (text_note(NOT_POOLED),)),
         ),
-        left_out=tuple(f"{side.name}: {text}" for side in sides for text in left_out(side.records)),
+        left_out=tuple(
+            note("of-subjects", subjects=side.name, note=one) for side in sides for one in left_out(side.records)
+        ),
         emulated=(any(map(emulated, a.records)), any(map(emulated, b.records))),
         derived=tuple(derived),
         clients=_only_clients(*curves),

@@ -19,6 +19,7 @@ from ironbench.analyse.target import Attained, Target, attained, may_count
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
+from ironbench.model.note import Note, text_note
 from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record, machine_of
 from ironbench.plan.offers import Offers
 from ironbench.words import counted
@@ -48,8 +49,8 @@ class Row:
     """Of a score from records without a target: which trials."""
     runs: int = 0
     """Runs that a score from records rests on."""
-    cautions: tuple[str, ...] = ()
-    """Contradictions between the systems file and the recorded machine."""
+    cautions: tuple[Note, ...] = ()
+    """Contradictions between the systems file and the recorded machine, and what the results depend on."""
 
     @property
     def per_core(self) -> Range | None:
@@ -118,7 +119,7 @@ def costs(
     rows = [
         replace(
             _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into),
-            cautions=(*_contradictions(offer, own, machines), *_conditional(own)),
+            cautions=(*map(text_note, _contradictions(offer, own, machines)), *_conditional(own)),
         )
         for offer in named
         for own in (_of_one_system(offer, records),)
@@ -192,9 +193,9 @@ def _did(name: str, records: Sequence[Record], target: Target | None, metric: st
     return _Did(known.range(best.metrics[metric].centre), known.runs, basis=at_its_peak(best))
 
 
-def _conditional(records: Sequence[Record]) -> tuple[str, ...]:
+def _conditional(records: Sequence[Record]) -> tuple[Note, ...]:
     """That figures are a device model's, or of a system that can lose data: a price comparison must not hide it."""
-    return tuple(one.text for one in together(records) if one.code in (EMULATED, CAN_LOSE_DATA))
+    return tuple(one for one in together(records) if one.code in (EMULATED, CAN_LOSE_DATA))
 
 
 def _score(records: Mapping[str, Sequence[Record]]) -> str:

@@ -16,6 +16,7 @@ from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, f
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
+from ironbench.model.note import FLAGGED, Note, note, text_note
 from ironbench.model.record import SIDE_BY_SIDE, Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
@@ -159,14 +160,14 @@ def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: b
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     waits = (one.provisional,) if decides and one.awaited else ()
-    suspicions = _suspicions(suspect, len(one.a) + len(one.b))
+    flagged = _flagged(suspect, len(one.a) + len(one.b))
     comparison = Comparison(
         one.metric,
         known.better if known else "neither",
         one.cell,
         one.baseline,
         one.pairs,
-        warnings=(*suspicions, *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
+        warnings=(*flagged, *map(text_note, (*_unintended(one.metric, lab, one.a, one.b), *drifts, *waits))),
         dropped=one.dropped,
         lost=one.lost,
         barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
@@ -248,11 +249,10 @@ def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str
     return comparable[0], ""
 
 
-def _suspicions(suspect: Sequence[Record], entered: int) -> list[str]:
+def _flagged(suspect: Sequence[Record], entered: int) -> tuple[Note, ...]:
     if not suspect:
-        return []
-    why = "; ".join(text.rstrip(".") for text in causes(suspect))
-    return [f"{len(suspect)} of {counted(entered, 'trial')} suspect{f': {why}' if why else ''}."]
+        return ()
+    return (note(FLAGGED, trials=len(suspect), of=entered, causes=tuple(causes(suspect))),)
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:

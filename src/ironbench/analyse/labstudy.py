@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from ironbench.analyse.archive import EMPTY, Archive
@@ -31,12 +31,12 @@ from ironbench.analyse.versions import beside_version
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
+from ironbench.model.note import FLAGGED, MISSING, Note, note, text_note
 from ironbench.model.record import CAN_LOSE_DATA, Record, Status, machine_of
 from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.record import progress
 from ironbench.record.progress import by_place
-from ironbench.words import some
 
 MOST_EXPLAINED = 4
 """Of more comparisons only the first are walked down to where their difference comes from."""
@@ -139,14 +139,13 @@ def lab_study(
         dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
         left_out=left_out(settled),
         warnings=(
-            *(f"Left out: {text}" for text in faults),
+            *(text_note(f"Left out: {text}") for text in faults),
             *doubts(settled),
             *unfinished,
-            *_of_order(lab),
-            *_of_duet(settled),
+            *map(text_note, (*_of_order(lab), *_of_duet(settled))),
             *_of_findings(own),
             *_of_times(cells),
-            *_of_percentiles(settled),
+            *map(text_note, _of_percentiles(settled)),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
@@ -285,19 +284,16 @@ def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> 
     """With the sides' names marked where storage was emulated, and the data that only one side can lose."""
     sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
     cell, baseline = (marked(name, own) for name, own in zip((contrast.cell, contrast.baseline), sides, strict=True))
-    lost = [{one.text for record in own for one in record.warnings if one.code == CAN_LOSE_DATA} for own in sides]
-    return Effect(finding, replace(contrast, cell=cell, baseline=baseline), tuple(sorted(lost[0] ^ lost[1])))
+    lost = [
+        dict.fromkeys(one for record in own for one in record.warnings if one.code == CAN_LOSE_DATA) for own in sides
+    ]
+    only = [one for mine, others in (lost, lost[::-1]) for one in mine if one not in others]
+    return Effect(finding, replace(contrast, cell=cell, baseline=baseline), tuple(only))
 
 
-RESUMES = "`ironbench lab resume` runs"
-
-
-def _unfinished(missing: int, due: int) -> tuple[str, ...]:
-    """Trials of the plan that are missing. A finding holds how many of its blocks are complete."""
-    if not missing:
-        return ()
-    verb, them = ("is", "it") if missing == 1 else ("are", "them")
-    return (f"{missing} of {due} planned trials {verb} still to be run: {RESUMES} {them}",)
+def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
+    """Trials of the plan that are missing. A finding has the number of its complete blocks."""
+    return (note(MISSING, missing=missing, due=due),) if missing else ()
 
 
 def _of_percentiles(settled: Sequence[Record]) -> tuple[str, ...]:
@@ -338,22 +334,29 @@ def _of_order(lab: Lab) -> tuple[str, ...]:
     )
 
 
-def _of_findings(effects: Sequence[Effect]) -> tuple[str, ...]:
-    """Warnings of the comparisons that decide, each once with the comparisons that carry it."""
-    by_text: dict[str, list[str]] = {}
-    for effect in effects:
-        # One note covers the suspect trials of all comparisons.
-        for text in (text for text in effect.finding.warnings if " suspect" not in text):
-            by_text.setdefault(text, []).append(effect.contrast.name)
-    return tuple(text if len(names) == len(effects) else f"{some(names)}: {text}" for text, names in by_text.items())
+def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
+    """Notes of the comparisons that decide, each once with the comparisons that have it. Flagged trials are not among
+    them: one note covers those of all comparisons."""
+    every = [
+        (effect.contrast.name, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED
+    ]
+    return _by_note(every, len(effects))
 
 
-def _of_times(cells: Sequence[Measured]) -> tuple[str, ...]:
-    by_text: dict[str, list[str]] = {}
-    for cell in cells:
-        for text in cell.time.warnings if cell.time else ():
-            by_text.setdefault(text, []).append(cell.name)
-    return tuple(text if len(names) == len(cells) else f"{some(names)}: {text}" for text, names in by_text.items())
+def _of_times(cells: Sequence[Measured]) -> tuple[Note, ...]:
+    every = [(cell.name, text_note(text)) for cell in cells if cell.time for text in cell.time.warnings]
+    return _by_note(every, len(cells))
+
+
+def _by_note(every: Iterable[tuple[str, Note]], of: int) -> tuple[Note, ...]:
+    """Each note once, with the names that have it unless all have it."""
+    names_by_note: dict[Note, list[str]] = {}
+    for name, one in every:
+        names_by_note.setdefault(one, []).append(name)
+    return tuple(
+        one if len(names) == of else note("of-subjects", subjects=tuple(names), note=one)
+        for one, names in names_by_note.items()
+    )
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:

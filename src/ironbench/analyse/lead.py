@@ -30,11 +30,12 @@ from ironbench.analyse.subjects import (
     work_name,
 )
 from ironbench.errors import InputError
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.system import Choice, Load
 from ironbench.stats.ratio import unpaired
-from ironbench.words import counted, in_percent
+from ironbench.words import in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 _LEVEL = 0.05
@@ -116,7 +117,7 @@ class Leads:
     """`highest`: from the kernel; `nominal`: in the processor's name; empty: unknown, or one machine."""
     differences: tuple[Difference, ...]
     """Of machines, engines, settings, layouts, versions and load, in the works that both did."""
-    cautions: tuple[str, ...]
+    cautions: tuple[Note, ...]
     """Suspect trials among those of a peak."""
     derived: tuple[str, ...]
     """Sentences that must accompany results of these workloads."""
@@ -246,18 +247,18 @@ def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float, i
     return Peaks(clients, confirmed, None, leads, alone)
 
 
-def _suspicions(work: WorkLead) -> list[str]:
-    """What throws doubt on the trials that stand for a peak, once for each side."""
-    sentences = []
+def _suspicions(work: WorkLead) -> list[Note]:
+    """Flagged trials among those of a peak, once for each side."""
+    notes = []
     for side in work.curves:
         trials = side.main.trials if side.main else ()
         suspect = [trial for trial in trials if trial.status is Status.SUSPECT]
         if suspect:
             alone = side.peak is not None and side.peak.alone
-            where = "at the rate asked of" if side.rate else "of" if alone else "at the peak of"
-            of = f"{len(suspect)} of {counted(len(trials), 'trial')} {where} {side.name} suspect"
-            sentences.append(f"{work.work}: {of}: {'; '.join(causes(suspect))}")
-    return sentences
+            where = "rate" if side.rate else "alone" if alone else "peak"
+            values = {"work": work.work, "where": where, "side": side.name, "trials": len(suspect), "of": len(trials)}
+            notes.append(note("peak-flagged", **values, causes=tuple(causes(suspect))))
+    return notes
 
 
 def _names(records: Sequence[Record]) -> dict[str, str]:

@@ -36,6 +36,7 @@ from ironbench.analyse.subjects import (
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
 from ironbench.model.lab import VALUE
+from ironbench.model.note import Note, text_note
 from ironbench.model.record import Record, machine_of
 from ironbench.words import counted
 
@@ -77,8 +78,8 @@ class SubjectResults:
     """That its work may use, of the machine that did it; None: unknown."""
     little: Little | None
     command: str
-    warnings: tuple[str, ...]
-    left_out: tuple[str, ...]
+    warnings: tuple[Note, ...]
+    left_out: tuple[Note, ...]
     device_io: tuple[Distribution, ...] = ()
     """Latencies and sizes of the I/Os of emulated devices, at the peak."""
 
@@ -132,8 +133,8 @@ class Effect:
 
     finding: Finding
     contrast: Contrast
-    losses: tuple[str, ...] = ()
-    """Warnings of settings that can lose data, which only one of the two sides has."""
+    losses: tuple[Note, ...] = ()
+    """Notes on settings that can lose data, which only one of the two sides has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +231,8 @@ class Study:
     disturbances: tuple[Disturbance, ...] = ()
     dropped: tuple[str, ...] = ()
     """Blocks that did not enter the paired analysis, and why."""
-    left_out: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    left_out: tuple[Note, ...] = ()
+    warnings: tuple[Note, ...] = ()
     screen: Screen | None = None
     """Of a lab that screens factors first: what the screen saw. All else is of its confirmation."""
     searched: tuple[Setup, ...] = ()
@@ -398,7 +399,7 @@ def _results(
         cores=cores_held(reference, machine_cores(machine)),
         little=little(timelines.typical(at_peak)) if at_peak else None,
         command=run_command(subject.records),
-        warnings=(*doubts(subject.records), *filter(None, [shortfall(own)])),
+        warnings=(*doubts(subject.records), *map(text_note, filter(None, [shortfall(own)]))),
         left_out=left_out(subject.records),
         device_io=distributions(at_peak, archive),
     )

@@ -21,6 +21,7 @@ import numpy as np
 from ironbench.analyse.looks import Look, at
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Method
+from ironbench.model.note import Note, text_note
 from ironbench.model.record import SIDE_BY_SIDE, Record
 from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
@@ -50,7 +51,7 @@ class Comparison:
     baseline: str
     pairs: Sequence[tuple[int, float, float]]
     """Block, the cell's value, the baseline's, each above 0: of every complete block."""
-    warnings: Sequence[str] = ()
+    warnings: Sequence[Note] = ()
     dropped: Sequence[str] = ()
     lost: tuple[int, int] = (0, 0)
     """See `Finding.lost`."""
@@ -113,7 +114,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         p=p if decides and result.blocks >= LEAST_BLOCKS else None,
         method=_method(result, place, holm.comparisons, conclusion, tests),
         advice=advised,
-        warnings=(*one.warnings, *cautions),
+        warnings=(*one.warnings, *map(text_note, cautions)),
         dropped=tuple(one.dropped),
         decides=decides,
         barred=barred,
@@ -239,7 +240,7 @@ def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Fin
         p=None,
         method="no complete block",
         advice=f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
-        warnings=(*one.warnings, *((_too_few(0),) if decides else ())),
+        warnings=(*one.warnings, *((text_note(_too_few(0)),) if decides else ())),
         dropped=tuple(one.dropped),
         decides=decides,
     )

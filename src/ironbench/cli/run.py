@@ -418,7 +418,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, json: bool, resume: bo
         printer.say(requirements.words(judgements))
         return requirements.code(judgements)
     if code == verdict.SUSPECT:
-        printer.say(verdict.suspect_words(records))
+        printer.say(f"exit code {verdict.SUSPECT}: {verdict.suspect_words(records)}")
     elif code == verdict.INTERRUPTED:
         printer.say(_goes_on(records))
     return code

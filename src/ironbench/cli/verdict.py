@@ -15,6 +15,7 @@ from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
 from ironbench.record import Store, progress
 from ironbench.record.labs import LabDirectory
+from ironbench.report import wording
 from ironbench.views import labs
 from ironbench.words import counted
 
@@ -41,7 +42,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(f"exit code {SUSPECT}: undecided: {'; '.join(map(repr, study.undecided_requirements))}")
     elif code == SUSPECT:
         words = suspect_words(settling(measured))
-        printer.say(words.partition(": ")[2] if gated else words)
+        printer.say(words if gated else f"exit code {SUSPECT}: {words}")
     elif code == FAILED and (lost := lost_in_cuts(study, records)):
         many = f"{len(lost)} of {counted(len(records), 'trial')}"
         printer.say(f"exit code {FAILED}: {many} lost something in a power cut: {lost[0].cause}")
@@ -86,8 +87,8 @@ def suspect_words(records: Sequence[Record]) -> str:
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
     known = causes(doubtful)
     more = f", and {counted(len(known) - 1, 'other cause')}" if len(known) > 1 else ""
-    first = next(iter(known), "no cause recorded")
-    return f"exit code {SUSPECT}: {len(doubtful)} of {counted(len(entered), 'trial')} suspect: {first}{more}"
+    first = next(map(wording.text, known), "no cause recorded")
+    return f"{len(doubtful)} of {counted(len(entered), 'trial')} suspect: {first}{more}"
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:

@@ -12,10 +12,10 @@ from ironbench.drive import caches, checkpoints
 from ironbench.drive.caches import Rehearse, State
 from ironbench.load import tables
 from ironbench.machine import control_groups, quiet
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import AUXILIARY, Purpose
-from ironbench.model.record import Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.model.trial_notes import TrialNotes
@@ -34,16 +34,10 @@ class Clock:
         self._offset_s = offset_s or _offset_s
         self._before_s = self._offset_s()
 
-    def warnings(self) -> tuple[Warning, ...]:
+    def warnings(self) -> tuple[Note, ...]:
         """What a reader must know when the clock was set since."""
         step_s = self._offset_s() - self._before_s
-        if abs(step_s) < STEP_S:
-            return ()
-        text = (
-            f"the machine's clock was set by {step_s:+.3f} s during the trial: times of day in this record are off, "
-            "durations are not"
-        )
-        return (Warning("clock-step", text),)
+        return () if abs(step_s) < STEP_S else (note("clock-step", step_s=step_s),)
 
 
 def _offset_s() -> float:

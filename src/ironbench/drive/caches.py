@@ -20,7 +20,7 @@ from ironbench.machine import copies
 from ironbench.machine.fingerprint import virtualisation
 from ironbench.machine.limits import memory_available
 from ironbench.machine.tree import Tree
-from ironbench.model.record import Warning
+from ironbench.model.note import note
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
@@ -97,15 +97,13 @@ def verified(state: State, read_bytes: int | None) -> TrialNotes:
     if state.asked == "cold":
         if read_bytes:
             return TrialNotes(conditions)
-        text = "declared cold, but nothing was read from a device: the files lie in memory, or nothing was asked for"
-        return TrialNotes(conditions, (Warning("cache-not-cold", text),))
+        return TrialNotes(conditions, (note("cache-not-cold"),))
     if not state.fits:
         conditions["cache verified"] += "; the data are larger than the memory for them"
         return TrialNotes(conditions)
     if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
         return TrialNotes(conditions)
-    text = f"declared {state.asked}, but {units.stored(read_bytes)} were read from devices"
-    return TrialNotes(conditions, (Warning("cache-not-warm", text),))
+    return TrialNotes(conditions, (note("cache-not-warm", declared=state.asked, read_bytes=read_bytes),))
 
 
 def read_bytes(session: Session) -> int | None:
@@ -153,9 +151,8 @@ def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: 
             text = f"hot: {how}, rehearsed {number} times until steady at {in_percent(share)} hits"
             return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
         last = share
-    text = f"declared hot, but the hit rate was not steady after {MOST_REHEARSALS} rehearsals"
-    warning = Warning("cache-not-steady", text)
-    return State("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (warning,)), data_bytes, fits)
+    unsteady = note("cache-not-steady", rehearsals=MOST_REHEARSALS)
+    return State("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (unsteady,)), data_bytes, fits)
 
 
 def _memory_bytes(session: Session, system: System, clients: int) -> int:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from ironbench import units
 from ironbench.devices.mounting import Devices
 from ironbench.errors import FailureError, IronbenchError
+from ironbench.model.note import Note, note
 from ironbench.model.plan import AT_STAKE, POWER
-from ironbench.model.record import Check, Warning
+from ironbench.model.record import Check
 from ironbench.model.session import Powered, Session
 from ironbench.words import counted
 from ironbench.workloads.base import checked
@@ -56,13 +57,8 @@ class Survived:
     def metrics(self) -> dict[str, float]:
         return {AT_STAKE: float(self.at_stake)}
 
-    def warnings(self) -> tuple[Warning, ...]:
-        if self.at_stake:
-            return ()
-        cause = (
-            f"no write was unflushed when the power was cut ({self.how}): the device could neither lose nor tear any"
-        )
-        return (Warning(NOTHING_AT_STAKE, cause),)
+    def warnings(self) -> tuple[Note, ...]:
+        return () if self.at_stake else (note(NOTHING_AT_STAKE, how=self.how),)
 
 
 def cut(session: Session, planned: PowerCut, seed: int) -> Survived:

@@ -29,11 +29,12 @@ from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shor
 from ironbench.machine.limits import Starved
 from ironbench.model.driven import Computed, Driven
 from ironbench.model.inside import NOTHING, Inside, Missing
+from ironbench.model.note import note
 from ironbench.model.observation import Sample, Source
 from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Check, Warning
+from ironbench.model.record import Check
 from ironbench.model.session import Row, Session
 from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
@@ -162,7 +163,7 @@ class _Drive:
         whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
         protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
         doubts = tuple(
-            Warning(workload.caution, text) for text in workload.cautions(session.engine, plan.choice, protocol)
+            note(workload.caution, text=text) for text in workload.cautions(session.engine, plan.choice, protocol)
         )
         figures = workload.measured(session, self._options, before, result.summary) if whole else {}
         self.inside = self._ended_inside(result) if alive else self.inside

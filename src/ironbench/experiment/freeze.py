@@ -17,8 +17,8 @@ from ironbench.experiment import declare, server_control, server_watch
 from ironbench.experiment.slices import slice_plan
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Lab
+from ironbench.model.note import note
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Warning
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
@@ -135,8 +135,7 @@ def caution(differences: Sequence[str]) -> TrialNotes:
     """What every trial says that is measured although something has changed."""
     if not differences:
         return NO_NOTES
-    text = "since the lab began, this has changed: " + "; ".join(differences)
-    return TrialNotes(warnings=(Warning("lab-changed", text),))
+    return TrialNotes(warnings=(note("lab-changed", changes=tuple(differences)),))
 
 
 def traced(lab: Lab, directory: str) -> str:

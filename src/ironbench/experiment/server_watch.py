@@ -16,9 +16,9 @@ from ironbench.machine.fingerprint import of_tree
 from ironbench.machine.tree import Tree
 from ironbench.model.driven import Driven, Elsewhere
 from ironbench.model.lab import Lab
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
-from ironbench.model.record import Warning
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
 from ironbench.record import Store
@@ -67,7 +67,7 @@ class ServerWatch:
     store: Store
     _watch: Watch | None = None
     _there: Elsewhere | None = None
-    _warnings: list[Warning] = field(default_factory=list)
+    _warnings: list[Note] = field(default_factory=list)
     _notes: dict[str, str] = field(default_factory=dict)
 
     def sources(self) -> Sequence[Source]:
@@ -81,7 +81,7 @@ class ServerWatch:
             every = observe.sources(cast(Session, _There(self.session, place)), True, machine, self.load.clients)
             self._begin(machine, place)
         except IronbenchError as error:
-            self._warnings.append(Warning(UNSEEN, f"the server's machine could not be watched: {error}"))
+            self._warnings.append(note(UNSEEN, error=str(error)))
             return [one for one in observe.sources(self.session, True, Tree(), self.load.clients) if one.kind != "file"]
         theirs = [one for one in every if one.kind == "file" and not one.target.startswith(_OF_READERS)]
         self._watch = Watch(there, theirs, self.load.duration_s)
@@ -104,8 +104,7 @@ class ServerWatch:
         now = monotonic() - time()
         start_s = float(driven.summary.get("started_unix_s") or 0.0) + now
         seen = self._watch.end(start_s)
-        for text in watch.doubts(seen, float(driven.summary.get("elapsed_s") or 0.0)):
-            self._warnings.append(Warning(LOST, text))
+        self._warnings += watch.doubts(seen, float(driven.summary.get("elapsed_s") or 0.0))
         self._notes |= watch.words(seen, self.server)
         summary: Mapping[str, Any] = driven.summary
         if "observer_cpu_s" in summary:
@@ -126,9 +125,7 @@ class ServerWatch:
         ours = machine.read(_BOOT) == Tree().read(_BOOT)
         self._there = Elsewhere(self.server, ours=ours, machine=self._kept(machine))
         if place.unseen:
-            self._warnings.append(
-                Warning(UNSEEN, f"the server's processes are not seen on its machine: {place.unseen}")
-            )
+            self._warnings.append(note(UNSEEN, processes=place.unseen))
 
     def _kept(self, machine: Tree) -> str:
         return self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))

@@ -36,6 +36,7 @@ from ironbench.printer import Printer
 from ironbench.process import place
 from ironbench.record import Store, make
 from ironbench.record.judge import STOPPED_ON_ERROR
+from ironbench.report import wording
 
 
 def measure(
@@ -77,14 +78,14 @@ def measure(
     record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
     if POWER in record.conditions:
         printer.say(f"  power: {record.conditions[POWER]}")
-        for warning in record.warnings:
-            if warning.code == NOTHING_AT_STAKE:
-                printer.say(f"  warning: {warning.text}")
+        for one in record.warnings:
+            if one.code == NOTHING_AT_STAKE:
+                printer.say(f"  warning: {wording.text(one)}")
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
         printer.say(f"  {record.status.value}: {record.cause}")
-        for warning in record.warnings:
-            if warning.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
-                printer.say(f"  {warning.text}")
+        for one in record.warnings:
+            if one.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
+                printer.say(f"  {wording.text(one)}")
     return record
 
 

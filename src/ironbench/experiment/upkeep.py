@@ -17,9 +17,9 @@ from pathlib import Path
 from ironbench.errors import FailureError, InputError, shortened
 from ironbench.model.commands import CommandRun, Commands, asked, variables
 from ironbench.model.lab import Lab
+from ironbench.model.note import note
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Warning
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.secrets import hidden
 from ironbench.model.system import System, Trial
@@ -87,7 +87,7 @@ class Upkeep:
         runs, output = tuple(self._runs), "".join(self._output)
         self._runs, self._output = [], []
         warnings = [
-            Warning(NOT_UNDONE, f"what was done before is not undone, for `{shortened(clean(pending.cleanup))}` {why}")
+            note(NOT_UNDONE, command=shortened(clean(pending.cleanup)), error=why)
             for pending, why in self._failed.values()
         ]
         merged = notes.merge({}, [one for one in warnings if one not in notes.warnings])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ironbench.model.note import note
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Warning
+from ironbench.model.record import Record
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan.blocks import PILOT_S
@@ -16,6 +17,8 @@ from ironbench.stats import steadiness
 
 BUCKET_S = 0.1
 """Of a trial's timeline."""
+PILOT_FAILED, PILOT_DAMAGED = "pilot failed", "pilot damaged"
+"""Why a warm-up could not be assessed, besides the reasons of `steadiness.warm_up`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,10 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
         return None
     usable = [record for record in _pilots(cell, records) if record.status.comparable]
     if not usable:
-        return _default(cell.load, "its pilot failed")
+        return _default(cell.load, PILOT_FAILED)
     timeline = store.timeline(usable[-1].id)
     if "transactions" not in timeline:
-        return _default(cell.load, f"the timeline of its pilot {usable[-1].id} is damaged")
+        return _default(cell.load, PILOT_DAMAGED)
     found = steadiness.warm_up(timeline["transactions"], BUCKET_S)
     if found.seconds is None:
         return _default(cell.load, found.reason)
@@ -80,9 +83,9 @@ def applied(
 
 
 def _default(load: Load, reason: str) -> Warmup:
-    text = f"the warm-up could not be assessed ({reason}): {load.warmup_s:g} s were taken"
     conditions = {"warm-up": f"{load.warmup_s:g} s, not assessed"}
-    return Warmup(load.warmup_s, TrialNotes(conditions, (Warning("warm-up-not-assessed", text),)))
+    unknown = note("warm-up-not-assessed", reason=reason, warmup_s=load.warmup_s)
+    return Warmup(load.warmup_s, TrialNotes(conditions, (unknown,)))
 
 
 def _pilots(cell: Cell, records: Sequence[Record]) -> list[Record]:

@@ -12,7 +12,7 @@ from ironbench.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
 from ironbench.load.source import DataSource
 from ironbench.load.tables import present
 from ironbench.machine import copies, space
-from ironbench.model.record import Warning
+from ironbench.model.note import Note, note
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.printer import Printer
@@ -83,12 +83,11 @@ def restored(setup: Setup, source: DataSource) -> dict[str, str]:
 AS_FOUND = "data-as-found"
 
 
-def warnings(setup: Setup, source: DataSource) -> tuple[Warning, ...]:
+def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
     """What a reader must know when trials do not start from the same data, unless they turn out to write nothing."""
     if source.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
         return ()
-    text = "the data are those that the trial before left: they were there before this run, which does not restore them"
-    return (Warning(AS_FOUND, text),)
+    return (note(AS_FOUND),)
 
 
 def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ironbench import units
 from ironbench.machine.tree import Tree
-from ironbench.model.record import Warning
-from ironbench.words import in_percent
+from ironbench.model.note import Note, note
 
 BUSY = 0.05
 """Of all cores: the share of CPU time above which somebody else is at work (as `ironbench doctor` warns)."""
@@ -35,18 +34,16 @@ class Activity:
     dirty_bytes: int
 
     @property
-    def complaints(self) -> tuple[str, ...]:
-        """What is not quiet, in words; empty when all is."""
-        complaints = []
-        if self.busy > BUSY:
-            complaints.append(f"{in_percent(self.busy, limits=(BUSY,))} of the CPUs were busy")
-        if self.device_bytes_per_s > DEVICE_BYTES_PER_S:
-            complaints.append(f"devices moved {units.stored(self.device_bytes_per_s)}/s")
-            if self.in_flight:
-                complaints.append(f"requests in flight at the last look: {self.in_flight}")
-        if self.dirty_bytes > DIRTY_BYTES:
-            complaints.append(f"{units.stored(self.dirty_bytes)} waited to be written")
-        return tuple(complaints)
+    def above_limits(self) -> dict[str, float]:
+        """The values above their limits, the others as 0; empty when the machine is quiet."""
+        moving = self.device_bytes_per_s > DEVICE_BYTES_PER_S
+        found = {
+            "busy": self.busy if self.busy > BUSY else 0.0,
+            "device_bytes_per_s": self.device_bytes_per_s if moving else 0.0,
+            "in_flight": self.in_flight if moving else 0,
+            "dirty_bytes": self.dirty_bytes if self.dirty_bytes > DIRTY_BYTES else 0,
+        }
+        return found if any(found.values()) else {}
 
 
 def wait(
@@ -54,7 +51,7 @@ def wait(
     tree: Tree | None = None,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
-) -> tuple[dict[str, str], tuple[Warning, ...]]:
+) -> tuple[dict[str, str], tuple[Note, ...]]:
     """Returns when the machine is quiet, or after `limit_s` with a warning; as conditions and warnings of a record.
 
     Call it when neither ironbench nor its engine has anything to do. 0 looks once and does not wait.
@@ -65,13 +62,12 @@ def wait(
     while True:
         sleep(INTERVAL_S)
         after = _read(tree, now())
-        complaints = _activity(before, after).complaints
+        activity = _activity(before, after).above_limits
         waited_s = now() - begin
-        if not complaints:
+        if not activity:
             return {"quiet": "yes" if waited_s < 2 * INTERVAL_S else f"after {units.span(waited_s)}"}, ()
         if waited_s >= limit_s:
-            text = f"the machine was not quiet before the trial, after {units.span(waited_s)} of waiting: "
-            return {"quiet": "no"}, (Warning("not-quiet", text + ", ".join(complaints)),)
+            return {"quiet": "no"}, (note("not-quiet", waited_s=waited_s, **activity),)
         before = after
 
 

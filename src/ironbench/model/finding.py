@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ironbench.model.note import Note
+
 
 class Conclusion(StrEnum):
     """How a comparison ends. `FASTER` means better in the metric's own direction, whatever that is."""
@@ -47,7 +49,7 @@ class Finding:
     """In words, e.g. `t interval on log ratios of 6 blocks, look 1 of 2`."""
     advice: str = ""
     """What it would take to tell, when it cannot."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
     dropped: tuple[str, ...] = ()
     """Blocks that did not enter, and why."""
     decides: bool = True

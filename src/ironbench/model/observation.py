@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ironbench.model.note import Note
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -68,5 +70,5 @@ class Observation:
     counted: tuple[Counted, ...] = ()
     late: Mapping[str, float] = field(default_factory=dict)
     """Metrics and series made of what the server publishes late → by up to how many seconds, while clients work."""
-    withheld: str = ""
-    """Why those were left out; empty: they were not."""
+    withheld: Note | None = None
+    """Why those were left out; None: they were not."""

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ironbench.model.commands import CommandRun
+from ironbench.model.note import Note
 from ironbench.model.system import Cell, Choice, System
 
-SCHEMA = 3
-"""2: a choice holds digests of its scripts. 3: a record holds digests of its files. Older records read as they are."""
+SCHEMA = 4
+"""2: a choice contains digests of its scripts. 3: a record contains digests of its files. 4: warnings are notes, and a
+flagged record has no cause besides them. Older records stay readable (`record.decoded`)."""
+NOTES_SINCE = 4
+"""The schema that has notes; the warnings of older records are sentences."""
 
 
 FAILED_SUSPECT = 0.001
@@ -70,15 +74,6 @@ class Check:
     passed: bool
     expected: str = ""
     actual: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Warning:
-    """Something a reader must know before using the numbers."""
-
-    code: str
-    """Stable, lower-case, e.g. `client-saturated`."""
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +156,10 @@ class Record:
     metrics: dict[str, float]
     """By catalogue name, base units; `name{script=x}` for parts."""
     checks: tuple[Check, ...] = ()
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Note, ...] = ()
     cause: str = ""
-    """Why the trial is not `ok`."""
+    """Why the trial is invalid, failed or aborted. Empty for a flagged one, whose notes say why (`flags`), except in
+    records before schema 4."""
     budget: Budget = Budget()
     machine: str = ""
     """Content key of the machine's fingerprint in the store."""
@@ -193,6 +189,11 @@ class Record:
     def warned(self, code: str) -> bool:
         """Whether a warning of this code is on it."""
         return any(warning.code == code for warning in self.warnings)
+
+    @property
+    def flags(self) -> tuple[Note, ...]:
+        """The notes that flag the trial."""
+        return tuple(one for one in self.warnings if one.code in SUSPICIOUS)
 
     @property
     def kept_rate(self) -> bool | None:

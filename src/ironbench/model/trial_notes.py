@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ironbench.model.commands import CommandRun
-from ironbench.model.record import Warning
+from ironbench.model.note import Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +15,13 @@ class TrialNotes:
 
     conditions: Mapping[str, str] = field(default_factory=dict)
     """As in `Record.conditions`."""
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Note, ...] = ()
     commands: tuple[CommandRun, ...] = ()
     """As in `Record.commands`."""
     output: str = ""
     """What these commands wrote."""
 
-    def merge(self, conditions: Mapping[str, str], warnings: Sequence[Warning] = ()) -> TrialNotes:
+    def merge(self, conditions: Mapping[str, str], warnings: Sequence[Note] = ()) -> TrialNotes:
         """These notes and those of the next step."""
         merged = {**self.conditions, **conditions}
         return replace(self, conditions=merged, warnings=(*self.warnings, *warnings))

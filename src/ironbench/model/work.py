@@ -22,8 +22,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from ironbench.model.note import Note
 from ironbench.model.observation import Series
-from ironbench.model.record import Check, Warning
+from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 
@@ -85,7 +86,7 @@ class Outcome:
     """Beside those of `Workload.check`."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What was found or chosen at run time and must be in the record, e.g. {"io": "io_uring"}."""
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Note, ...] = ()
     inside: bool = False
     """The system works in our own threads or children: their CPU time is the system's, not a client's."""
     cause: str = ""

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ironbench import units
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
-from ironbench.words import counted, in_percent
 
 MISSED = 0.10
 """Share of a trial that the server's counters may miss before it is said."""
 _MOST = 0.50
 """Share from which they say too little to be shown."""
-_WHICH = "commits, rows and I/O"
+CODE = "counts-late"
 
 
 def published(observation: Observation, summary: Mapping[str, Any], scripts: bool) -> Observation:
@@ -23,28 +22,26 @@ def published(observation: Observation, summary: Mapping[str, Any], scripts: boo
     late_s, window_s = max(observation.late.values(), default=0.0), float(summary["elapsed_s"])
     if not late_s:
         return observation
-    why = ""
+    why: Note | None = None
     if late_s / window_s > _MOST:
-        why = f"the server publishes {_WHICH} up to {late_s:g} s late: in {units.span(window_s)} they say too little"
+        why = note(CODE, late_s=late_s, window_s=window_s)
     elif scripts and (done := _done(summary)):
         share = _ended_per_s(observation) * window_s / done
         if 1.0 - share > max(MISSED, late_s / window_s):
-            why = f"the server had published {in_percent(share)} of {counted(done, 'transaction')} at the end"
-            why += f": its {_WHICH} are left out"
-    if not why:
+            why = note(CODE, published=share, transactions=done)
+    if why is None:
         return observation
     metrics = {name: value for name, value in observation.metrics.items() if name not in observation.late}
     series = tuple(one for one in observation.series if one.name not in observation.late)
     return replace(observation, metrics=metrics, series=series, withheld=why)
 
 
-def doubt(observation: Observation, window_s: float) -> str:
-    """What a reader must know of these counters; empty: nothing."""
+def doubt(observation: Observation, window_s: float) -> Note | None:
+    """What a reader must know of these counters."""
     late_s = max((late_s for name, late_s in observation.late.items() if name in observation.metrics), default=0.0)
     if observation.withheld or late_s <= MISSED * window_s:
         return observation.withheld
-    off = in_percent(late_s / window_s)
-    return f"the server publishes {_WHICH} up to {late_s:g} s late: in {units.span(window_s)} up to {off} off"
+    return note(CODE, late_s=late_s, window_s=window_s, error=late_s / window_s)
 
 
 def _ended_per_s(observation: Observation) -> float:

@@ -15,6 +15,7 @@ from ironbench.model.lab import Lab
 from ironbench.model.machine import Machine
 from ironbench.model.record import Record
 from ironbench.record import evidence, parquet, shapes
+from ironbench.record.decoded import decoded
 from ironbench.record.labs import BEST, CONFIRMATION, PEAK, PLAN, LabDirectory
 from ironbench.words import grouped
 
@@ -30,7 +31,10 @@ _DEEPEST = 20
 def record(data: bytes) -> Record:
     """The record in a document. ValueError: what is wrong with it."""
     _held(data, shapes.Record)
-    return _held(data, Record)
+    try:
+        return decoded(data)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from error
 
 
 def unpacked(directory: Path, records: Sequence[Record]) -> None:

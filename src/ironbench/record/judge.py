@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ironbench import units
 from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven, driving_cpu_s
+from ironbench.model.limits import CLIENT_SATURATED, OUR_SHARE
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 from ironbench.model.record import (
     CAN_LOSE_DATA,
@@ -23,21 +24,16 @@ from ironbench.model.record import (
     Budget,
     Check,
     Status,
-    Warning,
 )
 from ironbench.model.system import Load, System
 from ironbench.observe import late
 from ironbench.process.line import CANCELLED
 from ironbench.record import judge_loop
-from ironbench.words import counted, grouped, in_percent, listed
+from ironbench.words import counted, grouped, in_percent
 from ironbench.workloads import steady
 
-CLIENT_SATURATED = 0.90
-"""Share of one thread's time: above it the client, not the server, sets the pace."""
 UNCOUNTED = 0.20
 """As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
-OUR_SHARE = 0.15
-"""Client, observers and emulation together, of the CPU time used."""
 FAITHFUL_LOAD = 0.5
 """Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
 FAITHFUL_LATENESS = 0.05
@@ -45,7 +41,7 @@ FAITHFUL_LATENESS = 0.05
 
 def warnings(
     system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, cycles: bool
-) -> tuple[Warning, ...]:
+) -> tuple[Note, ...]:
     """Everything a reader must know; those in `SUSPICIOUS` make the trial suspect.
 
     `cycles`: whether it should cover some of checkpoints, if it wrote."""
@@ -67,7 +63,7 @@ def warnings(
         results += _checkpoints(observation, summary["elapsed_s"])
     results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
     if summary.get("samples_dropped"):
-        results.append(Warning("samples-dropped", f"{summary['samples_dropped']} observer samples were dropped"))
+        results.append(note("samples-dropped", samples=int(summary["samples_dropped"])))
     return tuple(results)
 
 
@@ -83,8 +79,8 @@ STOPPED_ON_ERROR = "stopped-on-error"
 """Code of the warning of a trial that its first error ended."""
 
 
-def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
-    """The trial's status and, when it is not `ok`, why."""
+def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, str]:
+    """The trial's status and the cause of an invalid, failed or aborted one: the notes say why a trial is flagged."""
     summary = driven.summary
     if driven.storage_died:
         return Status.VOIDED, driven.storage_died
@@ -104,10 +100,7 @@ def status(driven: Driven, warnings: tuple[Warning, ...]) -> tuple[Status, str]:
     worst = _worst(driven)
     if worst is not None and worst.share > FAILED_VOIDED:
         return Status.VOIDED, worst.words
-    suspicious = [warning.text for warning in warnings if warning.code in SUSPICIOUS]
-    if suspicious:
-        return Status.SUSPECT, "; ".join(suspicious)
-    return Status.OK, ""
+    return (Status.SUSPECT if any(one.code in SUSPICIOUS for one in warnings) else Status.OK), ""
 
 
 def _died(driven: Driven, cause: str) -> str:
@@ -128,16 +121,22 @@ class _Failed:
     failed: int
     ended: int
     counts: tuple[str, str]
-    whose: str
+    script: str
+    """Empty: all scripts."""
     first: str
 
     @property
     def share(self) -> float:
         return self.failed / self.ended
 
+    def noted(self, code: str) -> Note:
+        one, many = self.counts
+        values = {"failed": self.failed, "ended": self.ended, "share": self.share, "one": one, "many": many}
+        return note(code, **values, script=self.script, first=self.first)
+
     @property
     def words(self) -> str:
-        ended = f"{counted(self.ended, *self.counts)}{self.whose}"
+        ended = f"{counted(self.ended, *self.counts)}{f' of script {self.script}' if self.script else ''}"
         share = in_percent(self.share, limits=FAILED_LIMITS)
         many = f"{grouped(self.failed)} of {ended} failed ({share})"
         return f"{many}; the first: {self.first}" if self.first else many
@@ -159,7 +158,7 @@ def _worst(driven: Driven) -> _Failed | None:
                 one["failed"],
                 one["failed"] + one["transactions"],
                 driven.counts,
-                f" of script {one['name']}",
+                one["name"],
                 one["first_failure"],
             )
             for one in scripts
@@ -172,50 +171,42 @@ def _codes(summary: Mapping[str, Any]) -> str:
     return ", ".join(f"{code} ({counted(count, 'time')})" for code, count in sorted(summary.get("errors", {}).items()))
 
 
-def _failures(load: Load, driven: Driven) -> list[Warning]:
+def _failures(load: Load, driven: Driven) -> list[Note]:
     """What failed inside the window, and in the warm-up or while the trial drained."""
     summary = driven.summary
     if summary.get("stopped_on_error"):
-        way_out = "correct the script, or let it go on by --on-error continue (load.on_error in a lab)"
+        reason = "other"
         # Errors are counted in the window alone, and the first one comes mostly in the warm-up.
         if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
-            way_out = (
-                "have the role granted the right that the statement needs (GRANT; of a template, there), or name "
-                "another role in --dsn"
-            )
+            reason = "denied"
         elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
-            way_out = (
-                "with --protocol simple variables are written into the statement, as pgbench does by default; "
-                f"otherwise {way_out}"
-            )
-        return [Warning(STOPPED_ON_ERROR, f"the first error ended the trial: {way_out}")]
+            reason = "parameter"
+        return [note(STOPPED_ON_ERROR, reason=reason)]
     warnings = []
     if (worst := _worst(driven)) is not None:
         code = "transactions-failed" if worst.share > FAILED_SUSPECT else "few-transactions-failed"
-        warnings.append(Warning(code, worst.words))
+        warnings.append(worst.noted(code))
     scripts = [one for one in summary.get("scripts", []) if "failed_in_all" in one]
     failed = sum(one["failed_in_all"] - one["failed"] for one in scripts)
     ended = failed + sum(one["completed"] - one["transactions"] for one in scripts)
     if failed and failed / ended > FAILED_SUSPECT:
         first = next(one["first_failure"] for one in scripts if one["failed_in_all"] > one["failed"])
-        outside = _Failed(failed, ended, driven.counts, " of the warm-up, or after the window,", first)
-        warnings.append(Warning("failed-outside-window", outside.words))
+        warnings.append(_Failed(failed, ended, driven.counts, "", first).noted("failed-outside-window"))
     return warnings
 
 
-def _too_few_workers(load: Load, driven: Driven) -> list[Warning]:
+def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
     """Where machines were lost before, and the load allows fewer; a trial that loses one is voided."""
     if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
         return []
-    many = f"{len(driven.workers)} of {counted(load.workers, 'worker')}"
-    return [Warning("fewer-workers", f"{many} drove it: machines of the cluster were lost")]
+    return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
 
 
 def _as_cause(check: Check) -> str:
     return f"check failed: {check.name} (expected {check.expected}, found {check.actual})"
 
 
-def _client(load: Load, driven: Driven) -> list[Warning]:
+def _client(load: Load, driven: Driven) -> list[Note]:
     elapsed_s = driven.summary["elapsed_s"]
     if driven.inside or driven.drives_itself:
         # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
@@ -229,97 +220,67 @@ def _client(load: Load, driven: Driven) -> list[Warning]:
     if busy <= CLIENT_SATURATED:
         return delayed
     if by_driver:
-        text = f"the client's process used {cores:.2f} cores, and its connections take turns: it may be the limit"
-        text = f"{text}; use fewer clients, or a protocol that ironbench speaks itself"
-        return [Warning("client-saturated", text), *delayed]
-    share = in_percent(busy, limits=(CLIENT_SATURATED,))
-    more = "add --threads" if load.threads < load.clients else "add --clients and --threads: each client has its own"
-    text = f"{_threads(load.threads)} {share} busy: it may be the limit; {more}"
-    return [Warning("client-saturated", text), *delayed]
+        return [note("client-saturated", cores=cores), *delayed]
+    return [note("client-saturated", busy=busy, threads=load.threads, clients=load.clients), *delayed]
 
 
-def _workers(driven: Driven) -> list[Warning]:
+def _workers(driven: Driven) -> list[Note]:
     """Those that are the limit themselves: their threads, or their machine where nothing else is measured."""
     full = [one for one in driven.workers if one.threads_cpu_share > CLIENT_SATURATED]
     crowded = [one for one in driven.workers if not one.here and (one.machine_cpu_share or 0.0) > CLIENT_SATURATED]
-    named = [f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded))]
+    named = tuple(f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded)))
     if not named:
         return []
-    what = "threads of" if full else "machines of"
     worst = max([one.threads_cpu_share for one in full] + [one.machine_cpu_share or 0.0 for one in crowded])
-    share = in_percent(worst, limits=(CLIENT_SATURATED,))
-    text = f"the {what} {'worker' if len(named) == 1 else 'workers'} {listed(named)} were up to {share} busy"
-    return [Warning("client-saturated", f"{text}: they may be the limit; add workers, or threads")]
+    return [note("client-saturated", workers=named, busy=worst, which="threads" if full else "machines")]
 
 
-def _threads(count: int) -> str:
-    return "the client's only thread was" if count == 1 else f"the client's {count} threads were"
-
-
-def _unseen(system: System, observation: Observation) -> list[Warning]:
+def _unseen(system: System, observation: Observation) -> list[Note]:
     if system.dsn is None or system.server is not None or "engine_cpu_s" in observation.metrics:
         return []
-    text = (
-        "the server's processes are out of sight, and CPU, memory and devices are of the machine that ironbench ran on"
-    )
-    return [Warning("server-unseen", f"{text}; --server ssh://USER@HOST (system.server in a lab) watches the server's")]
+    return [note("server-unseen")]
 
 
-def _taken(system: System, observation: Observation, budget: Budget) -> list[Warning]:
+def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
     """One rule for whatever takes the CPU from the work. A server out of sight counts as other programs."""
     unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
-    by = {"other programs": 0.0 if unseen else budget.other, "other virtual machines": budget.steal}
-    taken = sum(by.values())
+    programs = 0.0 if unseen else budget.other
     counted = unseen or "others_cpu_cores" in observation.metrics
     limit = quiet.BUSY if counted else UNCOUNTED
-    if taken <= limit:
-        return []
-    share = in_percent(taken, limits=(limit,))
-    who = [f"{in_percent(share)} by {name}" for name, share in by.items() if share >= 0.001]
-    return [Warning("cpu-taken", f"{share} of CPU time was taken from the work: {', '.join(who)}")]
+    share = programs + budget.steal
+    return [note("cpu-taken", share=share, programs=programs, steal=budget.steal)] if share > limit else []
 
 
-def _ours(budget: Budget) -> list[Warning]:
-    warnings = []
+def _ours(budget: Budget) -> list[Note]:
     used = 1.0 - budget.idle - budget.steal
     ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
-    if ours > OUR_SHARE:
-        took = [name for name in ("client", "observers", "emulation") if getattr(budget, name) > 0]
-        who = listed(took)
-        share = in_percent(ours, limits=(OUR_SHARE,))
-        text = f"{who} used {share} of the CPU time used: verdicts about CPU do not hold"
-        warnings.append(Warning("own-cpu-share", text))
-    return warnings
+    if ours <= OUR_SHARE:
+        return []
+    parts = tuple(name for name in ("client", "observers", "emulation") if getattr(budget, name) > 0)
+    return [note("own-cpu-share", share=ours, parts=parts)]
 
 
-def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Warning]:
+def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Note]:
     """Warns of every emulated device."""
     late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
-    models = ", ".join(dict.fromkeys(device.model for device in system.layout.devices))
+    models = tuple(dict.fromkeys(device.model for device in system.layout.devices))
     # A device that the kernel passes requests through to counts nothing, but it has a process.
     if not (late or models or "emulation_cpu_cores" in observation.metrics):
         return []
-    took = f"; the emulation took {in_percent(budget.emulation)} of the machine's CPU" if budget is not None else ""
-    warnings = [
-        Warning(EMULATED, f"storage was emulated{f' ({models})' if models else ''}, its times are a model's{took}")
-    ]
+    cpu = {"cpu_share": budget.emulation} if budget is not None else {}
+    warnings = [note(EMULATED, models=models, **cpu)]
     load = observation.metrics.get("emulation_load_share", 0.0)
     worst = max(late.values(), default=0.0)
     if load > FAITHFUL_LOAD or worst > FAITHFUL_LATENESS:
-        warnings.append(
-            Warning(
-                "emulation-limit",
-                f"the emulated device reached {in_percent(load)} of what gets through here and was late by "
-                f"{in_percent(worst)} of its time: the real one would be faster",
-            )
-        )
+        warnings.append(note("emulation-limit", load=load, late=worst))
     return warnings
 
 
-def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Warning, ...]:
+def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note, ...]:
     """Warns of settings that can lose data. `engine`: None for one that this version does not know."""
     found = losses(engine.traits.hazards, settings) if engine else ()
-    return (Warning(CAN_LOSE_DATA, listed([one.sentence for one in found])),) if found else ()
+    settings_at_risk = tuple((one.setting, one.value, one.loss) for one in found)
+    return (note(CAN_LOSE_DATA, settings=settings_at_risk),) if found else ()
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:
@@ -334,26 +295,24 @@ def wrote(driven: Driven, observation: Observation) -> bool | None:
     return bool(written * summary["elapsed_s"] > max(MAINTENANCE_LEAST, MAINTENANCE * summary["transactions"]))
 
 
-def _late_counts(observation: Observation, elapsed_s: float) -> list[Warning]:
-    text = late.doubt(observation, elapsed_s)
-    return [Warning("counts-late", text)] if text else []
+def _late_counts(observation: Observation, elapsed_s: float) -> list[Note]:
+    found = late.doubt(observation, elapsed_s)
+    return [found] if found else []
 
 
-def _checkpoints(observation: Observation, elapsed_s: float) -> list[Warning]:
+def _checkpoints(observation: Observation, elapsed_s: float) -> list[Note]:
     done = observation.metrics.get("checkpoints")
     if done is None or done >= 2:
         return []
-    few = f"{counted(done, 'checkpoint')} in {units.span(elapsed_s)}, fewer than two"
-    text = f"{few}: log and data writes are not yet steady"
-    return [Warning("short-of-two-checkpoints", text)]
+    return [note("short-of-two-checkpoints", checkpoints=done, elapsed_s=elapsed_s)]
 
 
-def _steadiness(load: Load, driven: Driven) -> list[Warning]:
+def _steadiness(load: Load, driven: Driven) -> list[Note]:
     """Throughput must not change during the trial, unless it is given from outside: by a rate, or a curve."""
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not steady.is_long_enough(column):
         return []
     # Clients that are done first leave the last ones alone.
     share = 1.0 if load.transactions is None else 0.9
-    text = steady.changed(column, driven.summary["elapsed_s"], share)
-    return [Warning("not-steady", f"throughput {text}")] if text else []
+    change = steady.changed(column, driven.summary["elapsed_s"], share)
+    return [note(steady.CODE, **change)] if change else []

@@ -159,9 +159,16 @@ class Check(Struct):
     actual: Text = ""
 
 
-class Warning(Struct):
+Value = float | int | Text
+"""Of a note: its numbers are any that a measurement may give."""
+
+
+class Note(Struct):
+    """`text`: of records before schema 4."""
+
     code: Label
-    text: Text
+    values: dict[Name, Value | tuple[Value | tuple[Value, ...], ...]] = {}
+    text: Text = ""
 
 
 class Budget(Struct):
@@ -214,7 +221,7 @@ class Record(Struct):
     metrics: dict[Name, Number]
     status: Status
     checks: tuple[Check, ...] = ()
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Note, ...] = ()
     cause: Text = ""
     budget: Budget = msgspec.field(default_factory=Budget)
     machine: Key = ""

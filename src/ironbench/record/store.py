@@ -32,6 +32,7 @@ from ironbench.printer import Printer
 from ironbench.record import durable, index
 from ironbench.record import evidence as files
 from ironbench.record.attached import INSIDE, TIMED, WORKERS
+from ironbench.record.decoded import decoded
 from ironbench.record.evidence import Columns, Evidence
 from ironbench.record.index import Listed
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from ironbench._core import Histogram
 
 RECORD = "record.json"
-_DECODER = msgspec.json.Decoder(Record)
 _RENAMED = {"run_queue_delay_share": "run_queue_waiting_per_core"}
 """Metrics of version 0.1 → what they are called now: it is no share, for several threads wait at once."""
 _MOST_NAMED = 3
@@ -240,7 +240,7 @@ class Store:
         """The record in a folder; None, with the reason in `unread`, where there is none that can be used."""
         path = self._trials / f"{name}/record.json"
         try:
-            record = _DECODER.decode(path.read_bytes())
+            record = decoded(path.read_bytes())
         except (OSError, msgspec.DecodeError, RecursionError) as error:
             unread.append(f"{path} is not a readable record: {error}")
             return None

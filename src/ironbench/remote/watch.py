@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from ironbench import units
 from ironbench.errors import IronbenchError
+from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
 from ironbench.remote import frames, link
 from ironbench.remote.frames import Frame
 from ironbench.remote.link import Link, quoted
-from ironbench.words import counted
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientProcess
@@ -29,6 +29,8 @@ SHORTEST_S = 1.0
 """A frame costs about 3 ms of CPU there: more often would cost more than the 1 % promised."""
 LONGEST_S = 2.0
 """A busy machine may answer late at the end of the window: what was read long before would leave its load unknown."""
+CODE = "link-lost"
+"""Code of the note on a trial during which the link to the server's machine was lost."""
 LOST_S = 2.5
 """A frame that takes longer was not slow: the link was lost."""
 _KEEP_BYTES = 128 << 20
@@ -290,16 +292,14 @@ def metrics(watched: Watched) -> dict[str, float]:
     return {"watch_clock_error_s": watched.error_s, "watch_round_trip_s": watched.round_trip_s}
 
 
-def doubts(watched: Watched, window_s: float) -> list[str]:
+def doubts(watched: Watched, window_s: float) -> list[Note]:
     """What a reader must know: when nothing came within the measured window, and why."""
     within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]
     gaps = [(low, high) for low, high in within if high > low]
     if not gaps and watched.samples:
         return []
-    why = f" ({watched.notes[-1]})" if watched.notes else ""
+    error = watched.notes[-1] if watched.notes else ""
     if not watched.samples:
-        return [f"the server's machine could not be watched{why}"]
-    when = ", ".join(f"from {units.span(low)} to {units.span(high)}" for low, high in gaps[:3])
+        return [note(CODE, error=error)]
     lost_s = sum(high - low for low, high in gaps)
-    many = counted(len(gaps), "time")
-    return [f"the link to the server's machine was lost {many} for {units.span(lost_s)} in all: {when}{why}"]
+    return [note(CODE, times=len(gaps), lost_s=lost_s, gaps=tuple(gaps[:3]), error=error)]

@@ -13,7 +13,7 @@ from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.analyse.versions import LACKS, BesideVersion
 from ironbench.model.finding import Conclusion
-from ironbench.report import screen
+from ironbench.report import screen, wording
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.findings import (
     NO_INTERVAL,
@@ -95,7 +95,9 @@ def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = 
     `confidence_named`: the one the reader saw last.
     """
     point = _comparison(effect, confidence_named, metric_named)
-    return replace(point, doubt=" ".join(filter(None, (point.doubt, *(f"{text}." for text in effect.losses)))))
+    return replace(
+        point, doubt=" ".join(filter(None, (point.doubt, *(f"{text}." for text in wording.texts(effect.losses)))))
+    )
 
 
 def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> Point:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.analyse.comparability import together
+from ironbench.model.note import Note
 from ironbench.model.record import SCHEMA, Record
 from ironbench.model.sample import sampled
+from ironbench.report import wording
 from ironbench.report.derived import sentences
 
 if TYPE_CHECKING:
@@ -41,11 +43,11 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
             "block": record.block,
             "purpose": record.purpose,
             "status": record.status.value,
-            "cause": record.cause,
+            "cause": wording.cause(record),
             "metrics": record.metrics,
             "undersampled": [name for name in record.metrics if not sampled(record, name)],
             "checks": record.checks,
-            "warnings": record.warnings,
+            "warnings": plain_value(record.warnings),
             "record": str(store.path(record.id)),
         }
         for record in records
@@ -54,15 +56,17 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
         "schema": SCHEMA,
         "system": records[0].system if records else None,
         "trials": trials,
-        "warnings": together(records),
+        "warnings": plain_value(together(records)),
         "derived": sentences(records),
     }
 
 
 def plain_value(value: Any) -> Any:
-    """Turns dataclasses into dicts, and records into their ids, since the store has them."""
+    """Turns dataclasses into dicts, notes with their sentence, and records into their ids, since the store has them."""
     if isinstance(value, Record):
         return value.id
+    if isinstance(value, Note):
+        return {"code": value.code, "values": plain_value(value.values), "text": wording.text(value)}
     if isinstance(value, dict):
         return {key: plain_value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -13,7 +13,7 @@ from ironbench.analyse.compare import NO_VERDICT, Comparison, Row
 from ironbench.analyse.differences import telling
 from ironbench.analyse.rate import loop_words
 from ironbench.model.record import SCHEMA
-from ironbench.report import plain, presentation
+from ironbench.report import plain, presentation, wording
 from ironbench.report.as_json import encoded, plain_value
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows
@@ -47,7 +47,7 @@ def text(
     to where the difference comes from."""
     if tables := presentation.comparison_tables(comparison):
         return _presented_comparison(comparison, tables, everything, pairs, explained)
-    cautions = [*comparison.left_out, *comparison.warnings, *comparison.unlike]
+    cautions = [*wording.texts((*comparison.left_out, *comparison.warnings)), *comparison.unlike]
     elsewhere = any(row.room == "machine" for row in comparison.differences)
     differing = _differences(comparison, everything)
     blocks = [
@@ -92,7 +92,10 @@ def _presented_comparison(
         _head(comparison),
         *comparison.derived,
         _paired(pairs) if pairs else NO_VERDICT,
-        bullets("Before you use these numbers", [*comparison.left_out, *comparison.warnings, *comparison.unlike]),
+        bullets(
+            "Before you use these numbers",
+            [*wording.texts((*comparison.left_out, *comparison.warnings)), *comparison.unlike],
+        ),
         *(plain.table(table) for _, table in tables),
         *_walk(explained),
         _differences(comparison, everything),

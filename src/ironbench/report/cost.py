@@ -11,6 +11,7 @@ import msgspec
 from ironbench import units
 from ironbench.analyse.cost import Costs, Row
 from ironbench.model.cost import Bill, Line, Range
+from ironbench.report import wording
 from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
 from ironbench.words import THIN, grouped, in_percent, listed
@@ -33,7 +34,7 @@ def text(costs: Costs, width: int | None) -> str:
     elif costs.work:
         parts.append(f"Work: {costs.work}")
     parts += costs.derived
-    cautions = [f"! {row.name}: {caution}" for row in costs.rows for caution in row.cautions]
+    cautions = [f"! {row.name}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)]
     parts.append("\n".join([_systems(costs, width), *cautions]))
     parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
     notes = [*_sources(costs), *costs.notes, *advice(costs)]
@@ -208,7 +209,7 @@ def _row(row: Row) -> dict[str, Any]:
         "estimate": row.estimate,
         "source": row.source,
         "basis": row.basis,
-        "cautions": list(row.cautions),
+        "cautions": wording.texts(row.cautions),
         "target": {"meets": row.target.meets, "why": row.target.why} if row.target else None,
         "bill": _bill_document(row.bill) if row.bill else None,
     }

@@ -14,7 +14,7 @@ from ironbench.analyse.subjects import counted_in
 from ironbench.drive import checkpoints
 from ironbench.model.plan import AT_STAKE, POWER
 from ironbench.model.record import Record
-from ironbench.report import presentation, theme
+from ironbench.report import presentation, theme, wording
 from ironbench.report.answer import answer
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
@@ -237,14 +237,14 @@ def cautions(study: Study) -> list[str]:
     systems_by_text: dict[str, list[str]] = {}
     for part in study.parts:
         incoherent = (part.little.sentence,) if part.little and not part.little.holds else ()
-        for text in (*part.left_out, *part.warnings, *incoherent):
+        for text in (*map(wording.text, (*part.left_out, *part.warnings)), *incoherent):
             systems_by_text.setdefault(text, []).append(part.name)
     everyone, all_words = len(study.parts), "all systems" if len(study.systems) > 1 else "all rates"
     return [
         *(f"{name} was not measured: {why}" for name, why in study.skipped),
-        *study.left_out,
+        *map(wording.text, study.left_out),
         *(f"Left out of the comparison: {text}" for text in study.dropped),
-        *study.warnings,
+        *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
         *(f"{one.name}: {text}" for one in study.scalings for text in one.cautions),
         *study.unlike,

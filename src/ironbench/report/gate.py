@@ -11,7 +11,7 @@ from ironbench.analyse.claims import ClaimVerdict, Judged
 from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict
 from ironbench.analyse.slower import Cause, OtherPlanSteps, SlowerStatement, causes
 from ironbench.model.record import SCHEMA
-from ironbench.report import plain
+from ironbench.report import plain, wording
 from ironbench.report.as_json import encoded, plain_value
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import effects as effect_charts
@@ -238,9 +238,14 @@ def _noise(gate: Gate) -> str:
 
 
 def _cautions(gate: Gate) -> list[str]:
-    findings = (text for one in gate.comparisons for text in one.effect.finding.warnings)
+    findings = (known for one in gate.comparisons for known in one.effect.finding.warnings)
     study = gate.study
-    known = (*filter(None, (study.derived,)), *study.warnings, *study.left_out, *study.dropped, *findings)
+    known = (
+        *filter(None, (study.derived,)),
+        *map(wording.text, (*study.warnings, *study.left_out)),
+        *study.dropped,
+        *map(wording.text, findings),
+    )
     return list(dict.fromkeys(known))
 
 

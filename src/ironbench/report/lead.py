@@ -13,7 +13,7 @@ from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead, trials_of
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.model.record import Record
-from ironbench.report import elements, plain
+from ironbench.report import elements, plain, wording
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
@@ -50,8 +50,12 @@ def text(leads: Leads) -> str:
         for work in leads.works
         if work.by_clients
     ]
-    blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *leads.cautions, *leads.apart)))
+    blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *_cautions(leads), *leads.apart)))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _cautions(leads: Leads) -> list[str]:
+    return wording.texts(leads.cautions)
 
 
 def document(leads: Leads) -> str:
@@ -83,7 +87,7 @@ def document(leads: Leads) -> str:
         "frequency_kind": leads.hertz_kind,
         "works": works,
         "apart": leads.apart,
-        "cautions": leads.cautions,
+        "cautions": _cautions(leads),
         "derived": leads.derived,
         "differences": [msgspec.to_builtins(row) for row in leads.differences],
     }
@@ -107,7 +111,7 @@ def page(leads: Leads) -> bytes:
     answer = "".join(f"<p>{escape(line)}</p>" for line in sentences(leads))
     body = (
         f'<header class="top"><h1>{escape(_title(leads))}</h1></header><main>{elements.NO_SCRIPT}'
-        f'<div class="headline">{answer}</div>{elements.cautions([*leads.derived, *leads.cautions, *leads.apart])}'
+        f'<div class="headline">{answer}</div>{elements.cautions([*leads.derived, *_cautions(leads), *leads.apart])}'
         f"{''.join(elements.section(one, 'lead', drawn) for one in sections)}</main>"
     )
     return elements.page(_title(leads), [body], drawn)
@@ -120,7 +124,7 @@ def png(leads: Leads) -> bytes:
     shown = [*_drawn(charts.peaks(leads)), *_drawn(charts.by_clients(leads))]
     return picture.charts_png(
         _title(leads),
-        [*sentences(leads), *leads.derived, _fair(leads), *(f"Note: {line}" for line in leads.cautions)],
+        [*sentences(leads), *leads.derived, _fair(leads), *(f"Note: {line}" for line in _cautions(leads))],
         shown,
     )
 

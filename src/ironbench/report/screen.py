@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ironbench.analyse.screen import Screen, Screened
 from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
+from ironbench.report import wording
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import at_least, bounds, metric_words, ratio
 from ironbench.report.numbers import confidence, percent
@@ -86,7 +87,7 @@ def _support(cells: Sequence[str], study: Study) -> str:
     if not cells:
         return "These trials support no change of the baseline."
     what = "one change" if len(cells) == 1 else f"{len(cells)} changes"
-    lost = dict.fromkeys(text for effect in study.effects if effect.finding.cell in cells for text in effect.losses)
+    lost = wording.texts(one for effect in study.effects if effect.finding.cell in cells for one in effect.losses)
     risk = "".join(f" {text}." for text in lost)
     return f"These trials support {what} of {study.baseline}: {listed(cells)}.{risk}"
 

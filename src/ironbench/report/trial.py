@@ -12,7 +12,7 @@ from ironbench.catalogue import base_name, metrics
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
-from ironbench.report import plain
+from ironbench.report import plain, wording
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
@@ -30,7 +30,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
     first = records[0]
     blocks = [f"{plain.clean(first.system.label)}: {plain.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
-    blocks.append(plain.bullets("Before you use these numbers", [*left_out(records), *doubts(records)]))
+    blocks.append(plain.bullets("Before you use these numbers", wording.texts((*left_out(records), *doubts(records)))))
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
         Column("record", tuple(record.id for record in records)),
@@ -58,9 +58,9 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
         f"{_place(record)}, {moment(record.started_at)}, {quantity(record.elapsed_s, 's')} measured",
-        f"status: {record.status.value}" + (f", {record.cause}" if record.cause else ""),
+        f"status: {record.status.value}" + (f", {why}" if (why := wording.cause(record)) else ""),
     ]
-    warnings = [f"{warning.text} [{warning.code}]" for warning in record.warnings]
+    warnings = [f"{wording.text(one)} [{one.code}]" for one in record.warnings]
     known = flattened("engine", engine)
     settings, rest = (known, 0) if everything else chosen_settings(known)
     facts = {

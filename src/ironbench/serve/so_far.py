@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import accumulate
 from typing import Any
@@ -14,10 +14,12 @@ from urllib.parse import quote
 from ironbench.errors import FailureError
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
+from ironbench.model.note import MISSING
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
+from ironbench.report import wording
 from ironbench.report.numbers import quantity
 from ironbench.serve.answers import changes
 from ironbench.words import counted, in_percent
@@ -82,7 +84,6 @@ class Known:
 
 
 def _made(directory: LabDirectory, steps: Steps) -> SoFar:
-    from ironbench.analyse.labstudy import RESUMES
     from ironbench.report import elements
     from ironbench.report.answer import answer
     from ironbench.report.document import cautions
@@ -100,7 +101,7 @@ def _made(directory: LabDirectory, steps: Steps) -> SoFar:
     except (KeyError, ValueError, ArithmeticError) as error:  # a record that does not belong to this plan
         raise FailureError(f"lab {directory.path.name}", f"its records do not fit its plan ({error})") from error
     charts: dict[str, Any] = {}
-    known = [one for one in cautions(study) if RESUMES not in one]
+    known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     parts = {
         "answer": elements.answer(answer(study)) + elements.cautions(known),
         "needs": _needs(study, max(1, len(directory.declared()))) + _chart(lab, measured, steps, charts),
@@ -201,7 +202,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record], planned: bo
     throughput = last.metrics.get("throughput")
     rate = f", {quantity(throughput, '/s')}" if throughput is not None and last.status.comparable else ""
     again = f" (attempt {last.attempt})" if last.attempt > 1 else ""
-    why = f": {last.cause}" if last.cause else ""
+    why = f": {cause}" if (cause := wording.cause(last)) else ""
     words = f"{where}{again}: {last.status.value}{rate}{why}"
     there = quote(f"/lab/{name}/record/{last.id}")
     return (

@@ -60,6 +60,10 @@ class Change:
         return (a - width * of_a, a + width * of_a), (b - width * of_b, b + width * of_b)
 
 
+TOO_SHORT, STILL_CHANGING = "too short", "still changing"
+"""Why the beginning of steady state is unknown: too few batches, or changes in the second half."""
+
+
 @dataclass(frozen=True, slots=True)
 class Steady:
     """From when on a series is steady, or why that is unknown."""
@@ -86,14 +90,14 @@ def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> 
     """`values`: one for each bucket of `bucket_s` from the start of the load on, none left out."""
     batches = len(values) // BATCH
     if batches < LEAST_BATCHES:
-        return Steady(None, f"{batches} batches of {BATCH} buckets are fewer than {LEAST_BATCHES}")
+        return Steady(None, TOO_SHORT)
     means = np.asarray(values, dtype=float)[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
     left = np.arange(batches, 0, -1)
     sums, squares = (np.cumsum(part[::-1])[::-1] for part in (means, means**2))
     statistic = np.maximum(squares - sums**2 / left, 0.0) / left.astype(float) ** 2
     dropped = int(np.argmin(statistic[: batches - _TAIL]))
     if dropped > batches / 2:
-        return Steady(None, "it was still changing in the second half of the pilot")
+        return Steady(None, STILL_CHANGING)
     return Steady(round(dropped * BATCH * bucket_s, 3))
 
 

@@ -6,7 +6,7 @@ from ironbench.analyse.compare import NO_VERDICT
 from ironbench.analyse.labstudy import of_two
 from ironbench.analyse.study import Study, studies
 from ironbench.record.labs import LabDirectory
-from ironbench.report import explain
+from ironbench.report import explain, wording
 from ironbench.report.answer import comparison
 from ironbench.report.comparison import UNDECLARED
 from ironbench.report.derived import sentences
@@ -19,7 +19,7 @@ def page_of(held: Held, everything: bool = False) -> Page:
     found = held.found
     verdict = [comparison(effect) for effect in held.pairs if effect.finding.decides]
     doubt = UNDECLARED if held.pairs else NO_VERDICT
-    cautions = (*found.left_out, *found.warnings, *found.unlike)
+    cautions = (*wording.texts((*found.left_out, *found.warnings)), *found.unlike)
     return explain.page(held.explained(), _study(held), verdict, doubt, cautions, everything)
 
 

@@ -14,6 +14,7 @@ from ironbench.model.record import Record, Status
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.record.progress import by_place
+from ironbench.report import wording
 
 if TYPE_CHECKING:
     # Studies import numpy, a tenth of a second that names of records need not wait for.
@@ -178,7 +179,9 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
     """The trials that may be compared. InputError: there is none, with why and what would help."""
     found = [record for record in records if record.status.comparable]
     if not found:
-        causes = dict.fromkeys(record.status.value + f": {record.cause}" * bool(record.cause) for record in records)
+        causes = dict.fromkeys(
+            ": ".join(filter(None, (record.status.value, wording.cause(record)))) for record in records
+        )
         cut = all(record.status is Status.CUT_SHORT for record in records)
         hint = "remove the cause before you run it again"
         if cut:

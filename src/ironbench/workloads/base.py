@@ -10,7 +10,8 @@ from typing import Any, Literal
 from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
 from ironbench.model.driven import Driven
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
@@ -325,7 +326,7 @@ class Workload(ABC):
         """Figures of its own right after a trial that came to its end, by catalogue name."""
         return {}
 
-    def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+    def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
         """Figures of its own, by catalogue name, and what a reader must know besides what was `seen`."""
         return {}, ()
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench.errors import FailureError, written
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note, note
+from ironbench.model.record import Check
 from ironbench.model.system import Load
 from ironbench.model.work import Work
-from ironbench.words import counted
 from ironbench.workloads.base import Option, checked
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Ran:
     """Of whole units under the empty name, and of their parts."""
     columns: Mapping[str, Mapping[str, bytes]]
     """`timeline` and `seconds`."""
-    warnings: tuple[Warning, ...]
+    warnings: tuple[Note, ...]
     facts: Mapping[str, str]
 
 
@@ -94,12 +94,10 @@ def right(name: str, reports: Sequence[Mapping[str, Any]], units: int) -> Check:
     return checked(name, f"{units} right", f"{units - wrong} right")
 
 
-def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Warning, ...]:
+def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Note, ...]:
     if load.clients <= len(allowed):
         return ()
-    crowd = f"{counted(load.clients, 'thread')} on {counted(len(allowed), 'CPU')}"
-    text = f"{crowd}: they take turns, and their times contain the waiting"
-    return (Warning("more-threads-than-cpus", text),)
+    return (note("more-threads-than-cpus", threads=load.clients, cpus=len(allowed)),)
 
 
 def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ironbench import units
-from ironbench.words import in_percent
-
 NOTABLE = 0.10
 """Change within a trial that is reported; the spread of blocks covers smaller ones."""
+CODE = "not-steady"
+"""Code of the note on such a change."""
 _BATCHES = 20
 _LEAST_BUCKETS = 100
 """Five in each batch at least."""
@@ -19,9 +18,12 @@ def is_long_enough(column: bytes) -> bool:
     return len(column) >= _LEAST_BUCKETS * 8
 
 
-def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> str:
-    """How what a column of the timeline counts changed by `NOTABLE` or more, e.g. `fell by 20 % after 12 s and stayed
-    there`; empty: it did not. `share`: of the time, from its start, that is looked at."""
+def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> dict[str, float]:
+    """By how much what a column of the timeline counts changed, where that is `NOTABLE` or more; empty: it did not.
+
+    `change`: relative to the rate before; `after_s`: the time of a step, absent for a drift over the whole trial.
+    `share`: of the time, from its start, that is looked at.
+    """
     # Numpy is not there for free, and whoever lists workloads wants none.
     import numpy as np
 
@@ -31,9 +33,8 @@ def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> str:
     counts = counts[: int(len(counts) * share)]
     shift = steadiness.change(steadiness.batch_means(counts, _BATCHES))
     if shift is None or not shift.before or abs(shift.after / shift.before - 1) < NOTABLE:
-        return ""
-    change = shift.after / shift.before - 1
-    text = f"{'fell' if change < 0 else 'rose'} by {in_percent(abs(change))}"
+        return {}
+    change = float(shift.after / shift.before - 1)
     if shift.kind == "drift":
-        return f"{text} from the trial's start to its end"
-    return f"{text} after {units.span(shift.place / _BATCHES * share * elapsed_s)} and stayed there"
+        return {"change": change}
+    return {"change": change, "after_s": float(shift.place / _BATCHES * share * elapsed_s)}

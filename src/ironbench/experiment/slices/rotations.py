@@ -15,11 +15,11 @@ from ironbench import units
 from ironbench.experiment.slices.side import Side
 from ironbench.experiment.slices.slice_plan import EARLY_S, LEAST_TURNS, LENGTHS_S, PILOT_TURNS, START_UP_S
 from ironbench.machine import quiet
-from ironbench.model.record import Warning
+from ironbench.model.note import Note, note
 from ironbench.observe import disturbance
 from ironbench.observe.disturbance import Taken
 from ironbench.stats.slices import FEW, Started
-from ironbench.words import counted, in_percent
+from ironbench.words import counted
 
 MOST_START_UP = 0.01
 """Share of a slice that its start-up may cost it, beyond what is not measured anyway."""
@@ -84,18 +84,20 @@ class Rotations:
             kept += 1
             show(kept)
 
-    def warnings(self) -> tuple[Warning, ...]:
+    def warnings(self) -> tuple[Note, ...]:
         """For the records of all systems, where more was disturbed than could be dropped."""
         if not self.kept_disturbed:
             return ()
         worst = max(self.kept_disturbed, key=lambda one: one.share)
-        text = (
-            f"{counted(len(self.kept_disturbed), 'slice')} of the block had CPU time taken from the work, at most "
-            f"{in_percent(worst.share)} of it ({in_percent(worst.programs)} by other programs, "
-            f"{in_percent(worst.steal)} by other virtual machines), and {counted(self.dropped, 'rotation')} had been "
-            "dropped already"
+        return (
+            note(
+                "cpu-taken",
+                slices=len(self.kept_disturbed),
+                programs=worst.programs,
+                steal=worst.steal,
+                dropped=self.dropped,
+            ),
         )
-        return (Warning("cpu-taken", text),)
 
     def in_words(self) -> str:
         """What the pilot said and what was dropped; empty: neither."""
@@ -132,21 +134,13 @@ def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
     return next((one for one in LENGTHS_S if start_up_s < MOST_START_UP * one and one <= longest_s), longest_s)
 
 
-def slow_start(start_up_s: float, slice_s: float) -> tuple[Warning, ...]:
+def slow_start(start_up_s: float, slice_s: float) -> tuple[Note, ...]:
     """Of slices that could not be as long as their start-up asks for: a block would have had too few of them, or none
     are that long."""
     if start_up_s < MOST_START_UP * slice_s:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)
-    way_out = f"slices of {units.span(slice_s)} are the longest: measure by trials"
-    if slice_s < LENGTHS_S[-1]:
-        way_out = (
-            f"longer slices would leave fewer than {LEAST_TURNS} turns: let load.duration be "
-            f"{units.span(needed_s)} or more, or measure by trials"
-        )
-    text = (
-        f"a turn lost at least {units.span(start_up_s)} of work after its start-up, "
-        f"{in_percent(start_up_s / slice_s)} of its slice of {units.span(slice_s)}: throughput is too low by as much "
-        f"or more; {way_out}"
-    )
-    return (Warning(SLOW_START, text),)
+    known = {"lost_s": float(start_up_s), "slice_s": slice_s, "share": float(start_up_s / slice_s)}
+    if slice_s >= LENGTHS_S[-1]:
+        return (note(SLOW_START, **known),)
+    return (note(SLOW_START, **known, least_turns=LEAST_TURNS, needed_s=needed_s),)

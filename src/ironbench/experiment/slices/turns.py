@@ -34,15 +34,17 @@ from ironbench.experiment.trial import EngineEach, failed, most_clients
 from ironbench.load import restore
 from ironbench.machine import quiet
 from ironbench.model.lab import Lab
+from ironbench.model.note import Note, note
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status, Warning
+from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import make, progress
 from ironbench.record.labs import LabDirectory
-from ironbench.words import counted, in_percent, listed
+from ironbench.report import wording
+from ironbench.words import counted
 
 SLICES = "slices.json"
 """File of a record with every slice of its system: when, how long, transactions, and what was not measured."""
@@ -158,14 +160,14 @@ class Turns:
         known = (one.metrics.get("slice_length_s") for one in self._piloted())
         return next(filter(None, known), None) or rotations.pilot(longest_s)
 
-    def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Warning]:
+    def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Note]:
         """By the pilot, in this block or in the first one."""
         if rotations.start_up_s is None:
             before = (warning for one in self._piloted() for warning in one.warnings)
             return list(islice((one for one in before if one.code == SLOW_START), 1))
         found = slow_start(rotations.start_up_s, slice_s)
-        for warning in found:
-            self.each.printer.say(f"  {warning.text}")
+        for one in found:
+            self.each.printer.say(f"  {wording.text(one)}")
         return found
 
     def _piloted(self) -> Iterator[Record]:
@@ -281,42 +283,28 @@ def _in_words(side: Side, rotations: Rotations) -> str:
     return "; ".join(filter(None, (said, rotations.in_words())))
 
 
-def written_between(side: Side) -> tuple[Warning, ...]:
+def written_between(side: Side) -> tuple[Note, ...]:
     """What its throughput does not show of the work that it caused: dirty data left to write."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
         return ()
-    text = (
-        f"writing back what was dirty at the ends of its turns took {in_percent(share)} of the time of its slices, "
-        "pages that other programs had left in its file systems included: a trial would have written some of it while "
-        "it measured"
-    )
-    return (Warning("written-between-turns", text),)
+    return (note("written-between-turns", share=share),)
 
 
-def not_written_back(side: Side) -> tuple[Warning, ...]:
+def not_written_back(side: Side) -> tuple[Note, ...]:
     """Where a server of another user keeps files that ironbench may not reach."""
     if not side.unreached:
         return ()
-    text = (
-        f"what its turns left dirty in {listed(sorted(side.unreached))} was not written back at their ends, since this "
-        "user may not enter there: the kernel writes it later, in turns of others, too"
-    )
-    return (Warning("not-written-back", text),)
+    return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
 
 
-def fewer_checkpoints(side: Side) -> tuple[Warning, ...]:
+def fewer_checkpoints(side: Side) -> tuple[Note, ...]:
     """Where more were due than began: at the start of each turn one may, and none while the one before still runs."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
     if side.checkpoints >= planned:
         return ()
-    text = (
-        f"{side.checkpoints} of {counted(planned, 'planned checkpoint')} began in its slices, which were to come every "
-        f"{units.span(every_s or 0.0)} of its own time: one begins at the start of a turn alone, so that slices may be "
-        "too long for them, and none while another one runs; what the others cost is missing"
-    )
-    return (Warning("fewer-checkpoints", text),)
+    return (note("fewer-checkpoints", checkpoints=side.checkpoints, planned=planned, every_s=every_s or 0.0),)
 
 
 def stop_all(sides: Sequence[Side]) -> None:

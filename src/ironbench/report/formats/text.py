@@ -17,7 +17,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.sample import IN_TABLES, lacking, late, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
-from ironbench.report import document, plain
+from ironbench.report import document, plain, wording
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import Command, Report, report
@@ -112,7 +112,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         summaries = metrics_of(usable, shown, archive)
         rows.append((units.rate(rate), count, *(_tried(name, summaries.get(name), usable) for name in names)))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
-    known = [*left_out(records), *doubts(records)]
+    known = wording.texts((*left_out(records), *doubts(records)))
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
     few = lacking([record for record in records if record.status.comparable], list(names))
     known += [f"percentiles of too few {counted_in(records)[1]} in a trial are not shown: {few}"] if few else []

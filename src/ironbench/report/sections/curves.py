@@ -12,6 +12,7 @@ from ironbench.analyse.rate import Rate
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
+from ironbench.report import wording
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import failed, measured, quantity, scale, span, unit_of, with_failed
@@ -135,7 +136,7 @@ def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> 
         "text": quantity(value, unit),
         "kind": Purpose.CONFIRMATION if record.purpose == Purpose.CONFIRMATION else Purpose.SWEEP,
         "status": record.status.value,
-        "cause": record.cause,
+        "cause": wording.cause(record),
     }
 
 

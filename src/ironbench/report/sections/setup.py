@@ -11,7 +11,7 @@ from ironbench.analyse.subjects import DUET, method
 from ironbench.errors import shortened
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
-from ironbench.report import theme
+from ironbench.report import theme, wording
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.facts import configuration
@@ -64,7 +64,9 @@ def _changes(cells: Sequence[Measured], baseline: str) -> dict[str, str]:
 def _retried(cell: Measured) -> str:
     """How many trials were tried twice, and what became of the first attempts."""
     count = sum(record.attempt > 1 for record in cell.trials)
-    reasons = dict.fromkeys(f"{one.status.value}: {shortened(one.cause)}" for one in cell.repeated if one.cause)
+    reasons = dict.fromkeys(
+        f"{one.status.value}: {shortened(why)}" for one in cell.repeated if (why := wording.cause(one))
+    )
     return f"{count}{' (' if reasons else ''}{'; '.join(reasons)}{')' if reasons else ''}" if count else ""
 
 
@@ -163,7 +165,7 @@ def order(study: Study) -> list[Chart]:
 def _place(name: str, block: int, place: int, record: Record | None) -> dict[str, Any]:
     status = record.status.value if record else "not run"
     row: dict[str, Any] = {"system": name, "block": block + 1, "place": place + 1, "status": status}
-    return row | {"sign": _SIGNS.get(status, ""), "cause": record.cause if record else ""}
+    return row | {"sign": _SIGNS.get(status, ""), "cause": wording.cause(record) if record else ""}
 
 
 def _layers(names: list[str]) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ from typing import Any
 from ironbench import engines
 from ironbench.errors import InputError, written
 from ironbench.model.driven import Driven
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
@@ -145,7 +146,7 @@ class Brokerage(Workload):
     ) -> tuple[Check, ...]:
         return checks.check(session, before, summary)
 
-    def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+    def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
         return figures.assessed(driven, seen)
 
 

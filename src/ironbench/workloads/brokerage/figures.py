@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironbench import units
 from ironbench.model.driven import Driven
-from ironbench.model.record import Warning
-from ironbench.words import counted, grouped, in_percent
+from ironbench.model.note import Note, note
 from ironbench.workloads import steady
 
 SCORE = "trade_results_per_s"
@@ -62,7 +60,7 @@ def allowed(name: str, transactions: float) -> float:
     return TOLERANCE * specified + CHANCE * math.sqrt(specified)
 
 
-def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+def assessed(driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
     summary = driven.summary
     elapsed_s = float(summary.get("elapsed_s") or 0.0)
     counts = {script["name"]: int(script["transactions"]) for script in summary.get("scripts", ())}
@@ -80,8 +78,7 @@ def assessed(driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, floa
         values[f"{LAG}_p99_s"] = lag.quantiles([0.99])[0]
     slow = [*_slow(slowest), *_slow_maintenance(driven)]
     if summary.get("waiting_clients") == 0:
-        text = "one client played all roles, one after another, and each transaction moved the time on: no score"
-        return values, (Warning(NO_SCORE, text), *slow, *_given_up(summary))
+        return values, (note(NO_SCORE), *slow, *_given_up(summary))
     return values, (*_mix(counts), *slow, *_unsteady(driven, seen), *_given_up(summary))
 
 
@@ -91,54 +88,50 @@ def _taken_back(summary: Mapping[str, Any]) -> dict[str, float]:
     return {} if taken_back is None else {TAKEN_BACK: float(taken_back)}
 
 
-def _mix(counts: Mapping[str, int]) -> list[Warning]:
+def _mix(counts: Mapping[str, int]) -> list[Note]:
     whole = sum(counts.get(name, 0) for name in MIX)
     missed = []
-    for name, share in MIX.items():
+    for name, specified in MIX.items():
         count = counts.get(name, 0)
-        if abs(count - share * whole) > allowed(name, whole):
-            is_share = in_percent(count / whole if whole else 0.0)
-            missed.append(
-                (abs(count / (share * whole) - 1) if whole else 1.0, f"{name} {is_share} for {in_percent(share)}")
-            )
+        if abs(count - specified * whole) > allowed(name, whole):
+            off = abs(count / (specified * whole) - 1) if whole else 1.0
+            missed.append((off, name, count / whole if whole else 0.0))
     # The worst first; when results are missing, all others have a larger share.
-    worst = ", ".join(words for _, words in sorted(missed, reverse=True)[:2])
-    return [Warning(MIX_MISSED, f"out of mix: {worst} of {grouped(whole)} transactions")] if missed else []
+    return [
+        note(MIX_MISSED, script=name, share=share, specified=MIX[name], transactions=whole)
+        for _, name, share in sorted(missed, reverse=True)[:2]
+    ]
 
 
-def _slow(slowest: Mapping[str, float]) -> list[Warning]:
-    over = [
-        f"{name} {units.span(value)} (limit {units.span(LIMITS_S[name])})"
+def _slow(slowest: Mapping[str, float]) -> list[Note]:
+    return [
+        note(RESPONSE_LIMIT, script=name, p90_s=value, limit_s=LIMITS_S[name])
         for name, value in slowest.items()
         if value > LIMITS_S[name]
     ]
-    text = f"90 % of response times exceed their limit: {', '.join(over)}"
-    return [Warning(RESPONSE_LIMIT, text)] if over else []
 
 
-def _slow_maintenance(driven: Driven) -> list[Warning]:
+def _slow_maintenance(driven: Driven) -> list[Note]:
     histogram = driven.histograms.get(f"response_time{{script={MAINTENANCE}}}")
     if histogram is None or histogram.count == 0 or histogram.max_s <= MAINTENANCE_S:
         return []
-    text = f"a {MAINTENANCE} took {units.span(histogram.max_s)} (limit {units.span(MAINTENANCE_S)})"
-    return [Warning(RESPONSE_LIMIT, text)]
+    return [note(RESPONSE_LIMIT, script=MAINTENANCE, longest_s=histogram.max_s, limit_s=MAINTENANCE_S)]
 
 
-def _unsteady(driven: Driven, seen: Sequence[Warning]) -> list[Warning]:
+def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
     """Of all transactions, and of the market's alone: under any load, for the score is of the market."""
-    texts = [warning.text for warning in seen if warning.code == "not-steady"]
+    if known := next((one for one in seen if one.code == steady.CODE), None):
+        return [note(NO_STEADY_STATE, rate="all", **known.values)]
     column = driven.timeline.get(MARKETS, b"")
-    if not texts and not steady.is_long_enough(column):
-        text = f"too short to tell whether there was a steady state: {units.span(steady.LEAST_S)} at least"
-        return [Warning(NO_STEADY_STATE, text)]
+    if not steady.is_long_enough(column):
+        return [note(NO_STEADY_STATE, least_s=steady.LEAST_S)]
     # The last tenth tells nothing where customers end one after another, each with its own last transaction.
-    if not texts and (change := steady.changed(column, float(driven.summary["elapsed_s"]), 0.9)):
-        texts = [f"the rate of the market's transactions {change}"]
-    return [Warning(NO_STEADY_STATE, f"without a steady state, since {texts[0]}")] if texts else []
+    if change := steady.changed(column, float(driven.summary["elapsed_s"]), 0.9):
+        return [note(NO_STEADY_STATE, rate="market", **change)]
+    return []
 
 
-def _given_up(summary: Mapping[str, Any]) -> list[Warning]:
+def _given_up(summary: Mapping[str, Any]) -> list[Note]:
     """Of the whole trial, warm-up included (`crates/…/roles/market.rs`)."""
     count = int(summary.get("figures", {}).get("market_given_up", 0))
-    text = f"the market gave up {counted(count, 'result or feed', 'results or feeds')} after 20 tries each"
-    return [Warning(GIVEN_UP, f"{text}: their trades stay under way")] if count else []
+    return [note(GIVEN_UP, given_up=count)] if count else []

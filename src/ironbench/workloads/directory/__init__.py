@@ -10,7 +10,8 @@ from typing import Any
 
 from ironbench.errors import FailureError, InputError, written
 from ironbench.model.driven import Driven
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note
+from ironbench.model.record import Check
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Directory as DirectorySession
 from ironbench.model.session import Session
@@ -158,7 +159,7 @@ class Directory(Workload):
             *counts.changes(session, before.writes, writes, summary),
         )
 
-    def assessed(self, driven: Driven, seen: Sequence[Warning]) -> tuple[Mapping[str, float], tuple[Warning, ...]]:
+    def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
         doubts = found.warnings(driven)
         return found.metrics(driven.summary), (*counts.others(driven), *doubts)
 

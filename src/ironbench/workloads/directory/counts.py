@@ -8,9 +8,9 @@ from typing import Any
 
 from ironbench.errors import FailureError
 from ironbench.model.driven import Driven
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note, note
+from ironbench.model.record import Check
 from ironbench.model.session import Directory, Session
-from ironbench.words import counted
 from ironbench.workloads.base import checked
 
 WRITES = ("add", "delete", "modify", "modrdn")
@@ -58,15 +58,11 @@ def changes(session: Directory, before: int | None, now: int | None, summary: Ma
     return (checked("our changes = the server's", f"{ours} to {ours + unsure}", grown, ours <= grown <= ours + unsure),)
 
 
-def others(driven: Driven) -> tuple[Warning, ...]:
+def others(driven: Driven) -> tuple[Note, ...]:
     """Changes of others on a server that is not ours, as the check of ours has seen them."""
     most = _ours(driven.summary) + int(driven.summary.get("server_commits_uncertain", 0))
     found = [int(check.actual) for check in driven.checks if check.name == _AMONG]
-    return tuple(
-        Warning("others-changed", f"others made {counted(grown - most, 'change')} in this directory during the trial")
-        for grown in found
-        if grown > most
-    )
+    return tuple(note("others-changed", changes=grown - most) for grown in found if grown > most)
 
 
 def _ours(summary: Mapping[str, Any]) -> int:

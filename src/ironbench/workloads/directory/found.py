@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ironbench.model.driven import Driven
-from ironbench.model.record import Check, Warning
-from ironbench.words import in_percent
+from ironbench.model.note import Note, note
+from ironbench.model.record import Check
 from ironbench.workloads.base import checked
 
 _OWN_CODES = frozenset({"script", "connection"})
@@ -58,15 +58,15 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
     return tuple(found)
 
 
-def warnings(driven: Driven) -> tuple[Warning, ...]:
+def warnings(driven: Driven) -> tuple[Note, ...]:
     """The same where users chose what is searched for, so that nothing was checked: they may want it so."""
     values = metrics(driven.summary)
     checked_names = {check.name for check in driven.checks}
     found = []
     if (empty := values.get("directory_empty_searches", 0.0)) and not checked_names & {_EMPTY, _MOST}:
-        found.append(Warning("searches-empty", f"{in_percent(empty)} of the searches returned no entry"))
+        found.append(note("searches-empty", share=empty))
     if (false := values.get("directory_false_compares", 0.0)) and _FALSE not in checked_names:
-        found.append(Warning("compares-false", f"{in_percent(false)} of the compares were false"))
+        found.append(note("compares-false", share=false))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ironbench import ranges
 from ironbench.errors import InputError, written
-from ironbench.model.record import Warning
+from ironbench.model.note import Note, note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
 from ironbench.words import in_percent
@@ -80,14 +80,11 @@ def _require(threads: int, memory: str) -> int:
     return size
 
 
-def _within_caches(size: int) -> tuple[Warning, ...]:
+def _within_caches(size: int) -> tuple[Note, ...]:
     """Whether the probes had too little memory to measure memory: they use no more than a thread's own."""
     if size >= _PROBED_BYTES:
         return ()
-    text = f"bandwidth and latency were measured within {size >> 20} MiB, and are those of caches as far as these reach"
-    return (
-        Warning("probes-within-caches", f"{text}: {written('workload.with', 'memory=256MiB')} or more measures memory"),
-    )
+    return (note("probes-within-caches", probed_bytes=size, needed_bytes=_PROBED_BYTES),)
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ironbench import ranges
 from ironbench.errors import InputError, written
 from ironbench.machine import space
-from ironbench.model.record import Warning
+from ironbench.model.note import note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.workloads import free
@@ -187,14 +187,14 @@ def _outcome(done: list[Pass], options: Mapping[str, str], used: float) -> Outco
     facts = {"direct": options["direct"], **({"io": " and ".join(ways)} if ways else {})}
     if level := int(options["fill"]):
         facts["filled"] = f"to {level} %"
-    notes = sorted({one.note for one in whole if one.note})
+    reasons = sorted({one.note for one in whole if one.note})
     return Outcome(
         transactions=sum(one.ios for one in done),
         histograms=figures.histograms(whole),
         metrics=figures.metrics(whole) | {"capacity_used_share{role=data}": used},
         series=figures.series(whole),
         facts=facts,
-        warnings=tuple(Warning("no-io-uring", f"{note}: threads keep the I/Os under way") for note in notes),
+        warnings=tuple(note("no-io-uring", reason=reason) for reason in reasons),
         inside=True,
     )
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.errors import EngineDiedError, FailureError
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note, note
+from ironbench.model.record import Check
 from ironbench.model.session import Line
 from ironbench.model.work import Outcome, Window, Work
 from ironbench.process.line import CANCELLED
@@ -207,18 +208,12 @@ def _row_counts(asked: Course, tests: Tests) -> tuple[Check, ...]:
     return (*wrong, Check("row counts", not wrong, "as specified", "as specified" if not wrong else "others"))
 
 
-def _unfinished(tests: Tests) -> list[Warning]:
+def _unfinished(tests: Tests) -> list[Note]:
     failed = [one for stream in tests.all for one in stream.ran if one.error]
     slow = sorted({one.name for one in failed if one.error == OVER_LIMIT})
-    broken = sorted({f"{one.name} ({one.error})" for one in failed if one.error not in (OVER_LIMIT, CANCELLED)})
-    warnings = []
-    if slow:
-        text = f"cancelled at the limit: {', '.join(slow)}; figures that need all queries are withheld"
-        warnings.append(Warning("over-limit", text))
-    if broken:
-        text = f"refused by the engine: {', '.join(broken)}; figures that need all queries are withheld"
-        warnings.append(Warning("query-failed", text))
-    return warnings
+    broken = sorted({(one.name, one.error) for one in failed if one.error not in (OVER_LIMIT, CANCELLED)})
+    notes = [note("over-limit", queries=tuple(slow))] if slow else []
+    return [*notes, *([note("query-failed", queries=tuple(broken))] if broken else [])]
 
 
 def _facts(asked: Course, sets: Sequence[RefreshSet], work: Work) -> dict[str, str]:

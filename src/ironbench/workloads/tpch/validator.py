@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
-from ironbench.errors import written
-from ironbench.model.record import Check, Warning
+from ironbench.model.note import Note, note
+from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.work import Work
 from ironbench.process.line import CANCELLED
@@ -23,6 +23,9 @@ from ironbench.workloads.tpch.streams import OVER_LIMIT, Ran
 from ironbench.workloads.tpch.validation import Asking, Ledger
 
 _UNCHECKED = "answers-unchecked"
+REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
+"""Why answers were not checked: refresh functions had changed the data; no answers are known for the scale factor; for
+drawn parameters the user must name another engine's answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Validated:
 
     checks: tuple[Check, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    warnings: tuple[Warning, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
     @property
     def cause(self) -> str:
@@ -61,16 +64,10 @@ class Validator:
             data = "on the same data" if self._at.fresh else "before refresh functions changed the data"
             return _without_checks(f"{known}, in an earlier trial {data}")
         if changed or not self._at.fresh:
-            return _unchecked("refresh functions have changed the data before their answers were checked")
+            return _unchecked(REFRESHED)
         expected = self._right()
         if expected is None and not self._write:
-            scale = self._work.choice.options["sf"]
-            return _unchecked(
-                f"no answers are kept for scale factor {scale}"
-                if not drawn
-                else "answers at drawn parameters are compared with those of another engine: "
-                f"{written('workload.with', 'expected=DIR')}"
-            )
+            return _unchecked(DRAWN if drawn else UNKNOWN_SCALE)
         return self._held(expected)
 
     def _right(self) -> Mapping[int, Answer] | None:
@@ -161,6 +158,5 @@ def _without_checks(words: str) -> Validated:
     return Validated(facts={"answers": words})
 
 
-def _unchecked(why: str) -> Validated:
-    words = f"not checked: {why}"
-    return Validated(facts={"answers": words}, warnings=(Warning(_UNCHECKED, f"answers {words}"),))
+def _unchecked(reason: str) -> Validated:
+    return Validated(facts={"answers": f"not checked: {reason}"}, warnings=(note(_UNCHECKED, reason=reason),))

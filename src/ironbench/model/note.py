@@ -1,0 +1,81 @@
+"""Notes: facts that a reader of results must know, as codes with values. `report.wording` puts them into words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+FLAGGED = "trials-flagged"
+"""Code of the note on flagged trials among those that were compared."""
+MISSING = "trials-missing"
+"""Code of the note on planned trials that were not run yet."""
+TEXT = "text"
+"""The one value of a note whose sentence is all that is known, as in records before schema 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values of a number over several notes."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a reader must know before using the numbers. Only facts: no sentence, except a message of an
+    engine or a library."""
+
+    code: str
+    """Stable, lower-case, e.g. `client-saturated`."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """Name → number, string, or tuple of these. Merged notes also have `Range`s, and notes about several trials or
+    configurations contain the `Note`s that these share."""
+
+    def __post_init__(self) -> None:
+        if any(type(value) in (list, dict) for value in self.values.values()):  # decoded from JSON
+            object.__setattr__(self, "values", {name: _frozen(value) for name, value in self.values.items()})
+
+    def __hash__(self) -> int:
+        return hash((self.code, frozenset(self.values.items())))
+
+
+def note(code: str, /, **values: Any) -> Note:
+    """A note with its values by name."""
+    return Note(code, values)
+
+
+def text_note(text: str) -> Note:
+    """A note of which only the sentence is known."""
+    return Note(TEXT, {TEXT: text})
+
+
+def merged(notes: Iterable[Note]) -> Iterator[Note]:
+    """Each code once, in order, with the range of each number and every distinct string.
+
+    Notes of one code whose values have different names are different facts and stay apart.
+    """
+    groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
+    for one in notes:
+        groups.setdefault((one.code, frozenset(one.values)), []).append(one)
+    for (code, _), same in groups.items():
+        yield Note(code, {name: _together([one.values[name] for one in same]) for name in same[0].values})
+
+
+def _together(values: Sequence[Any]) -> Any:
+    first = values[0]
+    if all(value == first for value in values):
+        return first
+    if all(isinstance(value, int | float | Range) for value in values):
+        ends = [(one.low, one.high) if isinstance(one, Range) else (one, one) for one in values]
+        return Range(min(low for low, _ in ends), max(high for _, high in ends))
+    parts = (part for value in values for part in (value if isinstance(value, tuple) else (value,)))
+    return tuple(dict.fromkeys(part for part in parts if part != ""))
+
+
+def _frozen(value: Any) -> Any:
+    """No note has objects as values: those of a damaged record are shown as they are."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return str(value) if isinstance(value, dict) else value

@@ -1,0 +1,48 @@
+"""The functions that put notes into words, by code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ironbench.model.note import TEXT, Note, Range
+from ironbench.report.wording.values import names
+
+Worded = TypeVar("Worded", bound=Callable[..., str])
+
+WORDING: dict[str, Callable[..., str]] = {}
+"""Code of a note → function of its values by name, which returns a sentence without a period. Numbers may be ranges,
+and strings tuples of the strings that several trials had."""
+
+
+def wording(*codes: str) -> Callable[[Worded], Worded]:
+    """Registers a function for the notes of these codes."""
+
+    def register(function: Worded) -> Worded:
+        for code in codes:
+            assert code not in WORDING, code
+            WORDING[code] = function
+        return function
+
+    return register
+
+
+def text(note: Note) -> str:
+    """A note as a sentence without its period. A note that this version does not know is shown as code and values."""
+    if note.values.keys() == {TEXT}:
+        return names(note.values[TEXT])
+    function = WORDING.get(note.code)
+    if function is not None:
+        try:
+            return function(**note.values)
+        except (TypeError, ValueError, LookupError, ArithmeticError):
+            pass  # a newer version wrote other values, or somebody changed the record
+    return ": ".join(filter(None, (note.code, ", ".join(f"{name} {_plain(one)}" for name, one in note.values.items()))))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Range):
+        return f"{value.low:g} to {value.high:g}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_plain, value))})"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,72 @@
+"""Writes the values of notes: numbers that may be ranges over several trials, and strings that may be several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ironbench import units
+from ironbench.model.note import Range
+from ironbench.words import counted, grouped, in_percent, percents, some
+
+Number = float | Range
+Strings = str | Sequence[str]
+
+
+def low_to_high(value: Number, written: Callable[[float], str]) -> str:
+    """`8 s`, or `8 s to 12 s` for a range."""
+    if not isinstance(value, Range):
+        return written(value)
+    low, high = written(value.low), written(value.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def percent(value: Number, *limits: float) -> str:
+    """`12 %`, or `5 to 12 %`. `limits`: by which the share is judged; its digits show on which side of them it is."""
+    if isinstance(value, Range):
+        low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
+        return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)
+    return in_percent(value, limits=limits)
+
+
+def count(value: Number, one: str, many: str = "") -> str:
+    """`3 trials`, or `3 to 5 trials`."""
+    if isinstance(value, Range):
+        low, high = grouped(value.low), grouped(value.high)
+        return f"{low} to {counted(value.high, one, many)}" if low != high else counted(value.high, one, many)
+    return counted(value, one, many)
+
+
+def number(value: Number) -> str:
+    """`3`, or `3 to 5`."""
+    return low_to_high(value, grouped)
+
+
+def span(value: Number) -> str:
+    return low_to_high(value, units.span)
+
+
+def size(value: Number) -> str:
+    return low_to_high(value, units.stored)
+
+
+def per_second(value: Number) -> str:
+    return low_to_high(value, units.rate)
+
+
+def highest(value: Number) -> float:
+    return value.high if isinstance(value, Range) else value
+
+
+def strings(value: Strings) -> tuple[str, ...]:
+    """The strings that are not empty."""
+    return tuple(filter(None, (value,) if isinstance(value, str) else value))
+
+
+def names(value: Strings) -> str:
+    """The first of them, and how many more there are."""
+    return some(strings(value))
+
+
+def either(value: Strings, otherwise: str) -> str:
+    """One of strings that are alike in all but rare cases, such as what a unit of work is called."""
+    return next(iter(strings(value)), otherwise)

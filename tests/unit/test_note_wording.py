@@ -1,0 +1,163 @@
+"""Every note has words, whatever its values, and several notes of one code become one with ranges."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from factories import record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ironbench.analyse.comparability import causes, doubts, together
+from ironbench.model.note import Note, Range, merged, note, text_note
+from ironbench.model.record import SUSPICIOUS, Status
+from ironbench.record import Evidence, Store
+from ironbench.report import wording
+from ironbench.report.as_json import plain_value
+from ironbench.report.wording.registry import WORDING
+
+NUMBERS = (0.0, 0, 1, 0.97, 12.5, 1e15, 1e-9, -0.2, Range(0.05, 0.12), Range(0, 3), Range(-0.2, 0.3), Range(2, 2))
+STRINGS = ("", "one", ("one", "two"), ("a", "b", "c", "d", "e"), "x" * 4096, ())
+PAIRS = ((), (("q09", "out of memory"),), (("q09", "no"), ("q21", "no")))
+TRIPLES = ((), (("fsync", "off", "a crash may damage everything"),))
+GAPS = ((), ((1.0, 2.0),), ((1.0, 2.0), (3.0, 4.5)))
+INNER = note("samples-dropped", samples=40)
+
+
+def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """Typical and extreme values of one parameter of a wording function, by its type."""
+    kind = str(parameter.annotation)
+    if parameter.name == "gaps":
+        return GAPS
+    if parameter.name == "causes" and "Note" in kind:
+        return ((), (INNER,), (INNER, text_note("busy.")))
+    if "Sequence[Sequence[str]]" in kind:
+        return TRIPLES if code == "can-lose-data" else PAIRS
+    if "Note" in kind:
+        return (INNER, text_note("busy."))
+    if "Strings" in kind or kind == "str":
+        return STRINGS if "Strings" in kind else ("", "one")
+    if kind == "int":
+        return (0, 1, 36)
+    return (*NUMBERS, None) if "None" in kind else NUMBERS
+
+
+def made(code: str) -> Iterator[str]:
+    """The words of a code: each parameter through all its values, the others in step."""
+    function = WORDING[code]
+    parameters = inspect.signature(function).parameters
+    known = {name: values_of(code, parameter) for name, parameter in parameters.items()}
+    for step in range(max((len(values) for values in known.values()), default=1)):
+        yield function(**{name: values[step % len(values)] for name, values in known.items()})
+        yield function(
+            **{name: values[(step * 5 + at) % len(values)] for at, (name, values) in enumerate(known.items())}
+        )
+
+
+@pytest.mark.parametrize("code", WORDING)
+def test_every_code_has_words_for_typical_and_extreme_values(code: str) -> None:
+    for text in made(code):
+        assert text and text == text.strip()
+        assert not re.search(r"None|\bnan\b|\binf\b|  |Range\(|Note\(|\(\)", text), text
+
+
+@pytest.mark.parametrize("code", WORDING)
+def test_every_wording_function_has_an_example(code: str) -> None:
+    assert (WORDING[code].__doc__ or "").strip()
+
+
+def test_every_code_that_flags_a_trial_has_words() -> None:
+    assert WORDING.keys() >= SUSPICIOUS
+
+
+def test_a_note_of_another_version_is_shown_as_code_and_values() -> None:
+    assert (
+        wording.text(note("from-the-future", share=0.5, names=("a", "b"))) == "from-the-future: share 0.5, names (a, b)"
+    )
+    assert wording.text(note("cache-not-cold", reason="new")) == "cache-not-cold: reason new"
+    assert wording.text(note("emulation-limit", load="much", late=0.1)) == "emulation-limit: load much, late 0.1"
+
+
+def test_a_sentence_of_an_older_record_is_shown_as_it_is() -> None:
+    assert wording.text(Note("cpu-taken", {"text": "12 % was taken"})) == "12 % was taken"
+
+
+def test_notes_of_one_code_become_one_with_the_range_of_each_number() -> None:
+    taken = [note("cpu-taken", share=share, programs=share, steal=0.0) for share in (0.12, 0.05, 0.08)]
+    (one,) = merged(taken)
+    assert one == note("cpu-taken", share=Range(0.05, 0.12), programs=Range(0.05, 0.12), steal=0.0)
+
+
+def test_notes_whose_values_have_different_names_stay_apart() -> None:
+    threads = note("client-saturated", busy=0.95, threads=1, clients=8)
+    driver = note("client-saturated", cores=0.97)
+    assert list(merged([threads, driver, threads])) == [threads, driver]
+
+
+def test_strings_of_merged_notes_are_each_named_once() -> None:
+    first, second = (note("over-limit", queries=queries) for queries in (("q09", "q21"), ("q21", "q13")))
+    assert next(merged([first, second])).values == {"queries": ("q09", "q21", "q13")}
+
+
+NUMERIC = st.floats(-1e9, 1e9, allow_nan=False)
+
+
+@given(st.lists(st.tuples(NUMERIC, st.sampled_from(["a", "b"])), min_size=1, max_size=8))
+def test_merging_in_any_grouping_gives_the_same_note(values: list[tuple[float, str]]) -> None:
+    notes = [note("x", number=number, name=name) for number, name in values]
+    (whole,) = merged(notes)
+    (halves,) = merged([*merged(notes[: len(notes) // 2]), *merged(notes[len(notes) // 2 :])])
+    assert whole == halves
+
+
+def test_a_note_counts_trials_and_not_how_often_a_trial_has_it() -> None:
+    slow = note("response-limit-missed", script="a", p90_s=4.0, limit_s=3.0)
+    records = [record(warnings=(slow, replace(slow, values={**slow.values, "script": "b"}))), record(block=1)]
+    (one,) = doubts(records)
+    assert (one.values["trials"], one.values["of"]) == (1, 2)
+    assert one.values["note"].values["script"] == ("a", "b")
+    assert together(records) == [one.values["note"]]
+
+
+def test_causes_of_flagged_trials_begin_with_the_most_frequent() -> None:
+    behind = note("rate-not-kept", rate=500.0, finished=0.9, waiting=10, longest_wait_s=1.0, warmup_s=0.0)
+    taken = note("cpu-taken", share=0.1, programs=0.1, steal=0.0)
+    trials = [record(status=Status.SUSPECT, warnings=(one,)) for one in (behind, taken, taken)]
+    assert [one.code for one in causes(trials)] == ["cpu-taken", "rate-not-kept"]
+
+
+def test_a_record_keeps_its_notes_as_values(tmp_path: Path) -> None:
+    notes = (note("cpu-taken", share=0.1, programs=0.1, steal=0.0), note("query-failed", queries=(("q09", "no"),)))
+    store = Store(tmp_path)
+    store.keep(record(id="one", warnings=notes), Evidence())
+    (read,) = store.all()
+    assert read.warnings == notes
+    assert hash(read.warnings) == hash(notes)
+
+
+def test_warnings_of_records_before_notes_are_read_as_their_texts(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.keep(record(id="one"), Evidence())
+    path = tmp_path / "trials" / "one" / "record.json"
+    document = msgspec.json.decode(path.read_bytes())
+    document |= {"schema": 3, "warnings": [{"code": "cpu-taken", "text": "12 % was taken"}]}
+    path.write_bytes(msgspec.json.encode(document))
+    (read,) = store.all()
+    assert read.warnings == (Note("cpu-taken", {"text": "12 % was taken"}),)
+
+
+def test_json_has_code_values_and_words() -> None:
+    assert plain_value((note("samples-dropped", samples=Range(1, 40)),)) == [
+        {
+            "code": "samples-dropped",
+            "values": {"samples": {"low": 1, "high": 40}},
+            "text": "1 to 40 observer samples were dropped",
+        }
+    ]
