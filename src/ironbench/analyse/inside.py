@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from ironbench.analyse.archive import Archive
+from ironbench.analyse.commands import aligned, keyed
 from ironbench.analyse.queries import difference
 from ironbench.model.inside import Executed, Index, Inside, Missing, Plan, Statement, Table, Vacuum
 from ironbench.model.record import Record
@@ -29,6 +30,12 @@ class Over:
 
     def per_second(self, amount: float) -> float:
         return amount / self.elapsed_s if self.elapsed_s else 0.0
+
+
+def over(records: Iterable[Record]) -> Over:
+    """Time and transactions of these trials, all together."""
+    known = list(records)
+    return Over(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +90,22 @@ def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
     first = next((one for one in subjects if any(plan.steps for plan in one.plans)), None)
     if first is None:
         return ()
-    known = {(plan.script, plan.number, plan.statement): plan for plan in first.plans}
     return tuple(
         OtherPlan(plan, other, one.name, first.name, difference(Counter(plan.steps), Counter(other.steps)))
         for one in subjects
         if one is not first
-        for plan in one.plans
-        if (other := known.get((plan.script, plan.number, plan.statement))) is not None
-        and plan.steps
-        and other.steps
-        and Counter(plan.steps) != Counter(other.steps)
+        for plan, other in same_commands(one.plans, first.plans)
+        if Counter(plan.steps) != Counter(other.steps)
     )
+
+
+def same_commands(own: Sequence[Plan], first: Sequence[Plan]) -> Iterator[tuple[Plan, Plan]]:
+    """The plans of each command that both have and whose plan is known on both sides."""
+    mine, theirs = (keyed((one.script, one.statement, one) for one in side) for side in (own, first))
+    for key, shared in aligned(list(mine), list(theirs)).items():
+        other = theirs.get(shared)
+        if other is not None and mine[key].steps and other.steps:
+            yield mine[key], other
 
 
 def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
@@ -102,8 +114,8 @@ def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
     statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
     return Use(
         name,
-        counted=_over(record for record, inside in trials if inside.statements),
-        used=_over(record for record, inside in trials if inside.tables or inside.indexes),
+        counted=over(record for record, inside in trials if inside.statements),
+        used=over(record for record, inside in trials if inside.tables or inside.indexes),
         statements=tuple(sorted(statements, key=lambda one: -one.time_s)),
         statements_s=sum(inside.statements_s for inside in insides),
         tables=_pooled((one for inside in insides for one in inside.tables), lambda one: one.name),
@@ -116,11 +128,6 @@ def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
         missing=tuple(dict.fromkeys(one for inside in insides for one in inside.missing)),
         doubts=tuple(dict.fromkeys(text for inside in insides for text in inside.doubts)),
     )
-
-
-def _over(records: Iterable[Record]) -> Over:
-    known = list(records)
-    return Over(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
 
 
 def _executed(every: Sequence[Executed]) -> tuple[Executed, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ironbench.analyse.archive import Archive
+from ironbench.analyse.commands import CommandKey, aligned, file_name, keyed, with_replacements
+from ironbench.analyse.inside import Over, over
 from ironbench.analyse.queries import QueryRatio, paired_ratios, unpaired_ratios
 from ironbench.analyse.summarise import merged
 from ironbench.model import sample
@@ -49,6 +50,14 @@ class Times:
     name: str
     statements: tuple[Timed | None, ...]
     """In one order for all, as written; None where this one does not have it."""
+    counted: Over
+    """The trials whose statements were timed."""
+    complete: bool
+    """Whether every command is known: a record without its files has only those that took most time."""
+
+
+_Trial = tuple[int, Mapping[CommandKey, Statement]]
+"""Its block, and its commands."""
 
 
 def times(
@@ -56,65 +65,65 @@ def times(
 ) -> tuple[Times, ...]:
     """`groups`: name and comparable trials, the baseline first; those whose statements were not timed are left out.
 
-    A command is the same one in another group where the script's file has the same name and the command the same text.
+    `commands` decides which command of one group is which of the baseline.
     """
-    timed = {name: [(one.block, _by_key(_all(one, archive))) for one in records] for name, records in groups}
-    timed = {name: trials for name, trials in timed.items() if any(own for _, own in trials)}
-    if not timed:
+    records = {name: own for name, every in groups if (own := [one for one in every if one.statements])}
+    if not records:
         return ()
-    first, baseline, records = next(iter(timed)), next(iter(timed.values())), dict(groups)
+    first = next(iter(records))
+    complete = {name: all(archive.timed(one.id) for one in own) for name, own in records.items()}
+    timed: dict[str, Sequence[_Trial]] = {}
+    for name, own in records.items():
+        written = [(one.block, _by_key(_all(one, archive))) for one in own]
+        timed[name] = _as_first(written, timed[first], complete[name] and complete[first]) if timed else written
     pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
     keys = _shown(pooled.values())
     compared = paired_ratios if in_blocks else unpaired_ratios
     times = []
     for name, trials in timed.items():
-        own = () if trials is baseline else compared(_means(trials), _means(baseline))
-        ratios = {one.query: one for one in own}
+        to_first = () if name == first else compared(_means(trials), _means(timed[first]))
+        ratios = {one.query: one for one in to_first}
         answers = _answers(records[name], archive, [one for key in keys for one in pooled[name].get(key, ())])
         statements = (
-            _timed(pooled[name][key], ratios.get(key), answers, pooled[first].get(key, ()))
+            _timed(pooled[name][key], ratios.get(str(key)), answers, pooled[first].get(key, ()))
             if key in pooled[name]
             else None
             for key in keys
         )
-        times.append(Times(name, tuple(statements)))
+        times.append(Times(name, tuple(statements), over(records[name]), complete[name]))
     return tuple(times)
 
 
 def _all(record: Record, archive: Archive) -> Sequence[Statement]:
     """Every statement; a record itself has only those that took most."""
-    return (archive.timed(record.id) or record.statements) if record.statements else ()
+    return archive.timed(record.id) or record.statements
 
 
-def _by_key(statements: Sequence[Statement]) -> dict[str, Statement]:
-    """By what makes it the same command in another script: the n-th with this text in a file of this name."""
-    seen: Counter[str] = Counter()
-    by_key = {}
-    for one in statements:
-        name = f"{_file(one.script)}\t{one.text}"
-        seen[name] += 1
-        by_key[f"{name}\t{seen[name]}"] = one
-    return by_key
+def _by_key(statements: Sequence[Statement]) -> dict[CommandKey, Statement]:
+    return keyed((one.script, one.text, one) for one in statements)
 
 
-def _file(script: str) -> str:
-    return script.rpartition("/")[2]
+def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
+    """The same trials with the keys of the first group. `complete`: changed texts are identified by their place."""
+    own, others = (list(dict.fromkeys(key for _, by_key in side for key in by_key)) for side in (trials, first))
+    shared = (with_replacements if complete else aligned)(own, others)
+    return [(block, {shared[key]: one for key, one in by_key.items()}) for block, by_key in trials]
 
 
-def _means(trials: Iterable[tuple[int, Mapping[str, Statement]]]) -> list[tuple[int, dict[str, float]]]:
-    return [(block, {key: one.mean_s for key, one in own.items() if one.mean_s > 0}) for block, own in trials]
+def _means(trials: Iterable[_Trial]) -> list[tuple[int, dict[str, float]]]:
+    return [(block, {str(key): one.mean_s for key, one in own.items() if one.mean_s > 0}) for block, own in trials]
 
 
-def _pooled(trials: Iterable[Mapping[str, Statement]]) -> dict[str, list[Statement]]:
-    alike: dict[str, list[Statement]] = {}
+def _pooled(trials: Iterable[Mapping[CommandKey, Statement]]) -> dict[CommandKey, list[Statement]]:
+    alike: dict[CommandKey, list[Statement]] = {}
     for key, one in (pair for own in trials for pair in own.items()):
         alike.setdefault(key, []).append(one)
     return alike
 
 
-def _shown(pooled: Iterable[Mapping[str, Sequence[Statement]]]) -> list[str]:
+def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
     """Of all groups, in the order of the first that has them."""
-    spent: dict[str, float] = {}
+    spent: dict[CommandKey, float] = {}
     for group in pooled:
         for key, own in group.items():
             spent[key] = max(spent.get(key, 0.0), math.fsum(one.count * one.mean_s for one in own))
@@ -147,7 +156,7 @@ def _timed(
     count, mean_s = sum(one.count for one in own) or 1, _mean_s(own)
     squares = math.fsum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in own)
     return Timed(
-        script=_file(own[0].script),
+        script=file_name(own[0].script),
         line=own[0].line,
         text=cut(own[0].text, _LONGEST),
         count=sum(one.count for one in own),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from ironbench.analyse.claims import ClaimVerdict, Judged
 from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict
-from ironbench.analyse.slower import Cause, OtherPlanSteps, SlowerStatement, causes
+from ironbench.analyse.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain, wording
 from ironbench.report.as_json import encoded, plain_value
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 _STEPS = 3
 """Most steps of a plan that are named."""
+_KINDS: dict[type[Cause], str] = {
+    SlowerStatement: "slower statement",
+    RepeatedStatement: "repeated statement",
+    NewStatement: "new statement",
+    OtherPlanSteps: "other plan",
+}
+"""As programs read them."""
 _HEAD = ("comparison", "metric", "ratio", "interval", "blocks", "gate")
 
 
@@ -213,7 +220,13 @@ def _cause(cause: Cause) -> str:
     if isinstance(cause, SlowerStatement):
         before, after = quantity(cause.before_s, "s"), quantity(cause.after_s, "s")
         grown = in_percent(cause.after_s / cause.before_s - 1)
-        return f"the statement that adds most time takes {after}, {grown} more than {before}: {cause.text}"
+        replaced = f", which replaces {cause.replaced}" if cause.replaced else ""
+        return f"the statement that adds most time takes {after}, {grown} more than {before}: {cause.text}{replaced}"
+    if isinstance(cause, RepeatedStatement):
+        often = f"{quantity(cause.after, '1')} times per transaction instead of {quantity(cause.before, '1')}"
+        return f"the statement that adds most time runs {often}, {quantity(cause.after_s, 's')} each: {cause.text}"
+    if isinstance(cause, NewStatement):
+        return f"a statement that the baseline does not have takes {quantity(cause.after_s, 's')}: {cause.text}"
     more, less = (listed(steps[:_STEPS]) for steps in (cause.more, cause.less))
     steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
     return f"another plan, {steps}: {cause.statement}"
@@ -221,8 +234,7 @@ def _cause(cause: Cause) -> str:
 
 def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
     found = causes(gate.study, one.effect.finding)
-    kinds = {SlowerStatement: "slower statement", OtherPlanSteps: "other plan"}
-    return [{"cause": kinds[type(cause)], **clean_document(plain_value(cause))} for cause in found]
+    return [{"cause": _KINDS[type(cause)], **clean_document(plain_value(cause))} for cause in found]
 
 
 def _figures(one: GatedComparison) -> str:

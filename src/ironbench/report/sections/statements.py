@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.queries import QueryRatio
 from ironbench.analyse.statements import Timed, Times, sure
@@ -60,14 +60,13 @@ def side_by_side(subjects: tuple[Times, ...]) -> Iterator[tuple[str, Table]]:
         return
     rows = []
     for own in zip(*(one.statements for one in subjects), strict=True):
-        known = next(one for one in own if one is not None)
         means = ("–" if one is None else _with_ratio(one) for one in own)
-        rows.append((_title(known), *means))
+        rows.append((_titles(own), *means))
     head = ("statement", *(one.name for one in subjects))
     yield "Mean time of an answer", Table(head, tuple(rows))
     slow = [
         (
-            _title(next(one for one in own if one is not None)),
+            _titles(own),
             *("–" if one is None else _percentile(one, "p99_s") for one in own),
         )
         for own in zip(*(one.statements for one in subjects), strict=True)
@@ -106,6 +105,15 @@ def _table(subject: Times) -> Table:
     ratio_head = ("ratio",) if compared else ()
     head = ("statement", "mean", "standard deviation", *percentiles, *ratio_head, "answers", "failed")
     return Table(head, tuple(rows))
+
+
+def _titles(own: Sequence[Timed | None]) -> str:
+    """Both texts of a command that another one replaces."""
+    by_text: dict[str, Timed] = {}
+    for one in own:
+        if one is not None:
+            by_text.setdefault(one.text, one)
+    return " → ".join(_title(one, _WIDTH // len(by_text)) for one in by_text.values())
 
 
 def _title(one: Timed, most: int = _WIDTH) -> str:
