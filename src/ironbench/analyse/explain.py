@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.differences import Difference, differences, facts
 from ironbench.analyse.inside import OtherPlan, other_plans, uses
+from ironbench.analyse.io_cause import Cause, cause
 from ironbench.analyse.queries import QueryRatio, queries, shown_interval
 from ironbench.analyse.shares import LEVEL, Waterfall, waterfall
 from ironbench.analyse.statements import Timed, Times, sure, times
@@ -38,12 +39,6 @@ _PER_IO = (
     *("device_read_latency_s", "device_write_latency_s", "device_flush_latency_s", "wal_bytes_per_transaction"),
     *("engine_read_latency_s", "engine_write_latency_s"),
 )
-_LOG_RECORD_BYTES = 24
-"""The shortest WAL record (PostgreSQL: SizeOfXLogRecord): with less per transaction the work wrote nothing."""
-_MAINTENANCE = 0.01
-"""Writing transactions as a share of all, up to which they are the server's own (autovacuum, statistics)."""
-_WRITES = ("device_writes_per_s", "device_write_bytes_per_s", "device_flushes_per_s")
-_READS = ("device_reads_per_s", "device_read_bytes_per_s")
 _RARE = 0.01
 """I/Os per transaction below which a ratio of them explains nothing."""
 
@@ -62,6 +57,8 @@ class Measure:
     low: float
     high: float
     """95 % interval; 0 and infinity where a side has a single trial, or a lab too few blocks."""
+    whole_device: bool = False
+    """Whether a shared device counted it for all programs on the machine, so that it may not be the server's."""
 
     @property
     def known(self) -> bool:
@@ -115,7 +112,7 @@ class Explanation:
     """The same of queries."""
     waterfall: Waterfall | None
     io: tuple[Measure, ...]
-    """The farthest from 1 first, those whose interval leaves 1 out before the others."""
+    """The farthest from 1 first, those whose interval leaves 1 out before the others; those of a whole device last."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
     observed: bool = False
@@ -207,43 +204,17 @@ def _measure(name: str, a: _Values, b: _Values, in_blocks: bool, per_transaction
 def _io(sides: Sequence[Sequence[Record]], in_blocks: bool) -> tuple[Measure, ...]:
     names = sorted({name for side in sides for one in side for name in one.metrics})
     found = list(_measures(sides, [name for name in names if base_name(name) in _PER_IO], in_blocks))
-    for name in (name for name in names if base_name(name) in _PER_TRANSACTION and _by_the_work(sides, name)):
+    for name in (name for name in names if base_name(name) in _PER_TRANSACTION):
+        if (whose := cause(sides, name)) is Cause.OTHERS:
+            continue
         values = [
             [(one.block, one.metrics[name] / one.metrics["throughput"]) for one in side if _has(one, name)]
             for side in sides
         ]
         one = _measure(name, values[0], values[1], in_blocks, per_transaction=True)
         if one is not None and max(one.before, one.after) >= _RARE:
-            found.append(one)
-    return tuple(sorted(found, key=lambda one: (not one.clear, -abs(math.log(one.ratio)))))
-
-
-def _by_the_work(sides: Sequence[Sequence[Record]], name: str) -> bool:
-    """Whether the transactions can have caused these I/Os.
-
-    A device is shared with other files and programs unless it is emulated for this system alone. What others read and
-    write, divided by fewer transactions, would look like more I/O per transaction.
-    """
-    kind, role = base_name(name), part_of(name).partition("=")[2]
-    records = [one for side in sides for one in side]
-    if kind not in (*_WRITES, *_READS) or all(one.system.layout.device_of(role) for one in records):
-        return True
-    if kind in _WRITES:
-        return any(_may_write(one.metrics) for one in records)
-    return any(_may_read(one.metrics, f"device_reads_per_s{{{part_of(name)}}}") for one in records)
-
-
-def _may_write(metrics: Mapping[str, float]) -> bool:
-    """Not if the server counted next to no WAL and next to no transactions that wrote."""
-    log_bytes = metrics.get("wal_bytes_per_transaction", math.inf)
-    writing, whole = metrics.get("writing_transactions_per_s", math.inf), metrics.get("throughput", 0.0)
-    return log_bytes >= _LOG_RECORD_BYTES and writing > _MAINTENANCE * whole
-
-
-def _may_read(metrics: Mapping[str, float], reads: str) -> bool:
-    """Not if the server itself asked for far fewer pages than the device read."""
-    asked = [value for name, value in metrics.items() if base_name(name) == "engine_reads_per_s"]
-    return not asked or sum(asked) >= 0.5 * metrics.get(reads, 0.0)
+            found.append(replace(one, whole_device=whose is Cause.UNKNOWN))
+    return tuple(sorted(found, key=lambda one: (one.whole_device, not one.clear, -abs(math.log(one.ratio)))))
 
 
 def _has(record: Record, name: str) -> bool:

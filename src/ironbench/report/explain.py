@@ -25,7 +25,10 @@ _SCRIPTS = (
     "The mean response time of all transactions is the sum over scripts of the script's share of them times its own "
     "mean; contribution: the change of that product."
 )
-_IO = "Rates of I/O are per transaction: more work alone needs more of it."
+_IO = (
+    "Rates of I/O are per transaction: more work alone needs more of it. A shared device counts the I/O of all "
+    "programs; unless the engine's own counters cover it, the row says so."
+)
 
 
 def page(
@@ -94,7 +97,7 @@ def _points(one: Explanation) -> Iterator[Point]:
     if one.waterfall:
         once = " One observed trial of each side says so." if one.observed else ""
         yield Point(one.waterfall.sentence + once, "Time:")
-    if one.io and one.io[0].clear:
+    if one.io and one.io[0].clear and not one.io[0].whole_device:
         yield Point(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
     if one.plans:
         more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""

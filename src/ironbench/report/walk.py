@@ -143,7 +143,8 @@ def measure_name(measure: Measure) -> str:
         return metric_words(measure.metric)
     part = part_of(measure.metric).partition("=")[2]
     words = base_name(measure.metric).removesuffix("_per_s").replace("_", " ")
-    return f"{words} per transaction" + (f", {part}" if part else "")
+    whose = " (of the whole device, all programs)" if measure.whole_device else ""
+    return f"{words} per transaction" + (f", {part}" if part else "") + whose
 
 
 def _change(one: Script) -> tuple[str, str]:
