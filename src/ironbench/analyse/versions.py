@@ -75,7 +75,8 @@ def _settings(
     names = dict.fromkeys(name for engine in known if engine for name in engine.traits.beside_version)
     pinned = {name for engine in known if engine for name in engine.traits.pinned}
     alike = before.get("system.engine") == after.get("system.engine")
-    chosen, defaults = [], []
+    chosen: list[Difference] = []
+    defaults: list[Difference] = []
     for name in names:
         values = [fact_text(side, f"{SETTINGS}{name}") for side in (before, after)]
         if values[0] == values[1]:
