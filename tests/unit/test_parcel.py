@@ -321,7 +321,7 @@ def test_a_record_of_a_newer_schema_is_refused(parcel: Path, tmp_path: Path) -> 
         files[name] = msgspec.json.encode({**json.loads(files[name]), "schema": 99})
 
     rewritten(parcel, change)
-    refused(parcel, tmp_path, "has schema 99, newer than 3")
+    refused(parcel, tmp_path, "has schema 99, newer than 4")
 
 
 def test_a_file_of_a_newer_format_is_refused(parcel: Path, tmp_path: Path) -> None:
