@@ -37,6 +37,7 @@ from bench.job_kinds import (
     words_of,
 )
 from bench.series import DATA, asked
+from ironbench.model.purpose import Purpose
 from ironbench.record import Store
 from ironbench.record.labs import LabDirectory
 from ironbench.serve.queue import Queue
@@ -108,9 +109,16 @@ class Killed:
         self._records()
         usable = [one for one in self._store().all() if one.status.comparable]
         places = Counter((one.cell.name, one.block, one.purpose) for one in usable)
-        if self.kind.trials is not None and len(usable) != self.kind.trials:
-            self.faults.append(f"{len(usable)} usable trials of {self.kind.trials}: {sorted(places)}")
+        planned = self._planned()
+        measured = sum(count for (_, _, purpose), count in places.items() if purpose != Purpose.OBSERVED)
+        if planned is not None and measured != planned:
+            self.faults.append(f"{measured} usable trials of {planned}: {sorted(places)}")
         self.faults += [f"{place} was measured {count} times" for place, count in places.items() if count > 1]
+
+    def _planned(self) -> int | None:
+        """Trials that the job measures; None: it leaves no record."""
+        directory = LabDirectory(self._store().path("x").parents[1])
+        return len(directory.lab().trials) if self.kind.lab and directory.begun() else self.kind.trials
 
     def _words(self) -> list[str]:
         if self.kind.lab and LabDirectory(self.results).begun():
