@@ -42,7 +42,7 @@ def rate(load: Load, driven: Driven) -> list[Note]:
 def losses(load: Load, driven: Driven) -> list[Note]:
     """Connections that clients lost while the trial continued."""
     summary = driven.summary
-    ended = summary["aborted"] and driven.alive and load.on_error == "stop" and not load.reconnect_on_loss
+    ended = summary.get("aborted") and driven.alive and load.on_error == "stop" and not load.reconnect_on_loss
     if ended and summary.get("loss_cause"):
         return [note(STOPPED_ON_LOSS)]
     if clients := summary.get("clients_lost", 0):
