@@ -109,6 +109,16 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
     )
 
 
+_LARGEST_LOG = 690.0
+"""Powers of e beyond this are no longer numbers of a JSON document."""
+
+
+def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:
+    """The ends of a logarithmic axis from the logarithms of its smallest and largest ratio, with some room."""
+    room *= high - low
+    return [math.exp(max(low - room, -_LARGEST_LOG)), math.exp(min(high + room, _LARGEST_LOG))]
+
+
 def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scale and axis of a measured value: linear from zero, or logarithmic where small values would be flat."""
     positive = [value for value in values if value and value > 0]

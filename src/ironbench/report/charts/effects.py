@@ -106,8 +106,7 @@ def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
     edge = math.log1p(margin) * 1.4
     low = min(-edge, *ratios, *(max(end, -reach) for end in ends))
     high = max(edge, *ratios, *(min(end, reach) for end in ends))
-    room = 0.04 * (high - low)
-    return [math.exp(low - room), math.exp(high + room)]
+    return base.ratio_domain(low, high)
 
 
 def ticks(domain: list[float]) -> list[float]:

@@ -171,7 +171,7 @@ def _domain(shown: Sequence[Subject]) -> list[float]:
     ]  # fmt: skip
     low = min(-0.05, *logs, *(max(end, -reach) for end in ends))
     high = max(0.05, *logs, *(min(end, reach) for end in ends))
-    return [math.exp(low - 0.04 * (high - low)), math.exp(high + 0.04 * (high - low))]
+    return base.ratio_domain(low, high)
 
 
 def _interval(one: QueryRatio) -> str:

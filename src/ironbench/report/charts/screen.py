@@ -22,8 +22,7 @@ def screened(screen: Screen) -> list[Chart]:
         return []
     ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]
     low, high = min(-0.05, *ends), max(0.05, *ends)
-    room = _ROOM * (high - low)
-    domain = [math.exp(low - room), math.exp(high + room)]
+    domain = base.ratio_domain(low, high, _ROOM)
     data = rows.named([_row(one) for one in screen.factors])
     points = [
         {"below": row["below"], "block": block, "ratio": value, "text": ratio(value)}
