@@ -230,7 +230,8 @@ def _limit(
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
         rivals = " and ".join(
-            f"{one} takes {in_percent(spent[one][0])} of the time{_apart(resources[one], by_name, records)}"
+            f"{one} {'take' if one == OTHERS else 'takes'} {in_percent(spent[one][0])} of the time"
+            f"{_apart(resources[one], by_name, records)}"
             for one in (first, second)
         )
         known = f"; {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
