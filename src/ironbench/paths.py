@@ -1,13 +1,28 @@
 """Paths as users write them."""
 
+import contextlib
+import errno
 from pathlib import Path
 
 from ironbench.errors import InputError
 
 
 def expanded(text: str) -> Path:
-    """With the home that a `~` at its beginning stands for. InputError: there is none."""
+    """With the home that a `~` at its beginning stands for. InputError: there is none, or the path is too long for any
+    file."""
     try:
-        return Path(text).expanduser()
+        path = Path(text).expanduser()
     except RuntimeError:
         raise InputError(text, "there is no home directory for its ~", "write the whole path") from None
+    with contextlib.suppress(ValueError):  # a null character: no file has it in its name either
+        _require_short(path, text)
+    return path
+
+
+def _require_short(path: Path, text: str) -> None:
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            cause = "a path of this length is too long for any file"
+            raise InputError(f"{text[:100]}…", cause, "write the path of a file") from None

@@ -48,8 +48,9 @@ def read(name: str, first: int, count: int, folder: Path, hang_s: float = HANG_S
     progress = folder / f"{name}-{first}"
     progress.write_bytes(struct.pack("<q", -1))
     words = [sys.executable, "-m", "fuzz.batch", name, str(first), str(count), str(progress)]
+    printed = folder / f"{name}-{first}.txt"  # a pipe that nobody reads is full after 64 kB
     worker = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=_TESTS,
+        words, stdout=printed.open("wb"), stderr=subprocess.STDOUT, cwd=_TESTS,
         env={**os.environ, "PYTHONPATH": f"{_TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
     )  # fmt: skip
     number, since_s, used_s = -1, 0.0, 0.0
@@ -64,9 +65,10 @@ def read(name: str, first: int, count: int, folder: Path, hang_s: float = HANG_S
             number, since_s = now, used_s
         elif number >= 0 and used_s - since_s > hang_s:
             worker.kill()
-            worker.communicate()
+            worker.wait()
             return Read(name, count, fault=f"{name} {number}: took more than {hang_s:g} s of processor time")
-    output, _ = worker.communicate()
+    worker.wait()
+    output = printed.read_text(errors="replace")
     if worker.returncode:
         return Read(name, count, fault=f"{output}\n(exit {worker.returncode}, at {name} {number})")
     return Read(name, count, int(output.split()[-1]), cpu_s=used_s)
