@@ -31,7 +31,7 @@ from ironbench.stats.intervals import wilson
 LABS = 2_000
 SERIES = int(os.environ.get("IRONBENCH_BENCH_SERIES", "400"))
 SEED = int(os.environ.get("IRONBENCH_BENCH_SEED", "4"))
-"""Of series."""
+"""Of the simulated series."""
 NOISE, MARGIN = 0.03, 0.05
 """Standard deviation of a trial's log value."""
 SLOWDOWNS = (0.04, 0.045, 0.049)
