@@ -27,8 +27,9 @@ from ironbench.errors import IronbenchError
 from ironbench.model import secrets
 
 MOST_BYTES = 1_000_000_000
-TRIES = 3
-"""Of these the fastest is compared with the limit: other programs and the garbage collector slow single ones down."""
+TRIES = 10
+"""Of these the fastest is compared with the limit: other programs and the garbage collector slow single ones down, by a
+half and more on a busy machine."""
 
 
 class Reader(Protocol):
