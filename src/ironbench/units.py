@@ -94,8 +94,12 @@ def number(value: float, digits: int = 3) -> str:
 
 def rate(per_second: float) -> str:
     """A rate that was asked for, with all its digits: `300 000/s`; of a measured one three are shown (`number`)."""
-    text = grouped(per_second) if per_second == round(per_second) else f"{per_second:.6g}"
-    return f"{text}/s"
+    return f"{all_digits(per_second)}/s"
+
+
+def all_digits(value: float) -> str:
+    """`300 000`, `0.25`: a number that somebody wrote."""
+    return grouped(value) if value == round(value) else f"{value:.6g}"
 
 
 def scaled(value: float, units: Sequence[tuple[str, float]]) -> str:

@@ -13,14 +13,15 @@ from ironbench.analyse.compare import NO_VERDICT, Comparison, Row
 from ironbench.analyse.differences import telling
 from ironbench.analyse.rate import loop_words
 from ironbench.model.record import SCHEMA
-from ironbench.report import plain, presentation, wording
+from ironbench.report import cell, plain, presentation, wording
 from ironbench.report.as_json import encoded, plain_value
+from ironbench.report.cell import ABSENT, Cell, centre, spread
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
-from ironbench.report.numbers import measured, span, times, unit_of
+from ironbench.report.numbers import measured, times, unit_of
 from ironbench.report.plain import bullets
-from ironbench.words import counted, in_points
+from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
@@ -233,18 +234,22 @@ def _peaks(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _row(row: Row) -> tuple[str, ...]:
+def _row(row: Row) -> cell.Row:
     unit = "1/s" if row.metric in _WHOLE.values() else unit_of(row.metric)
     better = {"higher": " ↑", "lower": " ↓"}.get(row.better, "")
     return (
         row.metric + better,
-        measured(row.a, unit),
-        measured(row.b, unit),
-        in_points(row.points) if row.points is not None else "–" if row.ratio is None else times(row.ratio),
-        span(row.a, unit),
-        span(row.b, unit),
+        centre(row.a, unit),
+        centre(row.b, unit),
+        ABSENT if row.ratio is None and row.points is None else _change(row),
+        spread(row.a, unit),
+        spread(row.b, unit),
         _ranges(row),
     )
+
+
+def _change(row: Row) -> Cell:
+    return Cell(row.ratio, "times") if row.points is None else Cell(row.points, "points")
 
 
 def _ranges(row: Row) -> str:
@@ -254,21 +259,22 @@ def _ranges(row: Row) -> str:
 
 
 def _cells(comparison: Comparison) -> str:
-    rows, main = [], _MAIN if comparison.leading == LEADING else comparison.leading
-    for cell in comparison.cells:
-        for row in (cell.row(metric) for metric in main):
+    rows: list[cell.Row] = []
+    main = _MAIN if comparison.leading == LEADING else comparison.leading
+    for one in comparison.cells:
+        for row in (one.row(metric) for metric in main):
             if row is not None and (row.metric != "failed_fraction" or row.a.high or row.b.high):
-                rows.append((cell.name, *_row(row)))
+                rows.append((one.name, *_row(row)))
     if not rows:
         return "There is no number of clients that both were measured with."
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     return "Load by load (↑ higher is better, ↓ lower is better)\n" + _grouped(head, rows)
 
 
-def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _grouped(head: tuple[str, ...], rows: list[cell.Row]) -> str:
     """Names each load once."""
-    seen: set[str] = set()
-    shown = []
+    seen: set[cell.Content] = set()
+    shown: list[cell.Row] = []
     for row in rows:
         shown.append(row if row[0] not in seen else ("", *row[1:]))
         seen.add(row[0])
@@ -278,8 +284,8 @@ def _grouped(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def document(comparison: Comparison, pairs: Sequence[Effect] = ()) -> str:
     """Returns what `compare --json` prints; `pairs`: findings of two cells of one lab."""
     document = plain_value(comparison)
-    for cell, source in zip(document["cells"], comparison.cells, strict=True):
-        cell["rows"] = [_row_fields(row) for row in source.rows]
+    for fields, source in zip(document["cells"], comparison.cells, strict=True):
+        fields["rows"] = [_row_fields(row) for row in source.rows]
     if comparison.peaks is not None:
         document["peaks"]["rows"] = [_row_fields(row) for row in comparison.peaks.rows]
     document["findings"] = [plain_value(effect.finding) for effect in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ironbench.analyse.curve import Peak
 from ironbench.analyse.differences import UNKNOWN_MACHINE
@@ -16,11 +16,24 @@ from ironbench.model.plan import AT_STAKE, POWER
 from ironbench.model.record import Record
 from ironbench.report import presentation, theme, wording
 from ironbench.report.answer import answer
+from ironbench.report.cell import (
+    ABSENT,
+    EMPTY,
+    UNKNOWN,
+    Cell,
+    Content,
+    Missing,
+    Row,
+    centre,
+    count,
+    failed,
+    spread,
+)
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import LOOKS
-from ironbench.report.findings import interval, metric_words, ratio, resolved
+from ironbench.report.findings import interval_cell, metric_words, ratio_cell, resolved
 from ironbench.report.headline import NAMED, of_score
-from ironbench.report.numbers import confidence, failed, measured, moment, quantity, span, times, with_failed
+from ironbench.report.numbers import confidence, failed_note, moment, quantity
 from ironbench.report.section import Answer, Section
 from ironbench.report.sections import sections
 from ironbench.units import rate
@@ -40,9 +53,9 @@ class Card:
     mark: str
     colour: str
     """Mark and colour are names of the theme."""
-    figure: str
+    figure: Content
     unit: str
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, Content], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +153,7 @@ def cards(study: Study) -> list[Card]:
 def _of_part(part: SubjectResults, place: int) -> Card:
     mark, colour = theme.MARKS[place % len(theme.MARKS)], f"s{place % theme.SYSTEMS}"
     if part.curve.main is None:
-        return Card(part.name, mark, colour, "", "no usable trial")
+        return Card(part.name, mark, colour, EMPTY, "no usable trial")
     if (shown := presentation.of_part(part)) is not None:
         figure, unit, facts = shown.card(part)
         return Card(part.name, mark, colour, figure, unit, tuple(facts))
@@ -150,74 +163,70 @@ def _of_part(part: SubjectResults, place: int) -> Card:
     times_shown = not isinstance(part.curve.main, Rate) or part.curve.main.is_kept
     for label, metric in (("median response", "response_time_p50_s"), ("99th percentile", "response_time_p99_s")):
         if metric in part.curve.main.metrics and times_shown:
-            rows.append((label, measured(part.curve.main.metrics[metric], "s")))
+            rows.append((label, centre(part.curve.main.metrics[metric], "s")))
     if part.standing and part.standing.ratio:
-        rows.append((f"ratio to {part.standing.reference}", times(part.standing.ratio)))
+        rows.append((f"ratio to {part.standing.reference}", Cell(part.standing.ratio, "times")))
     return Card(part.name, mark, colour, figure, unit, tuple(rows))
 
 
-def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[str, str, list[tuple[str, str]]]:
-    rows = [
-        ("clients", str(peak.clients)),
-        ("range", span(peak.throughput, "1/s")),
+def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[Cell, str, list[tuple[str, Content]]]:
+    rows: list[tuple[str, Content]] = [
+        ("clients", count(peak.clients)),
+        ("range", spread(peak.throughput, "1/s")),
         ("failed", failed(peak.trials)),
         ("rests on", peak.basis),
     ]
     if first := of_score(records[0], peak):
-        rows.insert(1, (f"all {units}", measured(peak.throughput, "1/s")))
-        return measured(peak.metrics[first], "1/s").removesuffix("/s"), metric_words(first), rows
+        rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
+        return Cell(peak.metrics[first].centre, "1/s", bare=True), metric_words(first), rows
     pace = " at the recorded pace" if paced(records[0]) else ""
-    return measured(peak.throughput, "1/s").removesuffix("/s"), f"{units}/s{pace}", rows
+    return Cell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{pace}", rows
 
 
-def _of_rate(one: Rate, units: str) -> tuple[str, str, list[tuple[str, str]]]:
+def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:
     """Leads with the rate asked for if the system kept it, else with what it reached."""
-    finished = measured(one.finished, "1/s")
-    rows = [
-        ("clients", str(one.clients)),
+    finished = centre(one.finished, "1/s")
+    rows: list[tuple[str, Content]] = [
+        ("clients", count(one.clients)),
         ("finished", finished),
         ("failed", failed(one.trials)),
         ("rests on", one.basis),
     ]
     if one.is_kept:
-        return rate(one.rate).removesuffix("/s"), f"{units}/s {one.words}", rows
-    return (
-        finished.removesuffix("/s"),
-        f"{units}/s finished; the rate of {rate(one.rate)} was {one.words}",
-        rows,
-    )
+        return Cell(one.rate, "rate", bare=True), f"{units}/s {one.words}", rows
+    figure = replace(finished, bare=True) if isinstance(finished, Cell) else finished
+    return figure, f"{units}/s finished; the rate of {rate(one.rate)} was {one.words}", rows
 
 
 def _of_effect(effect: Effect) -> Card:
     finding = effect.finding
     colour, mark = LOOKS[finding.conclusion]
-    facts = (
+    facts: tuple[tuple[str, Content], ...] = (
         ("compared", effect.contrast.cell),
         ("baseline", effect.contrast.baseline),
         *([("at", effect.contrast.where)] if effect.contrast.where else []),
-        (f"{confidence(finding.confidence)} interval", interval(finding)),
+        (f"{confidence(finding.confidence)} interval", interval_cell(finding)),
         *([("the ratio", finding.changed)] if finding.changed else []),
-        ("blocks", str(finding.blocks)),
+        ("blocks", count(finding.blocks)),
         *([("finds differences from", resolved(finding))] if finding.detectable is not None else []),
     )
-    return Card(finding.conclusion.value, mark, colour, ratio(finding.ratio), metric_words(finding.metric), facts)
+    return Card(finding.conclusion.value, mark, colour, ratio_cell(finding), metric_words(finding.metric), facts)
 
 
 def peaks(study: Study) -> Table:
     """A row per system driven in a closed loop: its peak and the trials behind it."""
     if (shown := presentation.of_study(study)) is not None:
         return shown.peaks(study)
-    rows: list[tuple[str, ...]] = []
+    rows: list[Row] = []
     for part in study.closed:
         peak = part.curve.peak
         if peak is None:
-            rows.append((part.name, "no usable trial", "", "", "", "", "", ""))
+            rows.append((part.name, Missing("no usable trial"), *(EMPTY for _ in range(6))))
             continue
         slow = [peak.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
-        latencies = [measured(one, "s") if one else "–" for one in slow]
-        ratio = times(part.standing.ratio) if part.standing else "1 (reference)"
-        figures = (measured(peak.throughput, "1/s"), span(peak.throughput, "1/s"))
-        rows.append((part.name, str(peak.clients), *figures, failed(peak.trials), *latencies, ratio))
+        latencies = [centre(one, "s") if one else ABSENT for one in slow]
+        figures = (centre(peak.throughput, "1/s"), spread(peak.throughput, "1/s"))
+        rows.append((part.name, count(peak.clients), *figures, failed(peak.trials), *latencies, _to_reference(part)))
     alone = all(part.curve.peak is None or part.curve.peak.alone for part in study.closed)
     head = (
         "system",
@@ -230,6 +239,12 @@ def peaks(study: Study) -> Table:
         "ratio",
     )
     return Table(head, tuple(rows))
+
+
+def _to_reference(part: SubjectResults) -> Content:
+    if part.standing is None:
+        return count(1, "reference")
+    return UNKNOWN if part.standing.ratio is None else Cell(part.standing.ratio, "times")
 
 
 def cautions(study: Study) -> list[str]:
@@ -351,25 +366,29 @@ def contents(studies: Sequence[Study]) -> str:
     )
 
 
-def _leading_figure(part: SubjectResults) -> tuple[str, str]:
+def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
     """The leading figure, and where it was measured."""
     main = part.curve.main
     if main is None:
-        return "no usable trial", ""
-    if (shown := presentation.of_part(part)) is not None:
-        figure, unit, _ = shown.card(part)
-        return f"{figure} {unit}".strip(), ""
+        return Missing("no usable trial"), EMPTY
+    if (known := presentation.of_part(part)) is not None:
+        figure, unit, _ = known.card(part)
+        return (replace(figure, note=unit) if isinstance(figure, Cell) else Missing(unit)), EMPTY
     clients = counted(main.clients, "client")
     if isinstance(main, Rate):
         figure, unit, _ = _of_rate(main, counted_in(part.subject.records)[1])
-        return f"{rate(main.rate)} {main.words}" if main.is_kept else f"{figure} {unit}", clients
+        if main.is_kept:
+            return Cell(main.rate, "rate", note=main.words), clients
+        return (replace(figure, note=unit) if isinstance(figure, Cell) else Missing(unit)), clients
     if first := of_score(part.subject.records[0], main):
-        score = measured(main.metrics[first], "1/s").removesuffix("/s")
-        return f"{score} {metric_words(first)}{with_failed(main.trials)}", clients
-    return measured(main.throughput, "1/s") + with_failed(main.trials), clients
+        words = ", ".join(filter(None, (metric_words(first), failed_note(main.trials))))
+        return Cell(main.metrics[first].centre, "1/s", bare=True, note=words), clients
+    return Cell(main.throughput.centre, "1/s", note=failed_note(main.trials)), clients
 
 
-def _tally(part: SubjectResults) -> str:
+def _tally(part: SubjectResults) -> Cell:
     doubtful, out = len(part.subject.suspect), len(part.subject.left_out)
-    known = [f"{counted(count, 'trial')} {word}" for count, word in ((doubtful, "suspect"), (out, "left out")) if count]
-    return str(len(part.subject.records)) + (f" ({', '.join(known)})" if known else "")
+    known = [
+        f"{counted(number, 'trial')} {word}" for number, word in ((doubtful, "suspect"), (out, "left out")) if number
+    ]
+    return count(len(part.subject.records), ", ".join(known))

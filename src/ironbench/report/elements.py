@@ -180,7 +180,7 @@ def table(content: Table, numbers: bool = False) -> str:
     rows = "".join(
         f'<tr><th scope="row"{_labelled(content.head[0])}>{escape(row[0])}</th>'
         f"{''.join(_cell(cell, name) for cell, name in zip(row[1:], content.head[1:], strict=True))}</tr>"
-        for row in content.rows
+        for row in content.texts
     )
     needed = _width(content, figures)
     step = next((step for step in _STEPS if step >= needed), _STEPS[-1])
@@ -193,7 +193,7 @@ def table(content: Table, numbers: bool = False) -> str:
 
 def _width(content: Table, figures: bool) -> float:
     """About what its columns need, in rem: of figures the whole cell, of words the longest that is not broken."""
-    columns = zip(content.head, *content.rows, strict=True)
+    columns = zip(content.head, *content.texts, strict=True)
     return sum(_needed(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
 
 

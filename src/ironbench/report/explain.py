@@ -9,6 +9,7 @@ from ironbench.analyse.differences import is_address, telling
 from ironbench.analyse.explain import Explanation
 from ironbench.analyse.study import Study
 from ironbench.report.as_json import plain_value
+from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.findings import metric_words, ratio
@@ -111,8 +112,8 @@ def _configuration(one: Explanation) -> str:
         return "nothing that was recorded differs."
     named = [row for row in main if not is_address(row)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
-    shown = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}  # of two rooms the first
+    known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}  # of two rooms the first
     first = list(dict.fromkeys(names))[:FEW]
-    words = [f"{name} {shown[name][1]}, before {shown[name][0]}" for name in first]
+    words = [f"{name} {shown(known[name][1])}, before {shown(known[name][0])}" for name in first]
     more = len(main) + len(rest) - sum(name in first for name in names)
     return "; ".join(words) + (f"; and {counted(more, 'other fact')}" if more else "") + "."

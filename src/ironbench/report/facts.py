@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ironbench.analyse.differences import Difference, is_address
+from ironbench.report.cell import Cell, Content, Row
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import number, quantity
 from ironbench.words import cut
 
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
@@ -26,7 +26,7 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
     return tables
 
 
-def difference_rows(rows: Sequence[Difference]) -> tuple[tuple[str, ...], ...]:
+def difference_rows(rows: Sequence[Difference]) -> tuple[Row, ...]:
     """A row per fact, its value in every system."""
     return tuple((f"{row.room}: {fact_name(row.name)}", *values(row)) for row in rows)
 
@@ -35,7 +35,7 @@ _ADDRESS = 40
 """Characters of an address."""
 
 
-def values(row: Difference) -> list[str]:
+def values(row: Difference) -> list[Content]:
     """The values in words; addresses without what they have in common and never long."""
     if not is_address(row):
         return [fact(row.name, value) for value in row.values]
@@ -58,10 +58,10 @@ def fact_name(name: str) -> str:
     return name.removesuffix("_bytes").removesuffix("_hz")
 
 
-def fact(name: str, value: str) -> str:
+def fact(name: str, value: str) -> Content:
     """Sizes in powers of 1024, as memory is sold and engines count; all else as recorded."""
     if name.endswith("_bytes") and value.isdigit():
-        return quantity(float(value), "memory")
+        return Cell(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():
-        return f"{number(float(value) / 1e9)} GHz"
+        return Cell(float(value), "Hz")
     return value

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
+from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Cell, Missing, Row, count
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import NOT_KNOWN, number, percent
-from ironbench.words import THIN, in_points
+from ironbench.report.numbers import between, number, percent, quantity
+from ironbench.words import THIN
 
 if TYPE_CHECKING:
     from ironbench.analyse.queries import Against
@@ -65,23 +66,36 @@ def has_interval(finding: Finding) -> bool:
 
 def bounds(low: float, high: float) -> str:
     """Both ends of an interval of a ratio."""
-    return f"{_number(low)} to {_number(high)}"
+    return between(low, high, "ratio")
 
 
 def ratio(value: float) -> str:
     """`1.004 ×`: next to 1 with the third decimal on both sides, so that a small difference can be seen."""
-    return f"{_number(value)}{THIN}×" if math.isfinite(value) else NOT_KNOWN
+    return quantity(value, "ratio")
 
 
-def _number(value: float) -> str:
-    return number(value, 4 if 1 <= value < 1.0995 else 3)
+def ratio_cell(finding: Finding) -> Cell:
+    """The ratio without its interval."""
+    return Cell(finding.ratio, "ratio")
 
 
-def resolved(finding: Finding) -> str:
+def interval_cell(finding: Finding) -> Cell | Missing:
+    """The interval of the ratio."""
+    return (
+        Cell(None, "ratio", finding.low, finding.high, finding.confidence)
+        if has_interval(finding)
+        else Missing(NO_INTERVAL)
+    )
+
+
+def ratio_bounds(low: float, high: float, known: bool = True) -> Cell | Missing:
+    """The 95% interval of a ratio that shares its chance of error with no other."""
+    return Cell(None, "ratio", low, high, CONFIDENCE) if known else Missing(NO_INTERVAL)
+
+
+def resolved(finding: Finding) -> Cell | Missing:
     """The smallest difference these blocks would find."""
-    if finding.detectable is None:
-        return "–"
-    return percent(finding.detectable) if finding.detectable <= 1 else f"> 100{THIN}%"
+    return ABSENT if finding.detectable is None else Cell(finding.detectable, "detectable")
 
 
 def at_least(detectable: float) -> str:
@@ -101,8 +115,9 @@ def effect_table(effects: Sequence[Effect]) -> Table:
     rows = []
     for effect in effects:
         finding = effect.finding
-        figures = (ratio(finding.ratio), interval(finding), verdict(finding), _blocks(finding), resolved(finding))
-        rows.append((effect.contrast.name, *figures, _p(finding.p)))
+        known = (ratio_cell(finding), interval_cell(finding))
+        figures = (*known, verdict(finding), _blocks(finding), resolved(finding))
+        rows.append((effect.contrast.name, *figures, ABSENT if finding.p is None else Cell(finding.p, "p")))
     return Table(head, tuple(rows), numbers=True)
 
 
@@ -115,17 +130,17 @@ def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
     return [(name, Table(head, _metric_rows(name, effects), numbers=True)) for name in names]
 
 
-def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[tuple[str, ...], ...]:
+def _metric_rows(name: str, effects: Sequence[Effect]) -> tuple[Row, ...]:
     findings = [effect.finding for effect in effects if effect.contrast.name == name]
     return tuple((metric_words(one.metric), *_ratio_cells(one), better(one.metric), _blocks(one)) for one in findings)
 
 
-def _ratio_cells(one: Finding) -> tuple[str, str]:
-    """The ratio and its interval; `0.01 % → 0.99 %, +0.98 points` of shares that are next to nothing."""
+def _ratio_cells(one: Finding) -> tuple[Cell, Cell | Missing]:
+    """The ratio and its interval; the difference in points where shares are next to nothing."""
     if one.shares is None:
-        return ratio(one.ratio), interval(one)
+        return ratio_cell(one), interval_cell(one)
     before, after = one.shares
-    return f"{percent(before)} → {percent(after)}, {in_points(after - before)}", "–"
+    return Cell(after - before, "points", note=f"{percent(before)} → {percent(after)}"), ABSENT
 
 
 def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
@@ -135,8 +150,14 @@ def _across(names: Sequence[str], effects: Sequence[Effect]) -> Table:
     rows = []
     for name in names:
         findings = [by_place.get((name, metric)) for metric in metrics]
-        rows.append((name, *(f"{ratio(one.ratio)} ({interval(one)})" if one else "" for one in findings)))
+        rows.append((name, *(_with_interval(one) if one else EMPTY for one in findings)))
     return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
+
+
+def _with_interval(one: Finding) -> Cell:
+    if not has_interval(one):
+        return Cell(one.ratio, "ratio", note=NO_INTERVAL)
+    return Cell(one.ratio, "ratio", one.low, one.high, one.confidence)
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
@@ -145,19 +166,13 @@ def claimed_table(effects: Sequence[Effect]) -> Table:
     rows = []
     for effect in effects:
         finding = effect.finding
-        figures = (ratio(finding.ratio), interval(finding), verdict(finding), _blocks(finding))
+        figures = (ratio_cell(finding), interval_cell(finding), verdict(finding), _blocks(finding))
         rows.append((effect.contrast.name, metric_words(finding.metric), *figures))
     return Table(head, tuple(rows), numbers=True)
 
 
-def _blocks(finding: Finding) -> str:
-    return str(finding.blocks) + (f" ({len(finding.dropped)} dropped)" if finding.dropped else "")
-
-
-def _p(p: float | None) -> str:
-    if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
+def _blocks(finding: Finding) -> Cell:
+    return count(finding.blocks, f"{len(finding.dropped)} dropped" if finding.dropped else "")
 
 
 _AGAINST_TREND = "Against the trend"
@@ -169,8 +184,8 @@ def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table],
     rows = tuple(
         (
             f"{one.ratio.query}, {one.subject} over {one.baseline}",
-            f"{number(one.ratio.ratio)}{THIN}×",
-            f"{number(one.overall)}{THIN}×",
+            Cell(one.ratio.ratio, "times"),
+            Cell(one.overall, "times"),
             one.plan,
         )
         for one in queries

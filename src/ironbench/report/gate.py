@@ -13,9 +13,10 @@ from ironbench.analyse.slower import Cause, NewStatement, OtherPlanSteps, Repeat
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain, wording
 from ironbench.report.as_json import encoded, plain_value
+from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.effects import effects as effect_charts
-from ironbench.report.findings import interval, metric_words, ratio
+from ironbench.report.findings import interval, interval_cell, metric_words, ratio, ratio_cell
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Answer, Point, Section
 from ironbench.report.walk import OBSERVED
@@ -54,7 +55,7 @@ def text(gate: Gate) -> str:
 
 def markdown(gate: Gate) -> bytes:
     """For a comment on a pull request or a step summary, which shows no pictures that lie beside it."""
-    head, *rows = (_HEAD, *_table(gate).rows)
+    head, *rows = (_HEAD, *_table(gate).texts)
     lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.verdict.value}", "", _plain(gate.question)]
     lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
     lines += [f"- {_plain(_name(one))}: {_plain(one.why)}" for one in gate.comparisons]
@@ -188,7 +189,8 @@ def _table(gate: Gate) -> Table:
     rows = []
     for one in gate.comparisons:
         finding = one.effect.finding
-        figures = (metric_words(finding.metric), ratio(finding.ratio), interval(finding), str(finding.blocks))
+        known = (ratio_cell(finding), interval_cell(finding), count(finding.blocks))
+        figures = (metric_words(finding.metric), *known)
         rows.append((one.effect.contrast.name, *figures, one.verdict.value))
     return Table(_HEAD, tuple(rows), numbers=True)
 

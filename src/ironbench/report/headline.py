@@ -16,8 +16,8 @@ from ironbench.model.record import Record
 from ironbench.model.search import Limit
 from ironbench.report import presentation
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import between, measured, quantity, span, times, unit_of
-from ironbench.units import rate
+from ironbench.report.numbers import between, measured, number, quantity, span, times, unit_of
+from ironbench.units import all_digits, rate
 from ironbench.words import counted, in_percent, listed
 from ironbench.workloads.base import LEADING
 
@@ -85,8 +85,8 @@ def _searched(parts: Sequence[SubjectResults]) -> str:
 def _rate_sentence(one: Rate) -> str:
     units = counted_in(one.trials)[1]
     curve = one.trials[0].cell.load.curve
-    asked = rate(one.rate) if curve is None else quantity(one.rate, "1/s")
-    asked = f"{asked.removesuffix('/s')} {units} per second{' on average over the curve' if curve else ''}"
+    asked = all_digits(one.rate) if curve is None else number(one.rate)
+    asked = f"{asked} {units} per second{' on average over the curve' if curve else ''}"
     asked += f" with {counted(one.clients, 'client')}"
     trials = one.tally
     if one.is_kept:
@@ -186,7 +186,7 @@ def _score(part: SubjectResults, peak: Peak) -> str:
         return ""
     score = peak.metrics[first]
     spread = f" (range {span(score, '1/s')})" if score.n > 1 else ""
-    return f"{measured(score, '1/s').removesuffix('/s')} {metric_words(first)}{spread} and "
+    return f"{number(score.centre)} {metric_words(first)}{spread} and "
 
 
 def _ratio_sentence(part: SubjectResults) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 from ironbench.analyse.differences import telling
 from ironbench.analyse.history import DATE, Change, Histories, History, Line, Point
 from ironbench.report import section as sections_of
+from ironbench.report.cell import EMPTY, Cell, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.history import history as chart
 from ironbench.report.derived import sentences as derived_sentences
 from ironbench.report.facts import fact, fact_name
-from ironbench.report.findings import bounds, metric_words
-from ironbench.report.numbers import quantity, times, unit_of
+from ironbench.report.findings import bounds, metric_words, ratio_bounds
+from ironbench.report.numbers import times, unit_of
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Section
 from ironbench.words import THIN, counted, in_percent
@@ -144,10 +145,10 @@ def _segments(one: History) -> Table:
     for line in one.lines:
         for place, (first, last) in enumerate(line.segments if not line.open_question else ()):
             change = line.changes[place - 1] if place else None
-            size = (times(change.ratio), bounds(change.low, change.high)) if change else ("", "")
+            size = (Cell(change.ratio, "times"), ratio_bounds(change.low, change.high)) if change else (EMPTY, EMPTY)
             name = line.points[first].name
-            mean = quantity(line.mean(first, last), unit)
-            rows.append((name, line.name, str(_judged(line, first, last)), mean, *size))
+            mean = Cell(line.mean(first, last), unit)
+            rows.append((name, line.name, count(_judged(line, first, last)), mean, *size))
     head = ("from", "system", "points", metric_words(one.metric), "to the segment before", "interval")
     return Table(head, tuple(rows), words=True)
 

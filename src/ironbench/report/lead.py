@@ -14,11 +14,12 @@ from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.model.record import Record
 from ironbench.report import elements, plain, wording
+from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Cell, Missing, Row, count
 from ironbench.report.charts import lead as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.lead import words_of
 from ironbench.report.facts import difference_rows
-from ironbench.report.numbers import NOT_KNOWN, number, quantity, unit_of, with_failed
+from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
 from ironbench.report.section import Section
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
@@ -184,30 +185,30 @@ def _title_of(metric: str, shown: Peaks) -> str:
 
 def peaks(leads: Leads) -> Table:
     """As F7 shows them: values of both, and the ratio with A as 1."""
-    rows = []
+    rows: list[Row] = []
     for work in leads.works:
         if work.peaks is None:
             continue
         for metric, one in work.peaks.leads.items():
-            failed = _failures(metric, [side.main.trials if side.main else () for side in work.curves])
+            trials = [side.main.trials if side.main else () for side in work.curves]
             of_a, of_b = work.peaks.clients
             at = f"{of_a} and {of_b} clients" if of_a != of_b else f"{counted(of_a, 'client')} each"
             rows.append(
                 (
                     f"{work.work}, {_title_of(metric, work.peaks)}",
-                    *_both(metric, one.centres, failed),
-                    _ratio(one),
+                    *_both(metric, one.centres, trials),
+                    _ratio(one.ratio),
                     _interval(one),
                     at,
                 )
             )
     if leads.clock or leads.hertz_ratio is None:
-        clock = number(leads.clock) if leads.clock else NOT_KNOWN
-        rows.append((f"{leads.hertz_kind} clock frequency".strip(), "", "", clock, "", ""))
+        clock = f"{leads.hertz_kind} clock frequency".strip()
+        rows.append((clock, EMPTY, EMPTY, _ratio(leads.clock), EMPTY, EMPTY))
     if leads.cores_differ:
-        cores = [str(count) if count else NOT_KNOWN for count in leads.cores]
+        cores = [count(known) if known else UNKNOWN for known in leads.cores]
         a_cores, b_cores = leads.cores
-        rows.append(("cores", *cores, number(b_cores / a_cores) if a_cores and b_cores else NOT_KNOWN, "", ""))
+        rows.append(("cores", *cores, _ratio(b_cores / a_cores if a_cores and b_cores else None), EMPTY, EMPTY))
     return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", "at"), tuple(rows), numbers=True)
 
 
@@ -215,8 +216,8 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
     """The lead in throughput at each number of clients (or threads)."""
     rows = []
     for clients, one in work.by_clients:
-        failed = _failures("throughput", [trials_of(side, clients) for side in work.curves])
-        rows.append((str(clients), *_both("throughput", one.centres, failed), _ratio(one), _interval(one), one.words))
+        both = _both("throughput", one.centres, [trials_of(side, clients) for side in work.curves])
+        rows.append((count(clients), *both, _ratio(one.ratio), _interval(one), one.words))
     head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
 
@@ -249,23 +250,22 @@ def _fair(leads: Leads) -> str:
     return _IN_TURNS if leads.in_turns else _NOT_IN_TURNS
 
 
-def _both(metric: str, values: Sequence[float], failed: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{quantity(value, unit_of(metric))}{lost}" for value, lost in zip(values, failed, strict=True))
+def _both(metric: str, values: Sequence[float], sides: Sequence[Sequence[Record]]) -> tuple[Cell, ...]:
+    """The values of both; a rate with its failures."""
+    return tuple(
+        Cell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
+        for value, trials in zip(values, sides, strict=True)
+    )
 
 
-def _failures(metric: str, sides: Sequence[Sequence[Record]]) -> list[str]:
-    """`, 2 % failed` of each side, to be read after a rate."""
-    return [with_failed(trials) if metric == "throughput" else "" for trials in sides]
+def _ratio(value: float | None) -> Cell | Missing:
+    return Cell(value, "times", bare=True) if value else UNKNOWN
 
 
-def _ratio(one: Lead | None) -> str:
-    return number(one.ratio) if one else NOT_KNOWN
-
-
-def _interval(one: Lead | None) -> str:
-    if one is None or one.low is None or one.high is None:
-        return "–"
-    return f"{number(one.low)} to {number(one.high)}"
+def _interval(one: Lead) -> Cell | Missing:
+    if one.low is None or one.high is None:
+        return ABSENT
+    return Cell(None, "times", one.low, one.high, CONFIDENCE)
 
 
 def _lead(one: Lead) -> dict[str, Any]:

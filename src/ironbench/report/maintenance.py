@@ -5,8 +5,9 @@ from __future__ import annotations
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.summarise import Summary
 from ironbench.model.sample import needed
+from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, centre, ratios
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import measured, quantity, ratios, times, unit_of
+from ironbench.report.numbers import quantity, times, unit_of
 from ironbench.report.section import Section
 
 POPULATION = "populate"
@@ -74,11 +75,13 @@ def _figure(metrics: dict[str, Summary], metric: str) -> str:
     return quantity(value.centre if value else None, unit_of(metric))
 
 
-def card(part: SubjectResults) -> tuple[str, str, list[tuple[str, str]]]:
+def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
     metrics = part.metrics
-    facts = [(name, _figure(metrics, metric)) for name, metric in _FIGURES.items() if metric in metrics]
+    facts: list[tuple[str, Content]] = [
+        (name, centre(metrics[metric], unit_of(metric))) for name, metric in _FIGURES.items() if metric in metrics
+    ]
     if not facts:
-        return "", "no usable trial", []
+        return EMPTY, "no usable trial", []
     return facts[0][1], facts[0][0], facts[1:7]
 
 
@@ -86,7 +89,7 @@ def table(study: Study) -> Table:
     """A row per figure, a column per system, and ratios to the first."""
     columns = [part.metrics for part in study.parts]
     rows = [
-        (name, *(measured(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))
+        (name, *(centre(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))
         for name, metric in _FIGURES.items()
         if any(metric in column for column in columns)
     ]
@@ -102,8 +105,8 @@ def felt(part: SubjectResults) -> Table:
             metric = f"bystander_{kind}_{suffix}"
             now, calm = metrics.get(metric), metrics.get(f"{metric}{{phase=calm}}")
             if now is not None:
-                ratio = times(now.centre / calm.centre) if calm and calm.centre else "–"
-                rows.append((f"{words}, {name}", measured(calm, "s") if calm else "–", measured(now, "s"), ratio))
+                ratio = Cell(now.centre / calm.centre, "times") if calm and calm.centre else ABSENT
+                rows.append((f"{words}, {name}", centre(calm, "s") if calm else ABSENT, centre(now, "s"), ratio))
     return Table(("", "before", "meanwhile", "meanwhile / before"), tuple(rows), numbers=True)
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ironbench import units
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, metrics
-from ironbench.model.record import Record
-from ironbench.words import MINUS, THIN, in_percent, percents
+from ironbench.model.record import FAILED_LIMITS, Record
+from ironbench.words import THIN, grouped, in_percent, percents
 
 NOT_KNOWN = "not known"
-MERIT = "queries/h × SF"
-"""Unit of TPC-H's figures of merit."""
-_QUANTITY = re.compile(rf"([+{MINUS}-]?\d[\d{THIN}]*(?:\.\d+)?)[{THIN} ]?((?:%|×|[a-zA-Zµ][^\d()]*)?(?:/s)?)")
-_SECONDS = {**dict(units.TIME), "min": 60.0}
+NO_END = "no end"
+"""Upper end of an interval that is infinite."""
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -25,21 +22,56 @@ def number(value: float, digits: int = 3) -> str:
     return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
 
 
+_LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
+"""Units that are written with the prefix that fits the value."""
+_PERCENT = f"{THIN}%"
+_TIMES = f"{THIN}×"
+_UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
+    "1": ("1", number, ""),
+    "count": ("1", grouped, ""),
+    "share": ("1", percents, _PERCENT),
+    "± share": ("1", lambda value: f"± {percents(value)}", _PERCENT),
+    "failed": ("1", lambda value: percents(value, limits=FAILED_LIMITS), _PERCENT),
+    "points": ("1", lambda value: percents(value, signed=True), f"{THIN}points"),
+    "detectable": ("1", lambda value: percents(value) if value <= 1 else "> 100", _PERCENT),
+    "times": ("1", number, _TIMES),
+    "ratio": ("1", lambda value: number(value, 4 if 1 <= value < 1.0995 else 3), _TIMES),
+    "to 1": ("1", number, " to 1"),
+    "p": ("1", lambda p: "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}", ""),
+    "1/s": ("1/s", number, "/s"),
+    "count/s": ("1/s", grouped, "/s"),
+    "rate": ("1/s", units.all_digits, "/s"),
+    "MB/s": ("bytes/s", lambda value: f"{value / 1e6:,.1f}".replace(",", THIN), " MB/s"),
+    "KiB": ("bytes", lambda value: f"{value / 1024:g}", f"{THIN}KiB"),
+    "duration": ("s", units.span, ""),
+    "seconds": ("s", lambda value: f"{value:g}", f"{THIN}s"),
+    "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
+}
+"""Unit → the base unit of its values, how a number is written, and what follows it. Ratios near 1 have a third decimal
+on both sides, so that a small difference can be seen; a rate that was asked for has all its digits."""
+
+
+def base_unit(unit: str) -> str:
+    """The unit of the values that programs get."""
+    if unit in _LADDERS:
+        return "bytes" if unit == "memory" else unit
+    return _UNITS[unit][0] if unit in _UNITS else unit
+
+
+def written(value: float, unit: str) -> tuple[str, str]:
+    """The number as people read it, and the unit that follows it: (0.0123, "s") → ("12.3", " ms")."""
+    if unit in _LADDERS:
+        suffix, factor = scale(unit, [value])
+        return number(value / factor), _gap(suffix) + suffix
+    _, figure, suffix = _UNITS.get(unit, (unit, number, f"{THIN}{unit}"))
+    return figure(value), suffix
+
+
 def quantity(value: float | None, unit: str) -> str:
     """A value in base units with a fitting unit: (0.0123, "s") → 12.3 ms."""
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
-    if unit == "s":
-        return units.scaled(value, units.TIME)
-    if unit == "memory":
-        return units.memory(value)
-    if unit in ("bytes", "bytes/s"):
-        return units.stored(value) + ("/s" if unit == "bytes/s" else "")
-    if unit == "1/s":
-        return f"{number(value)}/s"
-    if unit == "share":
-        return in_percent(value)
-    return number(value) if unit == "1" else f"{number(value)}{THIN}{unit}"
+    return "".join(written(value, unit))
 
 
 def signed(seconds: float) -> str:
@@ -47,16 +79,10 @@ def signed(seconds: float) -> str:
     return sign + quantity(abs(seconds), "s")
 
 
-def failed(trials: Sequence[Record]) -> str:
-    """Failed transactions of all trials together; `–` where nobody counted."""
+def failed_note(trials: Sequence[Record]) -> str:
+    """`2 % failed`, to stand beside a rate; empty where none failed, or nobody counted."""
     share = failed_share(trials)
-    return "–" if share is None else failed_percent(share) if share else "0"
-
-
-def with_failed(trials: Sequence[Record]) -> str:
-    """`, 2 % failed`, to follow a rate; empty where none failed, or nobody counted."""
-    share = failed_share(trials)
-    return f", {failed_percent(share)} failed" if share else ""
+    return f"{failed_percent(share)} failed" if share else ""
 
 
 def percent(share: float) -> str:
@@ -95,52 +121,28 @@ def span(summary: Summary, unit: str) -> str:
     return between(summary.low, summary.high, unit)
 
 
-def between(low: float, high: float, unit: str) -> str:
-    """Two values in one unit."""
-    if unit == "share":
-        return f"{percents(low)} to {in_percent(high)}"
-    suffix, factor = scale(unit, [low, high])
-    return f"{number(low / factor)} to {number(high / factor)}{_gap(suffix)}{suffix}"
-
-
-def base_value(text: str) -> tuple[float, str] | None:
-    """What a cell shows, in its base unit, as far as its digits go: `12.3 ms (11 to 14 ms)` → (0.0123, "s"), `2.34 ×` →
-    (2.34, "1"), `7` → (7, "") where the column's head says the unit. None: it is no quantity."""
-    match = _QUANTITY.fullmatch(text.partition(" (")[0].strip())
-    if match is None:
-        return None
-    value = float(match[1].replace(THIN, "").replace(MINUS, "-"))
-    name, per_second = match[2].removesuffix("/s"), match[2].endswith("/s")
-    if not name:
-        return value, "1/s" if per_second else ""
-    for factors, unit in ((_SECONDS, "s"), (dict((*units.BINARY, *units.DECIMAL)), "bytes")):
-        if name in factors and not (per_second and unit == "s"):
-            return value * factors[name], f"{unit}/s" if per_second else unit
-    if name == "%" and not per_second:
-        return value / 100, "1"
-    return (value, "1") if name == "×" else (value, match[2]) if match[2] == MERIT else None
+def between(low: float, high: float, unit: str, bare: bool = False) -> str:
+    """Two values in one unit. `bare`: without it."""
+    if unit in _LADDERS:
+        name, factor = scale(unit, [low, high])
+        first, last, suffix = number(low / factor), number(high / factor), _gap(name) + name
+    else:
+        first, last = written(low, unit)[0], written(high, unit)[0]
+        suffix = written(low, unit)[1]
+    if math.isinf(high):
+        return f"{first}{'' if bare or suffix == _TIMES else suffix} to {NO_END}"
+    return f"{first} to {last}{'' if bare or suffix == _TIMES else suffix}"
 
 
 def times(ratio: float | None) -> str:
-    return NOT_KNOWN if ratio is None else f"{number(ratio)}{THIN}×"
-
-
-def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[str]:
-    """Of each further column, of a system each, to the first."""
-    first = columns[0].get(metric)
-    return [
-        times(other.centre / first.centre) if first and first.centre and (other := column.get(metric)) else "–"
-        for column in columns[1:]
-    ]
+    return quantity(ratio, "times")
 
 
 def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
     """The unit to show `values` in and what to divide them by; chosen by the largest."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    if unit == "s":
-        return units.chosen(most, units.TIME)
-    if unit in ("bytes", "bytes/s"):
-        name, factor = units.chosen(most, units.DECIMAL)
+    if unit in _LADDERS:
+        name, factor = units.chosen(most, _LADDERS[unit])
         return name + ("/s" if unit == "bytes/s" else ""), factor
     if unit == "share":
         return "%", 0.01

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.report.cell import Cell, Content, shown
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.section import Answer, Section
 from ironbench.words import clean as clean
@@ -21,7 +22,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def table(content: Table, indent: str = "  ") -> str:
     """Aligned columns: the first to the left, the others to the right."""
-    rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.rows)]
+    rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.texts)]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     lines = [indent + _line(row, widths) for row in rows]
     lines.insert(1, indent + "─" * (sum(widths) + 2 * (len(widths) - 1)))
@@ -74,7 +75,7 @@ def bullets(title: str, rows: Sequence[str]) -> str:
 
 def facts(content: Table, indent: str = "  ") -> str:
     """Like `table`, all columns to the left, for values that are words."""
-    rows = [tuple(clean(cell) for cell in row) for row in content.rows]
+    rows = [tuple(clean(cell) for cell in row) for row in content.texts]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         (indent + "  ".join(left(cell, width) for cell, width in zip(row, widths, strict=True))).rstrip()
@@ -82,14 +83,14 @@ def facts(content: Table, indent: str = "  ") -> str:
     )
 
 
-def bars(rows: Sequence[tuple[str, float, str]], width: int = 40, indent: str = "  ") -> str:
+def bars(rows: Sequence[tuple[str, Cell]], width: int = 40, indent: str = "  ") -> str:
     """`name ██████▌ value`, the longest bar `width` characters."""
-    most = max((value for _, value, _ in rows), default=0.0)
-    names = [clean(name) for name, _, _ in rows]
+    most = max((cell.value or 0.0 for _, cell in rows), default=0.0)
+    names = [clean(name) for name, _ in rows]
     longest = max(map(width_of, names), default=0)
     return "\n".join(
-        f"{indent}{left(name, longest)} {_bar(value / most if most > 0 else 0.0, width)} {text}"
-        for name, (_, value, text) in zip(names, rows, strict=True)
+        f"{indent}{left(name, longest)} {_bar((cell.value or 0.0) / most if most > 0 else 0.0, width)} {shown(cell)}"
+        for name, (_, cell) in zip(names, rows, strict=True)
     )
 
 
@@ -126,7 +127,7 @@ _PROSE = 24
 @dataclass(frozen=True, slots=True)
 class Column:
     head: str
-    cells: tuple[str, ...]
+    cells: tuple[Content, ...]
     right: bool = False
     rank: int = 0
     """0 is always shown; of the others the highest is left out first."""
@@ -134,26 +135,31 @@ class Column:
     """Sentences, folded where they are too long; only the last column may be."""
 
     @property
+    def lines(self) -> tuple[str, ...]:
+        """Head and cells as people read them."""
+        return (self.head, *map(shown, self.cells))
+
+    @property
     def width(self) -> int:
-        return max(map(width_of, (self.head, *self.cells)))
+        return max(map(width_of, self.lines))
 
 
 def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str, ...]]:
     """The table in at most `width` columns of the terminal (None: as wide as it gets), and the heads left out."""
-    shown = [_cleaned(column) for column in columns]
+    kept = [_cleaned(column) for column in columns]
     out: list[str] = []
-    while width is not None and _needed(shown) > width and any(column.rank for column in shown):
-        least = max(shown, key=lambda column: column.rank)
-        shown.remove(least)
+    while width is not None and _needed(kept) > width and any(column.rank for column in kept):
+        least = max(kept, key=lambda column: column.rank)
+        kept.remove(least)
         out.append(least.head)
-    rows = zip(*((column.head, *column.cells) if column.prose else _filled(column) for column in shown), strict=True)
-    lines = [_fitted_line(row, shown[-1].prose, width) for row in rows]
+    rows = zip(*(column.lines if column.prose else _filled(column) for column in kept), strict=True)
+    lines = [_fitted_line(row, kept[-1].prose, width) for row in rows]
     return "\n".join(lines), tuple(out)
 
 
 def _filled(column: Column) -> list[str]:
     """Head and cells, all as wide as the widest: each is measured once, for there may be ten thousand."""
-    cells = (column.head, *column.cells)
+    cells = column.lines
     widths = list(map(width_of, cells))
     widest = max(widths)
     gaps = [" " * (widest - width) for width in widths]
@@ -163,8 +169,8 @@ def _filled(column: Column) -> list[str]:
 
 
 def _cleaned(column: Column) -> Column:
-    cells = tuple(map(clean, column.cells))
-    return Column(clean(column.head), cells, column.right, column.rank, column.prose)
+    head, *cells = map(clean, column.lines)
+    return Column(head, tuple(cells), column.right, column.rank, column.prose)
 
 
 def _needed(columns: Sequence[Column]) -> int:

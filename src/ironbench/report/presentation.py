@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ironbench.analyse.compare import Comparison
     from ironbench.analyse.study import Study, SubjectResults
     from ironbench.model.record import Record
+    from ironbench.report.cell import Content
     from ironbench.report.charts.base import Table
     from ironbench.report.section import Section
 
@@ -26,7 +27,7 @@ class Presentation:
 
     headline: Callable[[Study], list[tuple[str, str]]]
     """Pairs of a system's name and a sentence about it."""
-    card: Callable[[SubjectResults], tuple[str, str, list[tuple[str, str]]]]
+    card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
     """A system's figure, its unit, and some facts."""
     peaks: Callable[[Study], Table]
     """A row per line of the result."""

@@ -8,9 +8,10 @@ from ironbench.analyse.screen import Screen, Screened
 from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
 from ironbench.report import wording
+from ironbench.report.cell import Cell
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import at_least, bounds, metric_words, ratio
-from ironbench.report.numbers import confidence, percent
+from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Point
 from ironbench.words import counted, listed
 
@@ -34,11 +35,11 @@ def screened_table(screen: Screen) -> Table:
         (
             one.name,
             levels(one),
-            ratio(one.ratio),
-            f"{bounds(one.low, one.high)} ({confidence(one.confidence)})",
+            Cell(one.ratio, "ratio"),
+            Cell(None, "ratio", one.low, one.high, one.confidence, note=confidence(one.confidence)),
             verdict(one),
-            percent(one.detectable) if one.detectable <= 1 else "a doubling",
-            "< 0.001" if one.p < 0.001 else f"{one.p:.3f}",
+            Cell(one.detectable, "detectable"),
+            Cell(one.p, "p"),
         )
         for one in screen.factors
     )
@@ -147,7 +148,7 @@ _NAMED = 4
 
 
 def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return quantity(p, "p")
 
 
 def lead(screen: Screen) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
+from ironbench.report.cell import Cell
 from ironbench.report.charts.base import Chart, Depth, Table
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ class Bars:
     """Values drawn with characters where charts cannot be."""
 
     title: str
-    rows: tuple[tuple[str, float, str], ...]
-    """Each a name, its value, and the value in words."""
+    rows: tuple[tuple[str, Cell], ...]
+    """Each a name and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,9 @@ def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
     return ((name, table),) if table.rows else ()
 
 
-def by_value(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]:
     """Yields each value once, with the names of those that have it."""
-    names: dict[str, list[str]] = {}
+    names: dict[Value, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
     for value, holders in names.items():

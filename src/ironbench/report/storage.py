@@ -13,11 +13,12 @@ from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.timelines import Line
 from ironbench.model.record import Record
 from ironbench.report import theme
+from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row
 from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.numbers import quantity, times
+from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
-from ironbench.words import THIN, counted, grouped, in_percent
+from ironbench.words import counted, in_percent
 
 __all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
@@ -56,7 +57,7 @@ _LEAD_SYNC = (
 
 def megabytes(bytes_per_s: float) -> str:
     """In 10⁶ bytes with one decimal, as disk benchmarks write it."""
-    return f"{bytes_per_s / 1e6:,.1f}".replace(",", THIN)
+    return quantity(bytes_per_s, "MB/s")
 
 
 def tests_of(part: SubjectResults) -> tuple[Tested, ...]:
@@ -67,7 +68,7 @@ def headline(study: Study) -> list[tuple[str, str]]:
     sentences = []
     for part in study.parts:
         first = [one for one in tests_of(part) if one.kind in ("sequential", "random")][:2]
-        texts = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} MB/s in {one.title}" for one in first]
+        texts = [f"{_WORDS[one.direction]}s {megabytes(one.rate.centre)} in {one.title}" for one in first]
         costs = [one for one in tests_of(part) if one.kind == "cost" and one.centre(_COST)][:2]
         texts += [f"{one.title}: {quantity(one.centre(_COST), 's')} of CPU time for a read" for one in costs]
         syncs = [one for one in tests_of(part) if one.kind == "sync"]
@@ -84,20 +85,20 @@ def _fill(part: SubjectResults) -> str:
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
-def card(part: SubjectResults) -> tuple[str, str, list[tuple[str, str]]]:
+def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
     """The first line's figure, and a fact for each of the others."""
     lines = tests_of(part)
     if not lines:
-        return "", "no usable trial", []
+        return EMPTY, "no usable trial", []
     first = lines[0]
-    facts = [(f"{one.title} {_WORDS[one.direction]}", _short(one)) for one in lines[1:8]]
-    return megabytes(first.rate.centre), f"MB/s {first.title} {_WORDS[first.direction]}", facts
+    facts = [(_title(one), _short(one)) for one in lines[1:8]]
+    return Cell(first.rate.centre, "MB/s", bare=True), f"MB/s {_title(first)}", facts
 
 
-def _short(one: Tested) -> str:
+def _short(one: Tested) -> Content:
     if one.kind == "sync":
-        return quantity(one.centre("storage_latency_mean_s"), "s")
-    return f"{megabytes(one.rate.centre)} MB/s"
+        return Cell(one.centre("storage_latency_mean_s"), "s")
+    return Cell(one.rate.centre, "MB/s")
 
 
 def table(study: Study) -> Table:
@@ -114,9 +115,9 @@ def _side_by_side(parts: charts.Parts) -> Table:
     for name in dict.fromkeys(name for side in sides for name in side):
         ones = [side.get(name) for side in sides]
         known = next(one for one in ones if one)
-        cells = [f"{megabytes(one.rate.centre)}" if one else "–" for one in ones]
+        cells = [Cell(one.rate.centre, "MB/s", bare=True) if one else ABSENT for one in ones]
         ratios = [_ratio(ones[0], one) for one in ones[1:]]
-        rows.append((f"{known.title} {_WORDS[known.direction]}", *cells, *ratios))
+        rows.append((_title(known), *cells, *ratios))
     ratio_heads = [f"{name} / {names[0]}" for name in names[1:]]
     return Table(("MB/s", *names, *ratio_heads), tuple(rows), numbers=True)
 
@@ -133,19 +134,26 @@ def _known_table(lines: Sequence[Tested]) -> Table:
         by_title.setdefault(one.title, {})[one.direction] = one
     rows = []
     for title, ones in by_title.items():
-        cells: list[str] = []
+        cells: list[Content] = []
         for way in ways:
             test = ones.get(way)
-            cells += [megabytes(test.rate.centre), _range(test)] if test else ["–", ""]
+            known = (_figure(test, _BANDWIDTH), _range(test, _BANDWIDTH)) if test else (ABSENT, EMPTY)
+            cells += known
         rows.append((title, *cells))
     heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "lowest to best")]
     return Table(("test", *heads), tuple(rows), numbers=True)
 
 
-def _range(one: Tested) -> str:
+_Scale = tuple[float, str]
+"""The bytes that count as one, and the unit of the column's head."""
+_BANDWIDTH: _Scale = (1.0, "MB/s")
+
+
+def _range(one: Tested, scale: _Scale) -> Cell | Missing:
     if one.high == one.low:
-        return "one pass"
-    return f"{_figure(one, one.low)} to {_figure(one, one.high)}"
+        return Missing("one pass")
+    of, unit = scale
+    return Cell(None, unit, one.low / of, one.high / of, bare=True)
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
@@ -154,15 +162,15 @@ def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
     for name, lines in parts:
         for one in (line for line in lines if line.kind == "sync"):
             title = f"{one.title}, {name}" if len(parts) > 1 else one.title
-            rows.append((title, _figure(one, one.rate.centre), _range(one)))
+            rows.append((title, _figure(one, _scale(one)), _range(one, _scale(one))))
     head = ("WAL write", "durable writes per s", "lowest to best")
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
-def _ratio(a: Tested | None, b: Tested | None) -> str:
+def _ratio(a: Tested | None, b: Tested | None) -> Cell | Missing:
     if a is None or b is None or a.rate.centre <= 0:
-        return "–"
-    return times(b.rate.centre / a.rate.centre)
+        return ABSENT
+    return Cell(b.rate.centre / a.rate.centre, "times")
 
 
 def details(lines: Sequence[Tested]) -> Table:
@@ -170,8 +178,8 @@ def details(lines: Sequence[Tested]) -> Table:
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
     for one in lines:
-        cells = [quantity(one.centre(metric), unit) if metric in one.figures else "–" for _, metric, unit in shown]
-        rows.append((f"{one.title} {_WORDS[one.direction]}", grouped(one.iops), *cells))
+        cells = [Cell(one.centre(metric), unit) if metric in one.figures else ABSENT for _, metric, unit in shown]
+        rows.append((_title(one), Cell(one.iops, "count/s", bare=True), *cells))
     return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows), numbers=True)
 
 
@@ -233,8 +241,8 @@ def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
                 continue
             first = f"{one.title.removesuffix(' device').removeprefix('COST')}{f', {name}' if len(parts) > 1 else ''}"
             more_s = read_s - hit_s
-            per_gb = quantity(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else "–"
-            rows.append((first, quantity(read_s, "s"), quantity(hit_s, "s"), quantity(more_s, "s"), per_gb))
+            per_gb = Cell(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else ABSENT
+            rows.append((first, *(Cell(seconds, "s") for seconds in (read_s, hit_s, more_s)), per_gb))
     head = ("read of", "from the device", "from the page cache", "the device adds", "adds per GB")
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
@@ -254,7 +262,7 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
         for one in lines:
             burst, settled = (one.centre(f"storage_{word}_bytes_per_s") for word in ("burst", "settled"))
             if burst is not None and settled is not None:
-                text = f"{megabytes(burst)} MB/s in the first second, {megabytes(settled)} MB/s in the last third."
+                text = f"{megabytes(burst)} in the first second, {megabytes(settled)} in the last third."
                 sentences.append(f"{name}: {text}" if len(parts) > 1 else text)
     return " ".join(sentences)
 
@@ -275,7 +283,7 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
     tables += [("", Table(("durable WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("99 %", "storage_latency_p99_s")):
         cells = [
-            (_title(one), quantity(x, "s"), quantity(y, "s"), times(y / x))
+            (_title(one), Cell(x, "s"), Cell(y, "s"), Cell(y / x, "times"))
             for one, other in pairs
             if (x := one.centre(metric)) and (y := other.centre(metric))
         ]
@@ -298,22 +306,29 @@ def _apart_by_chance(a: int, b: int) -> float:
     return 2 / math.comb(a + b, a) if a and b else 1.0
 
 
-def _compared(a: Tested, b: Tested, chance: float) -> tuple[str, ...]:
-    return _title(a), _figure(a, a.rate.centre), _figure(b, b.rate.centre), _ratio(a, b), *_ranges(a, b, chance)
+def _compared(a: Tested, b: Tested, chance: float) -> Row:
+    scale = _scale(a)
+    figures = (_figure(a, scale), _figure(b, scale), _ratio(a, b))
+    return _title(a), *figures, _range(a, scale), _range(b, scale), _ranges(a, b, chance)
 
 
 def _title(one: Tested) -> str:
     return f"{one.title} {_WORDS[one.direction]}"
 
 
-def _figure(one: Tested, bytes_per_s: float) -> str:
-    """A rate as its table writes it: durable writes per second of a WAL test, else MB/s."""
-    return grouped(bytes_per_s / one.block_bytes) if one.kind == "sync" else megabytes(bytes_per_s)
+def _figure(one: Tested, scale: _Scale) -> Cell:
+    of, unit = scale
+    return Cell(one.rate.centre / of, unit, bare=True)
 
 
-def _ranges(a: Tested, b: Tested, chance: float) -> tuple[str, str, str]:
+def _scale(one: Tested) -> _Scale:
+    """A WAL test is counted in durable writes per second."""
+    return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
+
+
+def _ranges(a: Tested, b: Tested, chance: float) -> str:
     if a.low == a.high and b.low == b.high:
-        return _range(a), _range(b), "no spread"
+        return "no spread"
     if a.low <= b.high and b.low <= a.high:
-        return _range(a), _range(b), "overlap"
-    return _range(a), _range(b), "apart" if chance <= MOST_BY_CHANCE else "too few passes"
+        return "overlap"
+    return "apart" if chance <= MOST_BY_CHANCE else "too few passes"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ironbench import engines
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import leading, streams
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
+from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Row, centre, ratios, shown, with_range
+from ironbench.report.cell import spread as spread_of
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
 from ironbench.report.findings import against_trend_tables
-from ironbench.report.numbers import between, measured, ratios, span, unit_of
+from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section
-from ironbench.words import THIN, counted
+from ironbench.words import counted
 
 WORKLOAD = "tpch"
 _PLANNING = "planning_time_s"
@@ -59,7 +62,7 @@ def _sentence(part: SubjectResults) -> str:
         texts[0] = f"reaches {texts[0]} {unit_of(merits[0])}, {_how(merits[0])}"
     mean = metrics.get("query_time_geomean_s")
     if mean is not None:
-        texts.append(f"answers a query in {_shown(mean, 's')} (geometric mean)")
+        texts.append(f"answers a query in {shown(with_range(mean, 's'))} (geometric mean)")
     texts = [words for words in texts if words]
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
     if not texts:
@@ -78,20 +81,21 @@ def _how(metric: str) -> str:
 
 def _bare(summary: Summary, unit: str) -> str:
     """Without the unit, which one mention names for all."""
-    return _shown(summary, unit).replace(f"{THIN}{unit}", "")
+    return shown(replace(with_range(summary, unit), bare=True))
 
 
-def card(part: SubjectResults) -> tuple[str, str, list[tuple[str, str]]]:
+def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
     metrics, rows = part.metrics, [*figures(part).items(), *_TIMES.items()]
     known = [(words, metric) for words, metric in rows if metric in metrics]
     if not known:
-        return "", "not all queries answered" if part.curve.peak else "no usable trial", []
+        return EMPTY, "not all queries answered" if part.curve.peak else "no usable trial", []
     (words, first), rest = known[0], known[1:_FACTS]
     unit = unit_of(first)
-    figure = measured(metrics[first], unit).removesuffix(f"{THIN}{unit}")
-    spread = [("range", _range(metrics[first], unit))]
-    small = f"{unit} {words}" if figure != measured(metrics[first], unit) else words
-    return figure, small, spread + [(name, measured(metrics[metric], unit_of(metric))) for name, metric in rest]
+    merit = _stem(first) in _WORDS
+    figure = Cell(metrics[first].centre, unit, bare=merit)
+    spread: list[tuple[str, Content]] = [("range", spread_of(metrics[first], unit))]
+    others = [(name, centre(metrics[metric], unit_of(metric))) for name, metric in rest]
+    return figure, f"{unit} {words}" if merit else words, [*spread, *others]
 
 
 def table(study: Study) -> Table:
@@ -101,31 +105,19 @@ def table(study: Study) -> Table:
     return Table(head, tuple(_rows(study.parts)), numbers=True)
 
 
-def _rows(parts: Sequence[SubjectResults]) -> list[tuple[str, ...]]:
+def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
     columns = [part.metrics for part in parts]
-    lines: list[tuple[str, ...]] = []
+    lines: list[Row] = []
     for name, metric in {**figures(parts[0]), **_TIMES}.items():
         if any(metric in column for column in columns):
-            cells = [_cell(column.get(metric), unit_of(metric)) for column in columns]
+            known = [column.get(metric) for column in columns]
+            cells = [with_range(one, unit_of(metric)) if one else ABSENT for one in known]
             lines.append((name, *cells, *ratios(columns, metric)))
-    known = [streams(part.subject.records[0]) for part in parts]
-    if any(known):
-        ran = [one[1] if one else "–" for one in known]
-        lines.append(("in the throughput test", *ran, *("–" for _ in parts[1:])))
+    ran = [streams(part.subject.records[0]) for part in parts]
+    if any(ran):
+        names = [one[1] if one else ABSENT for one in ran]
+        lines.append(("in the throughput test", *names, *(ABSENT for _ in parts[1:])))
     return lines
-
-
-def _cell(summary: Summary | None, unit: str) -> str:
-    return "–" if summary is None else _shown(summary, unit)
-
-
-def _shown(summary: Summary, unit: str) -> str:
-    """With the range of the trials, if there are several."""
-    return f"{measured(summary, unit)}" + (f" ({_range(summary, unit)})" if summary.n > 1 else "")
-
-
-def _range(summary: Summary, unit: str) -> str:
-    return between(summary.low, summary.high, unit) if summary.low < summary.high else span(summary, unit)
 
 
 def queries(part: SubjectResults) -> Table:
@@ -136,7 +128,7 @@ def queries(part: SubjectResults) -> Table:
     if any(base_name(name) == _PLANNING for name in metrics):
         columns.append(("of it planning", _PLANNING))
     rows = [
-        (name.partition("=")[2], *(measured(metrics.get(f"{metric}{{{name}}}"), "s") for _, metric in columns))
+        (name.partition("=")[2], *(centre(metrics.get(f"{metric}{{{name}}}"), "s") for _, metric in columns))
         for name in names
     ]
     return Table(("query", *(head for head, _ in columns)), tuple(rows), numbers=True)

@@ -13,12 +13,13 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
 from ironbench.model.sample import IN_TABLES, late, sampled, too_few
 from ironbench.report import plain, wording
+from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.plain import Column, fitted
-from ironbench.words import counted, grouped
+from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
 NOT_KEPT = "Response times of a rate that was not kept are left out: they grow as long as the trial lasts."
@@ -39,7 +40,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
         Column("status", tuple(record.status.value for record in records), rank=1),
     ]
     for place, name in enumerate(names):
-        cells = tuple("–" if late(record, name) else _value(record, name) for record in records)
+        cells = tuple(ABSENT if late(record, name) else _value(record, name) for record in records)
         columns.append(Column(name, cells, right=True, rank=2 if name == "throughput" else 4 + place))
     text, out = fitted(columns, width)
     blocks.append(text)
@@ -101,12 +102,12 @@ def _metrics(record: Record) -> str:
     return f"Metrics (↑ higher is better, ↓ lower is better)\n{plain.facts(Table((), rows))}" if rows else ""
 
 
-def _value(record: Record, name: str) -> str:
+def _value(record: Record, name: str) -> Cell | Missing:
     value = record.metrics.get(name)
     if value is None or not sampled(record, name):
-        return "–"
+        return ABSENT
     unit = unit_of(name)
-    return grouped(value) if unit == "1" and float(value).is_integer() else quantity(value, unit)
+    return count(value) if unit == "1" and float(value).is_integer() else Cell(value, unit)
 
 
 def _arrow(name: str) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.differences import telling
 from ironbench.analyse.explain import Explanation, Measure, Script
-from ironbench.analyse.shares import Step
 from ironbench.catalogue import base_name, part_of
+from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import fact_name, values
-from ironbench.report.findings import bounds, metric_words, ratio
-from ironbench.report.numbers import quantity, signed, unit_of
+from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_bounds
+from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section, with_rows
 from ironbench.words import THIN, counted, cut
 
@@ -33,7 +33,6 @@ OBSERVED = (
     "What slices cannot see (waits, I/O, plans, statement times) comes from one observed trial of each configuration, "
     "run after the blocks; no verdict uses it."
 )
-_NONE = "no interval"
 _HEAD = ("level", "", "before", "after", "change", "interval")
 
 
@@ -55,46 +54,40 @@ def walk(one: Explanation) -> Table:
     return Table(_HEAD, tuple(_rows(one)), words=True)
 
 
-def _rows(one: Explanation) -> Iterator[tuple[str, ...]]:
+def _rows(one: Explanation) -> Iterator[Row]:
     for level, known in (("throughput", one.throughput), ("response time", one.response)):
         yield from ((level, *_measured(measure)) for measure in known)
     for script in one.scripts[:FEW]:
-        parts = (quantity(script.part_before_s, "s"), quantity(script.part_after_s, "s"))
+        parts = (Cell(script.part_before_s, "s"), Cell(script.part_after_s, "s"))
         yield ("script", f"{script.name}, its part of the mean", *parts, *_change(script))
     if others := one.scripts[FEW:]:
         of_a, of_b = sum(s.part_before_s for s in others), sum(s.part_after_s for s in others)
         name = f"{counted(len(others), 'other script')}, their part of the mean"
-        yield ("script", name, quantity(of_a, "s"), quantity(of_b, "s"), signed(of_b - of_a), "")
+        yield ("script", name, Cell(of_a, "s"), Cell(of_b, "s"), _more(of_b - of_a), EMPTY)
     for command, found in one.statements[:FEW]:
         yield (
             "command",
             cut(command.text, WIDTH),
-            "" if command.first_s is None else quantity(command.first_s, "s"),
-            quantity(command.mean_s, "s"),
-            ratio(found.ratio),
-            bounds(found.low, found.high) if found.known else _NONE,
+            EMPTY if command.first_s is None else Cell(command.first_s, "s"),
+            Cell(command.mean_s, "s"),
+            Cell(found.ratio, "ratio"),
+            ratio_bounds(found.low, found.high, found.known),
         )
     for query in one.queries[:FEW]:
-        yield ("query", query.query, "", "", ratio(query.ratio), bounds(query.low, query.high))
+        yield ("query", query.query, EMPTY, EMPTY, Cell(query.ratio, "ratio"), ratio_bounds(query.low, query.high))
     if one.waterfall:
-        whole = (quantity(one.waterfall.before_s, "s"), quantity(one.waterfall.after_s, "s"))
+        whole = (Cell(one.waterfall.before_s, "s"), Cell(one.waterfall.after_s, "s"))
         delta = one.waterfall.after_s - one.waterfall.before_s
-        yield ("time of a transaction", "all parts", *whole, signed(delta), "")
+        yield ("time of a transaction", "all parts", *whole, _more(delta), EMPTY)
         least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
         others_s = delta
         for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):
             if abs(step.delta_s) >= least:
-                yield (
-                    "part of the time",
-                    step.part,
-                    "",
-                    "",
-                    signed(step.delta_s),
-                    _NONE if one.observed else _span(step),
-                )
+                interval = Missing(NO_INTERVAL) if one.observed else _interval(step.low_s, step.high_s)
+                yield ("part of the time", step.part, EMPTY, EMPTY, _more(step.delta_s), interval)
                 others_s -= step.delta_s
         if any(abs(step.delta_s) < least for step in one.waterfall.steps):
-            yield ("part of the time", "all other parts", "", "", signed(others_s), "")
+            yield ("part of the time", "all other parts", EMPTY, EMPTY, _more(others_s), EMPTY)
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_measured(measure))
     for plan in one.plans[:FEW]:
@@ -122,7 +115,7 @@ def scripts(one: Explanation) -> Table:
         "interval",
     )
     rows = (
-        tuple(quantity(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
+        tuple(Cell(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
         for s in one.scripts
     )
     return Table(
@@ -130,12 +123,16 @@ def scripts(one: Explanation) -> Table:
     )
 
 
-def _measured(measure: Measure) -> tuple[str, ...]:
+_PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}
+"""Unit of a rate → its unit as a quantity per transaction."""
+
+
+def _measured(measure: Measure) -> Row:
     unit = unit_of(measure.metric)
-    unit = unit.removesuffix("/s") if measure.per_transaction else unit
-    values = (quantity(measure.before, unit), quantity(measure.after, unit))
-    known = bounds(measure.low, measure.high) if measure.known else _NONE
-    return (measure_name(measure), *values, ratio(measure.ratio), known)
+    unit = _PER_TRANSACTION.get(unit, unit) if measure.per_transaction else unit
+    values = (Cell(measure.before, unit), Cell(measure.after, unit))
+    known = ratio_bounds(measure.low, measure.high, measure.known)
+    return (measure_name(measure), *values, Cell(measure.ratio, "ratio"), known)
 
 
 def measure_name(measure: Measure) -> str:
@@ -147,13 +144,16 @@ def measure_name(measure: Measure) -> str:
     return f"{words} per transaction" + (f", {part}" if part else "") + whose
 
 
-def _change(one: Script) -> tuple[str, str]:
-    interval = f"{signed(one.low_s)} to {signed(one.high_s)}" if math.isfinite(one.low_s) else _NONE
-    return signed(one.delta_s), interval
+def _change(one: Script) -> tuple[Cell, Cell | Missing]:
+    return _more(one.delta_s), _interval(one.low_s, one.high_s)
 
 
-def _span(step: Step) -> str:
-    return f"{signed(step.low_s)} to {signed(step.high_s)}" if math.isfinite(step.low_s) else _NONE
+def _more(delta_s: float) -> Cell:
+    return Cell(delta_s, "s", signed=True)
+
+
+def _interval(low_s: float, high_s: float) -> Cell | Missing:
+    return Cell(None, "s", low_s, high_s, CONFIDENCE) if math.isfinite(low_s) else Missing(NO_INTERVAL)
 
 
 def within(measure: Measure) -> str:

@@ -40,7 +40,7 @@ def archive_page(shelf: Shelf, query: archive.Query, view: str) -> Response:
         rows = "".join(
             f"<li>{link('/label', label, name=label)}"
             f'<p class="lead">{escape(work)}: {trials} trials in {series} series</p></li>'
-            for label, work, series, trials in archive.labels(shelf).rows
+            for label, work, series, trials in archive.labels(shelf).texts
         )
         return page("Labels", [f'{top}<ul class="list">{rows}</ul></main>'], at="/archive")
     found = archive.search(shelf, query)

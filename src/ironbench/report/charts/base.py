@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from ironbench.report import theme
+from ironbench.report.cell import Cell, Row, shown
 
 _DECADES = 3.45
 """More of them leave no room for ticks between powers of ten."""
@@ -28,16 +29,21 @@ class Depth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Text in columns: the first is left-aligned, the others hold numbers."""
+    """Cells in columns: the first is left-aligned, the others hold numbers."""
 
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[Row, ...]
     numbers: bool = False
     """Whether all columns but the first are figures: one line each, aligned to the right."""
     words: bool = False
     """Whether columns hold words, which begin at the left."""
     counted: bool = False
     """Whether only a page and files for programs write it out; others say how many rows it has."""
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The rows as people read them."""
+        return tuple(tuple(map(shown, row)) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +76,64 @@ class Chart:
 
 
 def specification(
-    layers: list[dict[str, Any]], data: dict[str, list[dict[str, Any]]], height: int = 280
+    layers: list[dict[str, Any]], datasets: dict[str, list[dict[str, Any]]], height: int = 280
 ) -> dict[str, Any]:
     """A layered chart as wide as its container; colours stay tokens until a theme is known. Layers without a row are
     left out: Vega warns of a scale that it cannot make."""
-    layers = [one for one in layers if data.get(one.get("data", {}).get("name", ""), True)]
+    layers = [one for one in layers if datasets.get(one.get("data", {}).get("name", ""), True)]
     return {
         "width": "container",
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "padding": {"left": 2, "right": 14, "top": 6, "bottom": 2},
-        "datasets": data,
+        "datasets": datasets,
         "layer": layers,
         "config": theme.config(),
     }
+
+
+def figures(cell: Cell, factor: float = 1.0) -> dict[str, Any]:
+    """Value, range and text of a cell for a chart whose axis counts in `factor` base units."""
+    value = math.nan if cell.value is None else cell.value
+    low, high = (value if end is None else end for end in (cell.low, cell.high))
+    return {"value": value / factor, "low": low / factor, "high": high / factor, "text": shown(cell)}
+
+
+def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
+    """The cells of a table as a chart draws them; `row` and `column` name the fields of their places."""
+    return [
+        {row: first.value if isinstance(first, Cell) else shown(first), column: head, **figures(cell, factor)}
+        for first, *cells in table.rows
+        for head, cell in zip(table.head[1:], cells, strict=True)
+        if isinstance(cell, Cell)
+    ]
+
+
+def each_value(table: Table) -> str:
+    """A chart of single values in words: `read, from the device: 12.3 µs; …`."""
+    return "; ".join(f"{row[0]}, {head}: {text}" for row in table.texts for head, text in _told(table, row))
+
+
+def each_row(table: Table) -> str:
+    """A chart of rows in words: `log on disk: server 37 %, client 12 %; …`."""
+    return "; ".join(
+        f"{row[0]}: {', '.join(f'{head} {text}' for head, text in _told(table, row))}" for row in table.texts
+    )
+
+
+def each_line(table: Table, unit: str) -> str:
+    """A chart of lines in words, first and last values: `log on disk: 530/s with 1 to 2 560/s with 20 clients; …`."""
+    lines = []
+    for at, name in enumerate(table.head[1:], 1):
+        known = [(shown(row[0]), shown(row[at])) for row in table.rows if isinstance(row[at], Cell)]
+        if known:
+            (first, least), (last, most) = known[0], known[-1]
+            lines.append(f"{name}: {least} with {first} to {most} with {last} {unit}")
+    return "; ".join(lines)
+
+
+def _told(table: Table, row: Sequence[str]) -> list[tuple[str, str]]:
+    return [(head, text) for head, text in zip(table.head[1:], row[1:], strict=True) if text]
 
 
 def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ironbench.model.finding import Conclusion
 from ironbench.report.charts import base, rows
-from ironbench.report.charts.base import Chart, Key
-from ironbench.report.findings import better, effect_table, has_interval, interval, metric_words, verdict
+from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.report.findings import better, effect_table, has_interval, metric_words
 from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
 
@@ -44,7 +44,8 @@ def effects(study: Study) -> list[Chart]:
         return []
     margin = shown[0].finding.margin
     domain = _domain(shown, margin)
-    data = rows.named([_row(effect, domain) for effect in shown])
+    table = effect_table(shown)
+    data = rows.named([_row(effect, domain, words) for effect, words in zip(shown, table.texts, strict=True)])
     # Of each row only where its marks are: a name must not be read through a band.
     shaded = [
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
@@ -67,9 +68,9 @@ def effects(study: Study) -> list[Chart]:
         Chart(
             "effects",
             f"{metric_words(study.metric).capitalize()} against the baseline",
-            _alt(shown, study.metric),
+            _alt(table, study.metric),
             base.specification(layers, datasets, rows.height(len(shown))),
-            effect_table(shown),
+            table,
             "ratio with its interval, logarithmic" if repeated else "ratio, logarithmic; no interval of so few blocks",
             tuple(keys),
             wide=True,
@@ -77,16 +78,18 @@ def effects(study: Study) -> list[Chart]:
     ]
 
 
-def _row(effect: Effect, domain: list[float]) -> dict[str, Any]:
+def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
+    """`words`: its row of the table."""
     finding = effect.finding
+    _, ratio, interval, *_ = words
     return {
         "name": _short(effect.contrast),
         "ratio": finding.ratio,
         "low": min(max(finding.low, domain[0]), domain[1]),
         "high": max(min(finding.high, domain[1]), domain[0]),
         "conclusion": finding.conclusion.value,
-        "text": f"{ratio_words(finding.ratio)} {finding.conclusion.value}{', drifting' if finding.changed else ''}",
-        "interval": interval(finding),
+        "text": f"{ratio} {finding.conclusion.value}{', drifting' if finding.changed else ''}",
+        "interval": interval,
         "blocks": finding.blocks,
     }
 
@@ -151,10 +154,6 @@ def axis_of(metric: str, what: str) -> str:
     return f"← {worse}  ·  {what}  ·  {good} →"
 
 
-def _alt(shown: Sequence[Effect], metric: str) -> str:
-    words = [
-        f"{effect.contrast.name}: {ratio_words(effect.finding.ratio)}, {interval(effect.finding)}, "
-        f"{verdict(effect.finding)}"
-        for effect in shown
-    ]
+def _alt(table: Table, metric: str) -> str:
+    words = [f"{name}: {ratio}, {interval}, {verdict}" for name, ratio, interval, verdict, *_ in table.texts]
     return f"Ratios of {metric_words(metric)} to the baseline. {'; '.join(words)}."

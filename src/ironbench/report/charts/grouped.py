@@ -8,10 +8,11 @@ from typing import Any
 
 from ironbench.analyse.factors import Levels
 from ironbench.analyse.summarise import Summary
+from ironbench.report.cell import ABSENT, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import measured, scale, span, unit_of
+from ironbench.report.numbers import scale, unit_of
 
 _HEIGHT = 250
 _FAR = 25
@@ -47,19 +48,8 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
         return []
     names, groups = (list(dict.fromkeys(getattr(bar, field) for bar in bars)) for field in ("name", "group"))
     suffix, factor = scale(shown.unit, [shown.top, *(bar.value.high for bar in bars)])
-    rows = [
-        {
-            "group": bar.group,
-            "name": bar.name,
-            "value": bar.value.centre / factor,
-            "low": bar.value.low / factor,
-            "high": bar.value.high / factor,
-            "text": measured(bar.value, shown.unit),
-            "range": span(bar.value, shown.unit),
-        }
-        for bar in bars
-    ]
-    words = "; ".join(f"{row['group']}, {row['name']}: {row['text']}" for row in rows)
+    table = _table(bars, shown.unit, groups, names)
+    rows = base.data(table, "group", "name", factor)
     # A bar has a length only from zero: where small values would be pressed flat, points stand on a logarithmic axis.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
@@ -70,11 +60,11 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
         Chart(
             shown.id,
             shown.title,
-            f"{shown.title}. {words}.",
+            f"{shown.title}. {base.each_value(table)}.",
             base.specification(
                 _layers(groups, names, _height(values, shown.top / factor, far), far), {"bars": rows}, _HEIGHT
             ),
-            shown.table or _table(rows, groups, names),
+            shown.table or table,
             suffix + (", logarithmic" if far else ""),
             base.keys(names, "circle" if far else "square"),
             note,
@@ -98,7 +88,7 @@ def _layers(groups: list[str], names: list[str], height: dict[str, Any], far: bo
         "x": {"field": "group", "type": "nominal", "sort": groups, "axis": axis, "scale": {"paddingInner": 0.25}},
         "xOffset": {"field": "name", "type": "nominal", "sort": names},
     }
-    tip = [{"field": "group"}, {"field": "name"}, {"field": "text", "title": "median"}, {"field": "range"}]
+    tip = [{"field": "group"}, {"field": "name"}, {"field": "text", "title": "median"}]
     shown = {**place, "y": {"field": "value", **height}, "color": _colour(names), "tooltip": tip}
     stroke = {**place, "y": {"field": "low", **height}, "y2": {"field": "high"}}
     mark: dict[str, Any] = {"type": "point", "filled": True, "size": 80, "opacity": 1} if far else {"type": "bar"}
@@ -114,11 +104,10 @@ def _colour(names: list[str]) -> dict[str, Any]:
     return {**base.colour(names), "field": "name"}
 
 
-def _table(rows: Sequence[dict[str, Any]], groups: Sequence[str], names: Sequence[str]) -> Table:
-    cells = {(row["group"], row["name"]): f"{row['text']} ({row['range']})" for row in rows}
-    return Table(
-        ("", *names), tuple((group, *(cells.get((group, name), "–") for name in names)) for group in groups), True
-    )
+def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequence[str]) -> Table:
+    cells = {(bar.group, bar.name): with_range(bar.value, unit) for bar in bars}
+    rows = tuple((group, *(cells.get((group, name), ABSENT) for name in names)) for group in groups)
+    return Table(("", *names), rows, numbers=True)
 
 
 _MOST_CHARTS = 3

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ironbench.analyse.history import History, Line, Point
+from ironbench.report.cell import CONFIDENCE, Cell, Missing, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.findings import metric_words
-from ironbench.report.numbers import between, moment, quantity, scale, times, unit_of
+from ironbench.report.findings import NO_INTERVAL, metric_words
+from ironbench.report.numbers import moment, scale, times, unit_of
 
 _LONGEST = 14
 """Characters of a label below the axis."""
@@ -56,7 +57,7 @@ def history(one: History, id: str) -> Chart:
         _alt(one, words),
         base.specification(_layers(names, drawn, [point.name[:_LONGEST] for point in order], ends, factor), drawn, 300),
         points_table(one),
-        suffix.replace("/s", "per second") or words,
+        "per second" if suffix == "/s" else suffix or words,
         tuple(keys),
         "Whiskers: 95 % intervals by the spread of a point's own trials. The axis need not begin at 0." + marked,
         wide=True,
@@ -68,9 +69,10 @@ def points_table(one: History) -> Table:
     rows = []
     for point in one.order:
         line = next(line for line in one.lines if point in line.points)
-        range_ = between(*point.interval, unit) if point.interval else "no interval"
-        start = (point.name, moment(point.started_at)[:10], line.name, str(len(point.trials)))
-        rows.append((*start, quantity(point.value, unit), range_, _remark(line, line.points.index(point))))
+        value = _value(point, unit)
+        start = (point.name, moment(point.started_at)[:10], line.name, count(len(point.trials)))
+        interval = value.range if point.interval else Missing(NO_INTERVAL)
+        rows.append((*start, value.alone, interval, _remark(line, line.points.index(point))))
     return Table(
         ("point", "date", "system", "trials", metric_words(one.metric), "interval", ""), tuple(rows), words=True
     )
@@ -90,14 +92,13 @@ def _remark(line: Line, place: int) -> str:
     return ", ".join(filter(None, parts))
 
 
+def _value(point: Point, unit: str) -> Cell:
+    return Cell(point.value, unit, *point.interval, CONFIDENCE) if point.interval else Cell(point.value, unit)
+
+
 def _row(line: Line, point: Point, place: int, unit: str, factor: float) -> dict[str, Any]:
-    low, high = point.interval or (point.value, point.value)
-    shown = f" ({between(low, high, unit)})" if point.interval else ""
-    return {
-        **{"system": line.name, "place": place, "point": point.name, "value": point.value / factor},
-        **{"low": low / factor, "high": high / factor, "text": quantity(point.value, unit) + shown},
-        "trials": len(point.trials),
-    }
+    names = {"system": line.name, "place": place, "point": point.name, "trials": len(point.trials)}
+    return {**names, **base.figures(_value(point, unit), factor)}
 
 
 def _layers(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ironbench.analyse.lead import Lead, Leads
 from ironbench.report import theme
+from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, count
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table, joined, places, whiskered
 from ironbench.report.charts.effects import ticks
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import number, times
+from ironbench.report.numbers import number
 
 _SHORT = {"response_time_mean_s": "response time"}
 """Shorter names than the catalogue's."""
@@ -26,6 +28,7 @@ def peaks(leads: Leads) -> Chart | None:
     if not shown:
         return None
     data: list[dict[str, Any]] = []
+    shown_leads = [one for _, both in shown for one in both.leads.values()]
     for work, both in shown:
         data += [
             {"name": f"{work.work}: {words_of(metric)}", "metric": words_of(metric), "text": describe(one), **ends(one)}
@@ -52,7 +55,10 @@ def peaks(leads: Leads) -> Chart | None:
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
     table = Table(
         ("peak", f"ratio to {leads.a}", "95 % interval"),
-        tuple((row["name"], times(row["ratio"]), _interval(row)) for row in named),
+        tuple(
+            (row["name"], ratio(one).alone, ratio(one).range if _known(one) else Missing("one trial"))
+            for row, one in zip(named, shown_leads, strict=True)
+        ),
         numbers=True,
     )
     return Chart(
@@ -73,8 +79,13 @@ def ends(one: Lead) -> dict[str, float]:
     return {"ratio": one.ratio, "low": low, "high": high}
 
 
-def _interval(row: dict[str, Any]) -> str:
-    return f"{number(row['low'])} to {number(row['high'])}" if row["high"] > row["low"] else "one trial"
+def ratio(one: Lead) -> Cell:
+    """The ratio with its interval."""
+    return Cell(one.ratio, "times", one.low, one.high, CONFIDENCE)
+
+
+def _known(one: Lead) -> bool:
+    return one.low is not None and one.high is not None and one.low < one.high
 
 
 def _lines(leads: Leads) -> list[dict[str, Any]]:
@@ -117,10 +128,10 @@ def by_clients(leads: Leads) -> Chart | None:
         return None
     names = [work.work for work in works]
     counts = sorted({clients for work in works for clients, _ in work.by_clients})
+    by_place = {(work.work, clients): one for work in works for clients, one in work.by_clients}
     points = [
-        _point(work.work, place, len(works), counts.index(clients), clients, one)
-        for place, work in enumerate(works)
-        for clients, one in work.by_clients
+        _point(work, names.index(work), len(works), counts.index(clients), clients, one)
+        for (work, clients), one in by_place.items()
     ]
     reach = [row[end] for row in points for end in ("low", "high")] + [1.0, leads.clock or 1.0]
     scale = {"type": "log", "domain": [min(0.9, min(reach) * 0.95), max(1.1, max(reach) * 1.05)], "nice": False}
@@ -128,13 +139,13 @@ def by_clients(leads: Leads) -> Chart | None:
     keys = list(base.keys(names))
     keys += [Key("95 % interval", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
-    x = places("clients or threads", [str(count) for count in counts])
+    x = places("clients or threads", [str(number) for number in counts])
     return Chart(
         "lead-by-clients",
         f"{leads.b} compared with {leads.a} at each number of clients",
         f"Ratios of throughput at {', '.join(map(str, counts))} clients or threads",
         base.specification(_layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300),
-        _table(names, counts, points),
+        _table(names, counts, by_place),
         f"throughput with {leads.a} as 1, logarithmic",
         tuple(keys),
         wide=True,
@@ -173,7 +184,9 @@ def _layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) -> list[
     return [*rules, joined("points", x, y, colour, 0.7), *whiskered("points", x, y, looks, tooltip)]
 
 
-def _table(names: list[str], counts: list[int], points: list[dict[str, Any]]) -> Table:
-    ratios = {(row["system"], row["clients"]): number(row["ratio"]) for row in points}
-    rows = tuple((str(count), *(ratios.get((name, count), "") for name in names)) for count in counts)
+def _table(names: list[str], counts: list[int], by_place: dict[tuple[str, int], Lead]) -> Table:
+    ratios = {
+        place: replace(ratio(one) if _known(one) else ratio(one).alone, bare=True) for place, one in by_place.items()
+    }
+    rows = tuple((count(number), *(ratios.get((name, number), EMPTY) for name in names)) for number in counts)
     return Table(("clients", *names), rows, numbers=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironbench.model.finding import Finding
+from ironbench.report.cell import count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
-from ironbench.report.findings import has_interval, interval, metric_words
-from ironbench.report.findings import ratio as ratio_words
+from ironbench.report.findings import has_interval, interval_cell, metric_words, ratio_cell
 from ironbench.report.numbers import percent
 
 _MOST_TICKS = 12
@@ -18,6 +18,13 @@ _MOST_TICKS = 12
 def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
     """`steps`: name of a comparison → its finding after each block; `looks`: blocks after which the lab looks. None
     before there is an interval."""
+    known = [(name, one) for name, found in steps.items() for one in found if has_interval(one)]
+    if not known:
+        return None
+    table = Table(
+        ("comparison", "blocks", "ratio", "interval"),
+        tuple((name, count(one.blocks), ratio_cell(one), interval_cell(one)) for name, one in known),
+    )
     rows: list[dict[str, Any]] = [
         {
             "comparison": name,
@@ -25,30 +32,22 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
             "ratio": one.ratio,
             "low": one.low,
             "high": one.high,
-            "interval": interval(one),
+            "interval": interval,
             "look": one.blocks in looks,
         }
-        for name, found in steps.items()
-        for one in found
-        if has_interval(one)
+        for (name, one), (*_, interval) in zip(known, table.texts, strict=True)
     ]
-    if not rows:
-        return None
-    names = [name for name in steps if any(row["comparison"] == name for row in rows)]
+    names = list(dict.fromkeys(name for name, _ in known))
     first = next(one for found in steps.values() for one in found)
-    last = {row["comparison"]: row for row in rows}
+    last = {name: row for name, *row in table.texts}
     return Chart(
         "narrowing",
         f"Ratio of {metric_words(first.metric)} with its interval",
         "; ".join(
-            f"{name}: {ratio_words(row['ratio'])}, {row['interval']} after {row['blocks']} blocks"
-            for name, row in last.items()
+            f"{name}: {ratio}, {interval} after {blocks} blocks" for name, (blocks, ratio, interval) in last.items()
         ),
         base.specification(_layers(names, first.margin, _ticks(rows)), {"steps": rows}, 220),
-        Table(
-            ("comparison", "blocks", "ratio", "interval"),
-            tuple((row["comparison"], str(row["blocks"]), ratio_words(row["ratio"]), row["interval"]) for row in rows),
-        ),
+        table,
         "after each block; a filled point is a look",
         base.keys(names, "circle"),
         f"The grey band is what counts as equivalent: within {percent(first.margin)}. Only a look decides.",

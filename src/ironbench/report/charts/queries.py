@@ -10,10 +10,12 @@ from typing import Any
 
 from ironbench.analyse.queries import Queries, QueryRatio, Subject
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Content, Missing, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
-from ironbench.report.numbers import number, quantity, times
+from ironbench.report.findings import NO_INTERVAL
+from ironbench.report.numbers import number, times
 
 _MOST = 4
 """More systems side by side make bars too thin to see; the heat map and the table have all."""
@@ -45,20 +47,20 @@ def query_bars(queries: Queries | None) -> list[Chart]:
     """None where nothing was compared."""
     if queries is None or not queries.compared:
         return []
-    shown = queries.compared[:_MOST]
-    names = [subject.name for subject in shown]
+    subjects = queries.compared[:_MOST]
+    names = [subject.name for subject in subjects]
     every = [subject.name for subject in queries.subjects]
-    domain = _domain(shown)
+    domain = _domain(subjects)
     rows = [
         {
             "query": one.query,
             "system": subject.name,
             "ratio": one.ratio,
             "one": 1.0,
-            "text": f"{number(one.ratio, 3)} ×",
-            "interval": _interval(one),
+            "text": shown(_ratio(one).alone),
+            "interval": shown(_interval(one)),
         }
-        for subject in shown
+        for subject in subjects
         for one in subject.ratios
     ]
     whiskers = [
@@ -68,17 +70,17 @@ def query_bars(queries: Queries | None) -> list[Chart]:
             "low": min(max(one.low, domain[0]), domain[1]),
             "high": max(min(one.high, domain[1]), domain[0]),
         }
-        for subject in shown
+        for subject in subjects
         for one in subject.ratios
         if one.known
     ]
-    overall = [{"system": subject.name, "ratio": subject.overall} for subject in shown]
-    expected = [{"system": one.name, "ratio": one.expected} for one in shown if one.expected is not None]
+    overall = [{"system": subject.name, "ratio": subject.overall} for subject in subjects]
+    expected = [{"system": one.name, "ratio": one.expected} for one in subjects if one.expected is not None]
     return [
         Chart(
             "query-ratios",
             f"Time of each query over that of {queries.subjects[0].name}",
-            _alt(shown, queries.subjects[0].name),
+            _alt(subjects, queries.subjects[0].name),
             base.specification(
                 _layers(names, every, domain, _labels(len({row["query"] for row in rows}))),
                 {"queries": rows, "whiskers": whiskers, "overall": overall, "expected": expected},
@@ -87,7 +89,7 @@ def query_bars(queries: Queries | None) -> list[Chart]:
             query_table(queries),
             "ratio, logarithmic; below 1 is faster",
             tuple(key for key in base.keys(every, "square") if key.label in names),
-            note=_note(queries, bool(whiskers)) + _expected_note(queries, shown) + _omitted_note(queries),
+            note=_note(queries, bool(whiskers)) + _expected_note(queries, subjects) + _omitted_note(queries),
             wide=True,
         )
     ]
@@ -101,11 +103,11 @@ def query_table(queries: Queries) -> Table:
         head += (subject.name, "ratio", *(["interval"] if repeated else []))
     rows = []
     for query in queries.names:
-        row = [query, _time(queries.subjects[0], query)]
+        row: list[Content] = [query, _time(queries.subjects[0], query)]
         for subject in queries.compared:
             one = next((one for one in subject.ratios if one.query == query), None)
-            row += [_time(subject, query), times(one.ratio) if one else "–"]
-            row += [_interval(one) if one else "–"] if repeated else []
+            row += [_time(subject, query), _ratio(one).alone if one else ABSENT]
+            row += [_interval(one) if one else ABSENT] if repeated else []
         rows.append(tuple(row))
     return Table(head, tuple(rows), numbers=True)
 
@@ -174,13 +176,17 @@ def _domain(shown: Sequence[Subject]) -> list[float]:
     return base.ratio_domain(low, high)
 
 
-def _interval(one: QueryRatio) -> str:
-    return f"{number(one.low)} to {number(one.high)}" if one.known else "no interval"
+def _ratio(one: QueryRatio) -> Cell:
+    return Cell(one.ratio, "times", one.low, one.high, CONFIDENCE)
 
 
-def _time(subject: Subject, query: str) -> str:
+def _interval(one: QueryRatio) -> Cell | Missing:
+    return _ratio(one).range if one.known else Missing(NO_INTERVAL)
+
+
+def _time(subject: Subject, query: str) -> Cell | Missing:
     time_s = subject.times_s.get(query)
-    return "–" if time_s is None else quantity(time_s, "s")
+    return ABSENT if time_s is None else Cell(time_s, "s")
 
 
 def _note(queries: Queries, whiskers: bool) -> str:
@@ -241,27 +247,17 @@ def query_map(queries: Queries | None) -> list[Chart]:
     if queries is None or len(queries.subjects) < _LEAST_SYSTEMS:
         return []
     fastest = {query: min(s.times_s[query] for s in queries.subjects if query in s.times_s) for query in queries.names}
-    rows = [
-        {
-            "query": query,
-            "system": subject.name,
-            "ratio": min(_DARKEST, subject.times_s[query] / fastest[query]),
-            "text": quantity(subject.times_s[query], "s"),
-            "times": f"{number(subject.times_s[query] / fastest[query], 3)} × the fastest",
-        }
-        for subject in queries.subjects
-        for query in queries.names
-        if query in subject.times_s
-    ]
     names = [subject.name for subject in queries.subjects]
     table = Table(
         ("query", *names),
-        tuple(
-            (query, *(quantity(s.times_s[query], "s") if query in s.times_s else "–" for s in queries.subjects))
-            for query in queries.names
-        ),
+        tuple((query, *(_time(subject, query) for subject in queries.subjects)) for query in queries.names),
         numbers=True,
     )
+    rows = [
+        {**row, "ratio": min(_DARKEST, row["value"] / fastest[row["query"]])}
+        | {"times": f"{times(row['value'] / fastest[row['query']])} the fastest"}
+        for row in base.data(table, "query", "system")
+    ]
     return [
         Chart(
             "query-map",

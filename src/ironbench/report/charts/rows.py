@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ironbench.report.cell import EMPTY, Cell, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Key
 
@@ -75,26 +76,24 @@ _TOP, _BOTTOM = -0.04, 0.24
 @dataclass(frozen=True, slots=True)
 class Bar:
     name: str
-    parts: Mapping[str, float]
-    """In the unit of the axis."""
-    words: Mapping[str, str]
-    """Each part's value as people read it."""
-    total: str = ""
-    """Text above the bar's right end."""
+    parts: Mapping[str, Cell]
+    total: Cell | None = None
+    """Shown above the bar's right end."""
 
 
-def stacked(bars: Sequence[Bar], colours: Mapping[str, str], x: dict[str, Any]) -> dict[str, Any]:
-    """Bars of parts. `colours`: part → token with `@`, in stacking order; `x`: scale and axis."""
-    names = named([{"name": bar.name, "text": bar.total} for bar in bars])
+def stacked(bars: Sequence[Bar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0) -> dict[str, Any]:
+    """Bars of parts. `colours`: part → token with `@`, in stacking order; `x`: scale and axis, which counts in `factor`
+    base units."""
+    names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
     data = []
     for row, bar in zip(names, bars, strict=True):
         start = 0.0
         for part in colours:
-            size = bar.parts.get(part, 0.0)
+            cell = bar.parts.get(part, EMPTY)
+            size = (cell.value or 0.0) / factor if isinstance(cell, Cell) else 0.0
             place = {"top": row["place"] + _TOP, "bottom": row["place"] + _BOTTOM}
             data.append(
-                {"cell": bar.name, "part": part, "from": start, "to": start + size, **place}
-                | {"text": bar.words.get(part, "")}
+                {"cell": bar.name, "part": part, "from": start, "to": start + size, **place} | {"text": shown(cell)}
             )
             start += size
     value_field = "text" if any(bar.total for bar in bars) else ""

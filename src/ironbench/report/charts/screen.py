@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ironbench.analyse.screen import Screen, Screened
 from ironbench.report.charts import base, rows
-from ironbench.report.charts.base import Chart, Key
+from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.effects import axis_of, ticks
-from ironbench.report.findings import bounds, metric_words, ratio
-from ironbench.report.screen import levels, screened_table, verdict
+from ironbench.report.findings import metric_words, ratio
+from ironbench.report.screen import screened_table
 
 _LOOKS = {"matters": ("s2", "triangle-up"), "no effect seen": ("muted", "circle")}
 _ROOM = 0.06
@@ -23,7 +24,8 @@ def screened(screen: Screen) -> list[Chart]:
     ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]
     low, high = min(-0.05, *ends), max(0.05, *ends)
     domain = base.ratio_domain(low, high, _ROOM)
-    data = rows.named([_row(one) for one in screen.factors])
+    table = screened_table(screen)
+    data = rows.named([_row(one, words) for one, words in zip(screen.factors, table.texts, strict=True)])
     points = [
         {"below": row["below"], "block": block, "ratio": value, "text": ratio(value)}
         for row, one in zip(data, screen.factors, strict=True)
@@ -34,13 +36,13 @@ def screened(screen: Screen) -> list[Chart]:
         Chart(
             "screen",
             f"{words.capitalize()}: effects in the screen",
-            _alt(screen, words),
+            _alt(table, words),
             base.specification(
                 _layers(len(data), domain, axis_of(screen.metric, "ratio of the last level to the first")),
                 {"effects": data, "blocks": points},
                 rows.height(len(data)),
             ),
-            screened_table(screen),
+            table,
             "ratio with its interval, logarithmic",
             (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale points: one block each", "muted", "dots")),
             wide=True,
@@ -48,15 +50,17 @@ def screened(screen: Screen) -> list[Chart]:
     ]
 
 
-def _row(one: Screened) -> dict[str, Any]:
+def _row(one: Screened, words: Sequence[str]) -> dict[str, Any]:
+    """`words`: its row of the table."""
+    name, levels, ratio, interval, verdict, *_ = words
     return {
-        "name": f"{one.name}: {levels(one)}",
+        "name": f"{name}: {levels}",
         "ratio": one.ratio,
         "low": one.low,
         "high": one.high,
         "kind": "matters" if one.matters else "no effect seen",
-        "text": f"{ratio(one.ratio)} {verdict(one)}",
-        "interval": bounds(one.low, one.high),
+        "text": f"{ratio} {verdict}",
+        "interval": interval,
     }
 
 
@@ -80,9 +84,8 @@ def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]
     ]
 
 
-def _alt(screen: Screen, metric: str) -> str:
+def _alt(table: Table, metric: str) -> str:
     words = [
-        f"{one.name} {levels(one)}: {ratio(one.ratio)}, {bounds(one.low, one.high)}, {verdict(one)}"
-        for one in screen.factors
+        f"{name} {levels}: {ratio}, {interval}, {verdict}" for name, levels, ratio, interval, verdict, *_ in table.texts
     ]
     return f"Ratios of {metric}, last level over first. {'; '.join(words)}."

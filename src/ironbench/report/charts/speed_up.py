@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from ironbench.analyse.queries import Queries
+from ironbench.report.cell import Cell, Row
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import number
@@ -27,24 +28,20 @@ def speed_up(queries: Queries | None) -> list[Chart]:
         for subject in subjects
     }
     means = {degree: _mean(list(values.values())) for degree, values in ratios.items()}
-    lines = [
-        {"query": query, "degree": degree, "gain": gain, "text": f"{number(gain, 3)} ×"}
-        for degree, values in ratios.items()
-        for query, gain in values.items()
+    each: list[Row] = [
+        (query, *(Cell(values[query], "times", bare=True) for values in ratios.values())) for query in shared
     ]
-    whole = [
-        {"query": _ALL, "degree": degree, "gain": gain, "text": f"{number(gain, 3)} ×"}
-        for degree, gain in means.items()
-    ]
+    all_of_them: Row = (_ALL, *(Cell(gain, "times", bare=True) for gain in means.values()))
+    table = Table(("query", *map(str, ratios)), (*each, all_of_them), numbers=True)
+    drawn = [{**row, "degree": int(row["degree"]), "gain": row["value"]} for row in base.data(table, "query", "degree")]
+    lines = [row for row in drawn if row["query"] != _ALL]
+    whole = [row for row in drawn if row["query"] == _ALL]
     ideal = [{"degree": degree, "gain": degree / (first.parallelism or 1)} for degree in ratios]
     ranked = sorted(shared, key=lambda query: ratios[last.parallelism or 1][query])
     ends = [
         {"query": query, "degree": last.parallelism, "gain": ratios[last.parallelism or 1][query]}
         for query in dict.fromkeys((ranked[0], ranked[-1]))
     ]
-    each = [(query, *(number(values[query], 3) for values in ratios.values())) for query in shared]
-    all_of_them = (_ALL, *(number(gain, 3) for gain in means.values()))
-    table = Table(("query", *map(str, ratios)), (*each, all_of_them), numbers=True)
     overall = number(means[last.parallelism or 1], 3)
     return [
         Chart(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench.analyse.storage import Tested
 from ironbench.analyse.timelines import Line
 from ironbench.report import theme
+from ironbench.report.cell import ABSENT, Cell, Row, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
 from ironbench.report.charts.grouped import Shown, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import symbols
-from ironbench.words import THIN
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
 """Systems, each with its tests."""
@@ -77,17 +77,17 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
     bandwidth, kind = bars[0][1].kind == "sequential", bars[0][1].kind
     factor = _MEGABYTE if bandwidth else 1.0
     words = "MB/s" if bandwidth else "writes made safe per second" if kind == "sync" else "I/Os per second"
-    rows = [_row(name, one, bandwidth, factor) for name, one in bars]
-    tests = list(dict.fromkeys(row["test"] for row in rows))
-    figures = "; ".join(f"{row['test']} {row['name']}: {row['text']}" for row in rows)
+    table = _table(names, bars, bandwidth)
+    rows = [{**row, "label": number(row["value"])} for row in base.data(table, "test", "name", factor)]
+    tests = [shown(test) for test, *_ in table.rows]
     specification = base.specification(_layers(tests, names), {"bars": rows}, 250)
     return [
         Chart(
             id,
             title,
-            f"{title}, {words}. {figures}.",
+            f"{title}, {words}. {base.each_value(table)}.",
             specification,
-            Table(("", *names), tuple((test, *_cells(rows, test, names)) for test in tests), numbers=True),
+            table,
             words,
             base.keys(names, "square"),
             _RANGE if any(row["low"] != row["high"] for row in rows) else "",
@@ -95,22 +95,19 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
     ]
 
 
-def _value(one: Tested, bandwidth: bool) -> float:
-    return one.rate.centre if bandwidth else one.iops
+def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
+    """A row per test, a column per bar of its group."""
+    cells = {(one.title, name): _cell(one, bandwidth) for name, one in bars}
+    tests = dict.fromkeys(one.title for _, one in bars)
+    rows = tuple((test, *(cells.get((test, name), ABSENT) for name in names)) for test in tests)
+    return Table(("", *names), rows, numbers=True)
 
 
-def _row(name: str, one: Tested, bandwidth: bool, factor: float) -> dict[str, Any]:
-    value = _value(one, bandwidth)
-    divisor = factor if bandwidth else factor * one.block_bytes
-    return {
-        "test": one.title,
-        "name": name,
-        "text": f"{number(value / factor)}{THIN}MB/s" if bandwidth else quantity(value, "1/s"),
-        "label": number(value / factor),
-        "value": value / factor,
-        "low": one.low / divisor,
-        "high": one.high / divisor,
-    }
+def _cell(one: Tested, bandwidth: bool) -> Cell:
+    whole = Cell(one.rate.centre, "MB/s", one.low, one.high)
+    if not bandwidth:
+        whole = Cell(one.iops, "1/s", one.low / one.block_bytes, one.high / one.block_bytes)
+    return whole if one.low < one.high else whole.alone
 
 
 def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
@@ -133,55 +130,52 @@ def _layers(tests: list[str], names: list[str]) -> list[dict[str, Any]]:
     return [{"data": {"name": "bars"}, "mark": mark, "encoding": encoding} for mark, encoding in marks]
 
 
-def _cells(rows: Sequence[dict[str, Any]], test: str, names: Sequence[str]) -> tuple[str, ...]:
-    texts = {row["name"]: row["text"] for row in rows if row["test"] == test}
-    return tuple(texts.get(name, "–") for name in names)
-
-
 def latencies(parts: Parts) -> list[Chart]:
     """A row per test, a mark per percentile."""
     names = [name for name, _ in parts]
-    rows: list[dict[str, Any]] = [
-        {"test": f"{one.title} {WORDS[one.direction]}", "system": name, "point": point, "value": value}
-        | {"text": quantity(value, "s")}
+    times = {
+        (name, f"{one.title} {WORDS[one.direction]}", point): value
         for name, lines in parts
         for one in lines
         for point, metric, _ in _POINTS
         if (value := one.centre(metric))
-    ]
-    if not rows:
+    }
+    if not times:
         return []
-    suffix, factor = scale("s", [row["value"] for row in rows])
-    for row in rows:
-        row["value"] /= factor
-    tests = list(dict.fromkeys(row["test"] for row in rows))
-    points = [point for point in _POINTS if any(row["point"] == point[0] for row in rows)]
-    kind, axis = base.value_scale([row["value"] for row in rows], 25)
-    figures = "; ".join(f"{row['system']} {row['test']} {row['point']} {row['text']}" for row in rows)
-    table = tuple(
-        (f"{name}, {test}" if len(names) > 1 else test, *_points(rows, name, test, points))
-        for test in tests
-        for name in names
+    suffix, factor = scale("s", list(times.values()))
+    tests = list(dict.fromkeys(test for _, test, _ in times))
+    points = [point for point in _POINTS if any(known == point[0] for _, _, known in times)]
+    of_rows = [(name, test) for test in tests for name in names]
+    table = Table(
+        ("", *(point for point, _, _ in points)),
+        tuple(
+            (
+                f"{name}, {test}" if len(names) > 1 else test,
+                *(Cell(value, "s") if (value := times.get((name, test, point))) else ABSENT for point, _, _ in points),
+            )
+            for name, test in of_rows
+        ),
+        numbers=True,
     )
+    rows = [
+        {"test": test, "system": name, "point": point, **base.figures(cell, factor)}
+        for (name, test), (_, *cells) in zip(of_rows, table.rows, strict=True)
+        for (point, _, _), cell in zip(points, cells, strict=True)
+        if isinstance(cell, Cell)
+    ]
+    kind, axis = base.value_scale([row["value"] for row in rows], 25)
     return [
         Chart(
             "latencies",
             "Time of an I/O, all passes together",
-            f"Time of an I/O by test. {figures}.",
+            f"Time of an I/O by test. {base.each_row(table)}.",
             base.specification([_dots(tests, names, kind, axis, points)], {"dots": rows}, 40 + 26 * len(tests)),
-            Table(("", *(point for point, _, _ in points)), table, numbers=True),
+            table,
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
             (*base.keys(names, "line"), *(Key(point, "muted", mark) for point, _, mark in points)),
             wide=True,
         )
     ]
-
-
-def _points(
-    rows: Sequence[dict[str, Any]], name: str, test: str, points: Sequence[tuple[str, str, str]]
-) -> tuple[str, ...]:
-    texts = {row["point"]: row["text"] for row in rows if (row["system"], row["test"]) == (name, test)}
-    return tuple(texts.get(point, "–") for point, _, _ in points)
 
 
 def _dots(
@@ -231,17 +225,15 @@ def sustained(lines: Sequence[tuple[str, Line]]) -> list[Chart]:
             "tooltip": [{"field": "system"}, {"field": "t", "title": "second"}, {"field": "text", "title": "rate"}],
         },
     }
-    figures = tuple(
-        (name, *(quantity(value, "bytes/s") for value in (min(line.value), max(line.value)))) for name, line in drawn
-    )
-    words = "; ".join(f"{name}: {low} to {high}" for name, low, high in figures)
+    ends: Iterator[Row] = ((name, *(Cell(end(line.value), "bytes/s") for end in (min, max))) for name, line in drawn)
+    table = Table(("", "least", "most"), tuple(ends), numbers=True)
     return [
         Chart(
             "sustained",
             "A long sequential write",
-            f"A long sequential write, second by second. {words}.",
+            f"A long sequential write, second by second. {base.each_row(table)}.",
             base.specification([layer], {"seconds": rows}, 220),
-            Table(("", "least", "most"), figures, numbers=True),
+            table,
             unit,
             base.keys(names, "line"),
             wide=True,

@@ -7,6 +7,7 @@ from typing import Any
 
 from ironbench.analyse.study import Study
 from ironbench.analyse.timelines import Line
+from ironbench.report.cell import Cell, Row
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale, unit_of
@@ -77,6 +78,7 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
     strokes = strokes_of([line.part for _, line in lines if line.part])
     step = max((part.timeline.step_s for part in study.parts if part.timeline), default=1.0)
     few = max(len(line.t_s) for _, line in lines) <= _FEW
+    table = _table(lines, unit)
     note = f"Each point stands for {step:g} s." if few or step > 1 else ""
     layer = _layer(names, {"scale": kind, "axis": {**axis, "title": None}}, strokes, _seconds(lines), few)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in strokes.items()) if len(strokes) > 1 else ()
@@ -87,9 +89,9 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, Line]]) -> list[Cha
         Chart(
             f"time-{metric}",
             title,
-            _alt(title, lines, unit),
+            f"{title}. {base.each_row(table)}.",
             base.specification([layer], {"line": rows}, 190),
-            _table(lines, unit),
+            table,
             unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
             (*base.keys(names, "line"), *roles),
             note,
@@ -138,22 +140,13 @@ def _layer(
     return {"data": {"name": "line"}, "mark": mark, "encoding": encoding}
 
 
-def _alt(title: str, lines: list[tuple[str, Line]], unit: str) -> str:
-    words = [
-        f"{_name(name, line)}: {quantity(min(line.value), unit)} to {quantity(max(line.value), unit)}"
-        for name, line in lines
-        if line.value
-    ]
-    return f"{title}. {'; '.join(words)}."
-
-
 def _table(lines: list[tuple[str, Line]], unit: str) -> Table:
-    rows = []
+    rows: list[Row] = []
     for name, line in lines:
         ranked = sorted(line.value)
         if ranked:
             figures = (ranked[0], ranked[(len(ranked) - 1) // 2], ranked[-1])
-            rows.append((_name(name, line), *(quantity(value, unit) for value in figures)))
+            rows.append((_name(name, line), *(Cell(value, unit) for value in figures)))
     return Table(("", "least", "middle", "most"), tuple(rows))
 
 

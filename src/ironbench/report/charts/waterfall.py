@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from ironbench.analyse.shares import Step, Waterfall
+from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import between, quantity, scale, signed
+from ironbench.report.numbers import scale
 
 _ROW = 30
 _LEAST = 0.01
@@ -20,19 +21,29 @@ _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
 
 def chart(waterfall: Waterfall, id: str) -> Chart:
     suffix, factor = scale("s", [waterfall.before_s, waterfall.after_s])
-    data = [_whole("before", waterfall.before_s, factor)]
+    steps = _worth_a_row(waterfall)
+    table = Table(
+        ("part", "time", "interval"),
+        (
+            ("before", Cell(waterfall.before_s, "s"), EMPTY),
+            *((step.part, Cell(step.delta_s, "s", signed=True), _interval(step)) for step in steps),
+            ("after", Cell(waterfall.after_s, "s"), EMPTY),
+        ),
+    )
+    data = [_whole(waterfall.before_s, factor)]
     level = waterfall.before_s
-    for step in _worth_a_row(waterfall):
+    for step in steps:
         data.append(_step(step, level, factor))
         level += step.delta_s
-    data.append(_whole("after", waterfall.after_s, factor))
-    rows = tuple((row["part"], row["text"], row["interval"]) for row in data)
+    data.append(_whole(waterfall.after_s, factor))
+    for row, (part, text, interval) in zip(data, table.texts, strict=True):
+        row |= {"part": part, "text": text, "interval": interval}
     return Chart(
         id,
         f"From {waterfall.before} to {waterfall.after}",
         f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {waterfall.sentence}",
         base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
-        Table(("part", "time", "interval"), rows),
+        table,
         f"{suffix} per transaction",
         (
             *(Key(kind, colour.removeprefix("@"), "square") for kind, colour in _KINDS.items()),
@@ -52,24 +63,18 @@ def _worth_a_row(waterfall: Waterfall) -> list[Step]:
     return [*(step for step in waterfall.steps if step not in small), Step(_REST, rest, -math.inf, math.inf)]
 
 
-def _whole(name: str, seconds: float, factor: float) -> dict[str, Any]:
-    text = quantity(seconds, "s")
-    ends = {"from": 0.0, "to": seconds / factor, "end": seconds / factor}
-    return {"part": name, "kind": _WHOLE, "clear": True, "text": text, "interval": "", **ends}
+def _interval(step: Step) -> Cell | Missing:
+    return Cell(None, "s", step.low_s, step.high_s, CONFIDENCE) if math.isfinite(step.low_s) else EMPTY
+
+
+def _whole(seconds: float, factor: float) -> dict[str, Any]:
+    return {"kind": _WHOLE, "clear": True, "from": 0.0, "to": seconds / factor, "end": seconds / factor}
 
 
 def _step(step: Step, level: float, factor: float) -> dict[str, Any]:
-    ends = sorted((level / factor, (level + step.delta_s) / factor))
-    return {
-        "part": step.part,
-        "kind": _MORE if step.delta_s > 0 else _LESS,
-        "clear": step.clear,
-        "text": signed(step.delta_s),
-        "interval": between(step.low_s, step.high_s, "s") if math.isfinite(step.low_s) else "",
-        "from": ends[0],
-        "to": ends[1],
-        "end": ends[1],
-    }
+    low, high = sorted((level / factor, (level + step.delta_s) / factor))
+    kind = _MORE if step.delta_s > 0 else _LESS
+    return {"kind": kind, "clear": step.clear, "from": low, "to": high, "end": high}
 
 
 def _layers(data: list[dict[str, Any]], suffix: str) -> list[dict[str, Any]]:

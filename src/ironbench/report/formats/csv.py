@@ -1,4 +1,4 @@
-"""Every table of the report as rows of one CSV file: what it shows, and the value in base units, for a spreadsheet."""
+"""Every table of the report as rows of one CSV file: what a cell shows, and its unrounded numbers in base units."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ironbench.analyse.study import Study
+from ironbench.report.cell import Content, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.document import Report, report
-from ironbench.report.numbers import base_value
 from ironbench.report.page import Page
 from ironbench.report.plain import clean
 from ironbench.report.section import Answer, Section
 
-HEAD = ("report", "section", "table", "row", "column", "text", "value", "unit")
+_NUMBERS = ("value", "unit", "low", "high", "confidence")
+_NONE = ("",) * len(_NUMBERS)
+HEAD = ("report", "section", "table", "row", "column", "text", *_NUMBERS)
 _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
 """A text that begins so is a formula to a spreadsheet (OWASP, "CSV Injection")."""
 _Row = tuple[str, ...]
@@ -42,9 +44,9 @@ def _report(content: Report) -> Iterator[_Row]:
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
     """Numbers never travel without the answer and its doubts."""
     for number, text in enumerate(answer.sentences, 1):
-        yield title, "Answer", "", str(number), "", text, "", ""
+        yield title, "Answer", "", str(number), "", text, *_NONE
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):
-        yield title, "Before you use these numbers", "", str(number), "", text, "", ""
+        yield title, "Before you use these numbers", "", str(number), "", text, *_NONE
 
 
 def section(title: str, part: Section) -> Iterator[_Row]:
@@ -59,11 +61,15 @@ def section(title: str, part: Section) -> Iterator[_Row]:
 def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
     """A line for each cell; rows that begin alike stand in the order of the table."""
     for row in table.rows:
-        for column, text in zip(table.head[1:], row[1:], strict=True):
-            if text:
-                known = base_value(text)
-                value, unit = (f"{known[0]:.12g}", known[1]) if known else ("", "")
-                yield title, section, name, row[0], column, text, value, unit
+        for column, cell in zip(table.head[1:], row[1:], strict=True):
+            if text := shown(cell):
+                yield title, section, name, shown(row[0]), column, text, *_numbers(cell)
+
+
+def _numbers(cell: Content) -> Iterator[str]:
+    """What `_NUMBERS` names; empty where there is none."""
+    fields = known if isinstance(known := typed(cell), dict) else {}
+    return (str(fields.get(name, "")) for name in _NUMBERS)
 
 
 def written(rows: Iterator[_Row]) -> bytes:
@@ -71,8 +77,8 @@ def written(rows: Iterator[_Row]) -> bytes:
     writer = csv.writer(out)
     writer.writerow(HEAD)
     for row in rows:
-        *texts, value, unit = map(clean, row)
-        writer.writerow([*map(_harmless, texts), value, unit])
+        texts, numbers = row[: -len(_NUMBERS)], row[-len(_NUMBERS) :]
+        writer.writerow([*map(_harmless, map(clean, texts)), *numbers])
     return out.getvalue().encode()
 
 

@@ -7,6 +7,7 @@ from html import escape
 
 from ironbench.analyse.study import Study
 from ironbench.report import elements
+from ironbench.report.cell import shown
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import Card, Command, Report, contents, overview, report
 from ironbench.report.page import Page
@@ -84,8 +85,8 @@ def _command(one: Command) -> str:
 
 def _card(card: Card) -> str:
     mark = f'<svg viewBox="0 0 16 16" aria-hidden="true">{elements.MARKS[card.mark]}</svg>'
-    big = f"{escape(card.figure)} <small>{escape(card.unit)}</small>"
-    facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in card.facts)
+    big = f"{escape(shown(card.figure))} <small>{escape(card.unit)}</small>"
+    facts = "".join(f"<dt>{escape(label)}</dt><dd>{escape(shown(value))}</dd>" for label, value in card.facts)
     return (
         f'<li style="--c: var(--{card.colour})"><div class="name">{mark}{escape(card.name)}</div>'
         f'<div class="big">{big}</div><dl>{facts}</dl></li>'

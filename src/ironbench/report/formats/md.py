@@ -89,7 +89,7 @@ def _point(point: Point) -> str:
 def table(content: Table) -> str:
     head = [escaped(cell) or " " for cell in content.head]
     rule = ["---", *("--:" for _ in head[1:])]
-    rows = [[escaped(cell).replace(THIN, "\u00a0") for cell in row] for row in content.rows]
+    rows = [[escaped(cell).replace(THIN, "\u00a0") for cell in row] for row in content.texts]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ironbench import units
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.comparability import doubts, left_out
 from ironbench.analyse.curve import metrics_of
@@ -18,10 +17,11 @@ from ironbench.model.sample import IN_TABLES, lacking, late, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import document, plain, wording
+from ironbench.report.cell import ABSENT, EMPTY, Cell, Missing, Row, count, with_range
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import Command, Report, report
-from ironbench.report.numbers import measured, quantity, span, unit_of
+from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Page
 from ironbench.report.plain import bullets, section
 from ironbench.words import counted
@@ -99,18 +99,19 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
         finished = "throughput"
     names = dict.fromkeys([finished, *_OF_A_RATE, *(limit.metric for limit in search.limits)])
     rates = sorted({record.cell.load.rate or 0.0 for record in records})
-    rows = []
+    rows: list[Row] = []
     for rate in rates:
         trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
         usable = [record for record in trials if record.status.comparable]
         fresh = sum(record.purpose == Purpose.CONFIRMATION for record in usable)
-        count = f"{len(usable)} of {len(trials)}" + (f", {fresh} fresh" if fresh else "")
+        notes = [f"of {len(trials)}", *([f"{fresh} fresh"] if fresh else [])]
         missed = sum(record.kept_rate is False for record in usable)
         kept = not missed
-        count += f", rate not kept in {missed}" if missed else ""
+        notes += [f"rate not kept in {missed}"] if missed else []
         shown = [name for name in names if kept or not any(late(record, name) for record in usable)]
         summaries = metrics_of(usable, shown, archive)
-        rows.append((units.rate(rate), count, *(_tried(name, summaries.get(name), usable) for name in names)))
+        tried = (_tried(name, summaries.get(name), usable) for name in names)
+        rows.append((Cell(rate, "rate"), count(len(usable), ", ".join(notes)), *tried))
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     known = wording.texts((*left_out(records), *doubts(records)))
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
@@ -119,8 +120,7 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
 
 
-def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> str:
+def _tried(name: str, summary: Summary | None, records: Sequence[Record]) -> Cell | Missing:
     if summary is None:
-        return "–" if any(name in record.metrics for record in records) else ""
-    centre = measured(summary, unit_of(name))
-    return centre if summary.n == 1 else f"{centre} ({span(summary, unit_of(name))})"
+        return ABSENT if any(name in record.metrics for record in records) else EMPTY
+    return with_range(summary, unit_of(name))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from ironbench.analyse.study import Measured, Study, SubjectResults
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
+from ironbench.report.cell import UNKNOWN, Cell, Row, centre, count
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import NOT_KNOWN, measured, percent, quantity, unit_of
+from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
 
@@ -53,15 +54,15 @@ def sections(study: Study) -> Iterator[Section]:
     if not systems:
         return
     head = ("", *(one.name for one in systems))
-    rows = [
-        (words, *(measured(one.metrics.get(metric), unit_of(metric)) for one in systems))
+    rows: list[Row] = [
+        (words, *(centre(one.metrics.get(metric), unit_of(metric)) for one in systems))
         for words, metric in _FACTS.items()
         if any(metric in one.metrics for one in systems)
     ]
     scores = [one.per_core for one in systems]
     rows[1:1] = [
-        ("the same for each core", *(measured(score, "1/s") for score in scores)),
-        ("cores that the server has", *(str(one.cores or NOT_KNOWN) for one in systems)),
+        ("the same for each core", *(centre(score, "1/s") for score in scores)),
+        ("cores that the server has", *(count(one.cores) if one.cores else UNKNOWN for one in systems)),
     ]
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(one.name, _mix(one)) for one in systems]
@@ -92,15 +93,16 @@ def _mix(system: _System) -> Table:
         rows.append(
             (
                 name.replace("_", "-"),
-                quantity(rates[name], "1/s"),
-                percent(rates[name] / whole),
-                f"{percent(share)} ± {percent(within)}",
-                measured(slowest, "s"),
-                quantity(LIMITS_S[name], "s"),
+                Cell(rates[name], "1/s"),
+                Cell(rates[name] / whole, "share"),
+                Cell(share, "share"),
+                Cell(within, "± share"),
+                centre(slowest, "s"),
+                Cell(LIMITS_S[name], "s"),
                 _judged(abs(rates[name] / whole - share) <= within, slowest, LIMITS_S[name]),
             )
         )
-    head = ("transaction", "rate", "share", "specified ± tolerance", "90 % within", "limit", "")
+    head = ("transaction", "rate", "share", "specified", "tolerance", "90 % within", "limit", "")
     return Table(head, tuple(rows))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ironbench import units
 from ironbench.analyse.study import Study
 from ironbench.model.commands import CONTROL, CommandRun, asked
+from ironbench.report.cell import Cell, Row, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.section import Section
 
@@ -41,7 +41,7 @@ def _runs(study: Study) -> list[CommandRun]:
     return [run for records in trials for record in records for run in record.commands]
 
 
-def _rows(runs: list[CommandRun]) -> Iterator[tuple[str, ...]]:
+def _rows(runs: list[CommandRun]) -> Iterator[Row]:
     groups: dict[tuple[str, str, str], list[CommandRun]] = {}
     for run in runs:
         groups.setdefault((run.of, run.when, run.command), []).append(run)
@@ -49,4 +49,5 @@ def _rows(runs: list[CommandRun]) -> Iterator[tuple[str, ...]]:
         times = [run.took_s for run in group]
         failed = [run.cause for run in group if run.cause]
         words = f"{len(failed)}: {failed[0]}" if failed else ""
-        yield of, when, command, str(len(group)), words, units.span(median(times)), units.span(max(times))
+        took = (Cell(median(times), "duration"), Cell(max(times), "duration"))
+        yield of, when, command, count(len(group)), words, *took

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from ironbench.analyse.study import Study
 from ironbench.analyse.summarise import summarise
 from ironbench.model.record import Record
+from ironbench.report.cell import Row, centre, spread
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import measured, span
 from ironbench.report.section import Section
 
 PLACE = 1230
@@ -35,14 +35,14 @@ def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
             yield f"{part.name}, {name}", [record for record in usable if record.cell.name == name]
 
 
-def _row(name: str, records: Sequence[Record]) -> Iterator[tuple[str, ...]]:
+def _row(name: str, records: Sequence[Record]) -> Iterator[Row]:
     trials = [record for record in records if record.metrics.get("reconnects")]
     rates = summarise([record.metrics["reconnects"] / record.elapsed_s for record in trials])
     means = summarise([record.metrics["reconnect_mean_s"] for record in trials])
     shares = summarise([_share(record) for record in trials])
     if rates and means and shares:
         each = ((rates, "1/s"), (means, "s"), (shares, "share"))
-        yield name, *(text for one, unit in each for text in (measured(one, unit), span(one, unit)))
+        yield name, *(cell for one, unit in each for cell in (centre(one, unit), spread(one, unit)))
 
 
 def _share(record: Record) -> float:

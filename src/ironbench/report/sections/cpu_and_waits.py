@@ -8,10 +8,10 @@ from typing import Any
 from ironbench.analyse.shares import OTHER, Shares
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import streams
+from ironbench.report.cell import Cell, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
-from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
 from ironbench.words import counted
 
@@ -50,19 +50,15 @@ def of_cells(study: Study) -> list[Chart]:
     }
     if not colours:
         return []
-    bars = [
-        Bar(cell.name, cell.budget, {part: quantity(cell.budget.get(part, 0.0), "share") for part in colours})
-        for cell in cells
-    ]
-    rows = tuple((bar.name, *(bar.words[part] for part in colours)) for bar in bars)
-    words = "; ".join(f"{bar.name}: {', '.join(f'{part} {bar.words[part]}' for part in colours)}" for bar in bars)
+    bars = [Bar(cell.name, {part: Cell(cell.budget.get(part, 0.0), "share") for part in colours}) for cell in cells]
+    table = Table(("cell", *colours), tuple((bar.name, *bar.parts.values()) for bar in bars))
     return [
         Chart(
             "budget",
             "CPU budget",
-            f"Share of the CPU time of all cores. {words}.",
+            f"Share of the CPU time of all cores. {base.each_row(table)}.",
             stacked(bars, colours, _SCALE),
-            Table(("cell", *colours), rows),
+            table,
             "% of the CPU time of all cores",
             keys(colours),
             wide=True,
@@ -118,28 +114,24 @@ def by_clients(
     """A bar for each number of clients; `streams_words` stands for it where streams did the work."""
     axis = "streams" if streams_words else "clients"
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
-    rows = [
-        {"clients": streams_words or bar.clients, "part": part, "order": place, "share": bar.parts.get(part, 0.0)}
-        | {"text": quantity(bar.parts.get(part, 0.0), "share")}
-        for bar in bars
-        for place, part in enumerate(parts)
-    ]
+    table = Table(
+        (axis, *parts),
+        tuple(
+            (streams_words or count(bar.clients), *(Cell(bar.parts.get(part, 0.0), "share") for part in parts))
+            for bar in bars
+        ),
+    )
+    rows = [{**row, "order": parts.index(row["part"])} for row in base.data(table, "clients", "part")]
     layer = {"data": {"name": "shares"}, "mark": {"type": "bar", "stroke": "@paper", "strokeWidth": 0.6}}
     layer["encoding"] = _encoding(parts, colours, max(1.0, *(sum(bar.parts.values()) for bar in bars)), axis)
-    busiest = max(bars, key=lambda bar: bar.clients)
-    words = ", ".join(f"{part} {quantity(busiest.parts.get(part, 0.0), 'share')}" for part in parts)
+    most = max(range(len(bars)), key=lambda at: bars[at].clients)
+    busiest = Table(table.head, ((streams_words or counted(bars[most].clients, "client"), *table.rows[most][1:]),))
     return Chart(
         id,
         name,
-        f"{subject} of {name}, share {what}. With {streams_words or counted(busiest.clients, 'client')}: {words}.",
+        f"{subject} of {name}, share {what}. With {base.each_row(busiest)}.",
         base.specification([layer], {"shares": rows}, 230),
-        Table(
-            (axis, *parts),
-            tuple(
-                (streams_words or str(bar.clients), *(quantity(bar.parts.get(p, 0.0), "share") for p in parts))
-                for bar in bars
-            ),
-        ),
+        table,
         f"% {what}",
         tuple(Key(part, colours[part].removeprefix("@"), "square") for part in parts),
     )
@@ -153,7 +145,7 @@ def _encoding(parts: list[str], colours: dict[str, str], most: float, axis: str 
             "axis": {"title": axis, "labelAngle": 0, "domain": False, "ticks": False},
         },
         "y": {
-            "field": "share",
+            "field": "value",
             "type": "quantitative",
             "stack": "zero",
             "scale": {"nice": False, "domain": [0, most]},

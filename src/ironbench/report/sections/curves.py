@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ironbench import units
 from ironbench.analyse.curve import Point
 from ironbench.analyse.rate import Rate
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report import wording
+from ironbench.report.cell import ABSENT, EMPTY, Cell, Row, centre, count, failed, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import failed, measured, quantity, scale, span, unit_of, with_failed
+from ironbench.report.numbers import failed_note, quantity, scale, unit_of
 from ironbench.report.section import Bars, Section, with_rows
 from ironbench.words import counted, grouped
 
@@ -40,14 +40,13 @@ def sections(study: Study) -> Iterator[Section]:
 def bars(study: Study) -> Bars | None:
     """Throughput by clients and system, for where a chart cannot be drawn."""
     rows = [
-        (f"{grouped(point.clients):>6}  {part.name}", point.metrics["throughput"].centre)
+        (f"{grouped(point.clients):>6}  {part.name}", Cell(point.metrics["throughput"].centre, "1/s"))
         for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
         for part in study.closed
         for point in part.curve.points
         if point.clients == clients and "throughput" in point.metrics
     ]
-    shown = tuple((name, centre, quantity(centre, "1/s")) for name, centre in rows)
-    return Bars("clients, throughput", shown) if len(shown) > 1 else None
+    return Bars("clients, throughput", tuple(rows)) if len(rows) > 1 else None
 
 
 _LOG_TIMES = 40
@@ -78,7 +77,8 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     title += ", on the sweep" if confirmations else ""
     unit = unit_of(metric)
     suffix, factor = scale(unit, [point.metrics[metric].high for _, point in points])
-    medians = [_median(name, point, metric, factor) for name, point in points]
+    table = _table(shown, points, metric, unit)
+    medians = base.data(table, "clients", "system", factor)
     trials = [_trial(name, record, metric, unit, factor) for name, point in points for record in point.trials]
     trials += [_trial(name, record, metric, unit, factor) for name, record in confirmations if metric in record.metrics]
     peaks = _peaks(study, factor) if metric == "throughput" else []
@@ -97,9 +97,9 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     return Chart(
         metric,
         title,
-        _alt(study, metric, title),
+        f"{title} against clients. {base.each_line(table, 'clients')}.",
         base.specification(layers, data, height),
-        _table(shown, points, metric, unit),
+        table,
         unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(trials, some_suspect)),
         _note(points, study.place if peaks else ""),
@@ -114,17 +114,6 @@ def _note(points: list[tuple[str, Point]], place: str) -> str:
     texts = [f"Each point is one trial{lines}."]
     texts += [f"Each figure is the throughput {place}; a dotted line leads to it."] if place else []
     return " ".join(texts)
-
-
-def _median(name: str, point: Point, metric: str, factor: float) -> dict[str, Any]:
-    summary = point.metrics[metric]
-    return {
-        "system": name,
-        "clients": point.clients,
-        "value": summary.centre / factor,
-        "low": summary.low / factor,
-        "high": summary.high / factor,
-    }
 
 
 def _trial(name: str, record: Record, metric: str, unit: str, factor: float) -> dict[str, Any]:
@@ -262,36 +251,21 @@ def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
     return [lead, halo, figure]
 
 
-def _alt(study: Study, metric: str, title: str) -> str:
-    words = []
-    for part in study.closed:
-        points = [point for point in part.curve.points if metric in point.metrics]
-        if points:
-            first, last = points[0], points[-1]
-            words.append(
-                f"{part.name}: {measured(first.metrics[metric], unit_of(metric))} with {first.clients} "
-                f"to {measured(last.metrics[metric], unit_of(metric))} with {counted(last.clients, 'client')}"
-            )
-    return f"{title} against clients. {'; '.join(words)}."
-
-
 def _table(names: list[str], points: list[tuple[str, Point]], metric: str, unit: str) -> Table:
     by_place = {(name, point.clients): point for name, point in points}
     rows = []
     for clients in sorted({point.clients for _, point in points}):
-        cells = [str(clients)]
-        for name in names:
-            point = by_place.get((name, clients))
-            cells.append("" if point is None else _cell(point, metric, unit))
-        rows.append(tuple(cells))
+        known = [by_place.get((name, clients)) for name in names]
+        rows.append((count(clients), *(EMPTY if one is None else _cell(one, metric, unit) for one in known)))
     return Table(("clients", *names), tuple(rows))
 
 
-def _cell(point: Point, metric: str, unit: str) -> str:
+def _cell(point: Point, metric: str, unit: str) -> Cell:
     """A rate always shows its failures."""
     summary = point.metrics[metric]
-    lost = with_failed(point.trials) if metric == "throughput" else ""
-    return f"{measured(summary, unit)} ({span(summary, unit)}{lost})"
+    single = "n=1: no spread" if summary.n == 1 else ""
+    lost = failed_note(point.trials) if metric == "throughput" else ""
+    return with_range(summary, unit, ", ".join(filter(None, (single, lost))))
 
 
 _LEAD_RATES = (
@@ -303,23 +277,23 @@ _LEAD_RATES = (
 def rates(study: Study) -> Table:
     """One row per rate and number of clients: whether the system kept it."""
     head = ("system", "rate asked for", "clients", "kept", "finished", "failed", "trials", "median", "99th percentile")
-    rows: list[tuple[str, ...]] = []
+    rows: list[Row] = []
     for part in study.parts:
         if (rate := part.subject.records[0].cell.load.rate) is None:
             continue
-        asked = units.rate(rate)
+        asked = Cell(rate, "rate")
         if not part.curve.rates:
-            rows.append((part.name, asked, "", "no usable trial", "", "", "", "", ""))
+            rows.append((part.name, asked, EMPTY, "no usable trial", *(EMPTY for _ in range(5))))
         for one in part.curve.rates:
             finished = one.finished
             slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
-            times = [measured(time, "s") if time and one.is_kept else "–" for time in slow]
-            done = (one.words, measured(finished, "1/s"), failed(one.trials), _tried(part, one))
-            rows.append((part.name, asked, str(one.clients), *done, *times))
+            times = [centre(time, "s") if time and one.is_kept else ABSENT for time in slow]
+            done = (one.words, centre(finished, "1/s"), failed(one.trials), _tried(part, one))
+            rows.append((part.name, asked, count(one.clients), *done, *times))
     return Table(head, tuple(rows))
 
 
-def _tried(part: SubjectResults, one: Rate) -> str:
+def _tried(part: SubjectResults, one: Rate) -> Cell:
     """Trials that the row shows; after a search confirmations alone."""
-    count = len(one.trials)
-    return f"{count} confirmations of {len(part.subject.usable)}" if one.confirmed else str(count)
+    note = f"confirmations of {counted(len(part.subject.usable), 'trial')}" if one.confirmed else ""
+    return count(len(one.trials), note)

@@ -9,13 +9,13 @@ from typing import Any
 from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency
 from ironbench.analyse.study import Study
 from ironbench.analyse.summarise import Summary
+from ironbench.report.cell import ABSENT, Cell, Missing, Row, centre, count, shown, spread, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
 from ironbench.report.charts.timelines import DASHES, devices, strokes_of, typical_trials
-from ironbench.report.numbers import measured, quantity, span
+from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
-from ironbench.words import THIN, grouped
 
 PLACE = 1900
 
@@ -50,11 +50,11 @@ def _role_table(latencies: Sequence[RoleLatency]) -> Table:
     rows = tuple(
         (
             f"{one.what}, {one.name}",
-            measured(one.mean_s, "s"),
-            span(one.mean_s, "s"),
-            measured(one.p99_s, "s"),
-            measured(one.per_s, "1/s"),
-            measured(one.size_bytes, "bytes"),
+            centre(one.mean_s, "s"),
+            spread(one.mean_s, "s"),
+            centre(one.p99_s, "s"),
+            centre(one.per_s, "1/s"),
+            centre(one.size_bytes, "bytes"),
         )
         for one in latencies
     )
@@ -110,7 +110,7 @@ def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": one.part, "edge": edge / unit, "share": share}
-        | {"within": f"up to {_edge_text(one, edge)}", "text": quantity(share, "share")}
+        | {"within": f"up to {shown(_edge(one, edge))}", "text": quantity(share, "share")}
         for edge, share in outer
     ]
 
@@ -146,26 +146,26 @@ def _timed(one: Distribution) -> bool:
     return one.metric.endswith("latency_s")
 
 
-def _edge_text(one: Distribution, edge: float) -> str:
-    return quantity(edge, "s") if _timed(one) else f"{edge / _KIB:g}{THIN}KiB"
+def _edge(one: Distribution, edge: float) -> Cell:
+    return Cell(edge, "s" if _timed(one) else "KiB")
 
 
 def _alt(metric: str, distributions: list[tuple[str, Distribution]]) -> str:
     words = [
-        f"{name}, {one.part}: half of them up to {_edge_text(one, one.quantile(0.5))}, "
-        f"99 % up to {_edge_text(one, one.quantile(0.99))}"
+        f"{name}, {one.part}: half of them up to {shown(_edge(one, one.quantile(0.5)))}, "
+        f"99 % up to {shown(_edge(one, one.quantile(0.99)))}"
         for name, one in distributions
     ]
     return f"{_TITLES[metric]}. {'; '.join(words)}."
 
 
 def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
-    rows = tuple(
+    rows: tuple[Row, ...] = tuple(
         (
             f"{name}, {one.part}",
-            grouped(one.count),
-            *(_edge_text(one, one.quantile(share)) for share in _QUANTILES),
-            _edge_text(one, one.points[-1][0]),
+            count(one.count),
+            *(_edge(one, one.quantile(share)) for share in _QUANTILES),
+            _edge(one, one.points[-1][0]),
         )
         for name, one in distributions
     )
@@ -183,11 +183,11 @@ def read_cost_table(costs: Sequence[ReadCost]) -> Table:
     rows = tuple(
         (
             f"{one.name} over {one.cached}",
-            grouped(one.reads.centre),
-            measured(one.size_bytes, "bytes"),
+            count(one.reads.centre),
+            centre(one.size_bytes, "bytes"),
             _cost(one.engine_s),
             _cost(one.whole_s),
-            quantity(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else "–",
+            Cell(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else ABSENT,
         )
         for one in costs
     )
@@ -195,7 +195,5 @@ def read_cost_table(costs: Sequence[ReadCost]) -> Table:
     return Table(head, rows, numbers=True)
 
 
-def _cost(cost: Summary | None) -> str:
-    if cost is None:
-        return "–"
-    return measured(cost, "s") + (f" ({span(cost, 's')})" if cost.low < cost.high else "")
+def _cost(cost: Summary | None) -> Cell | Missing:
+    return ABSENT if cost is None else with_range(cost, "s")

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ironbench.analyse.differences import telling
+from ironbench.report.cell import ABSENT, Cell, Content, Missing
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
-from ironbench.report.numbers import NOT_KNOWN, quantity
+from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.section import Section, by_value, with_rows
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def balance(study: Study) -> Table:
     sides: Sequence[SubjectResults | Measured] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
     kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
     names = [name for name, _ in kinds]
-    shown: dict[str, list[tuple[str, str]]] = {}
+    shown: dict[str, list[tuple[str, Content]]] = {}
     for name, machine in kinds:
         found = [next((e for e in side.balance if (e.name, e.machine) == (name, machine)), None) for side in sides]
         those = ", ".join(side.name for side, entry in zip(sides, found, strict=True) if entry)
@@ -61,12 +62,13 @@ def balance(study: Study) -> Table:
     return Table(("ratio", "value", "in"), tuple(rows), words=True)
 
 
-def ratio_of(entry: Entry | None) -> str:
+def ratio_of(entry: Entry | None) -> Cell | Missing:
     if entry is None:
-        return "–"
-    known = quantity(entry.value, entry.unit) if entry.value is not None else entry.words or NOT_KNOWN
-    text = known + (" to 1" if entry.value is not None and entry.name.startswith("data to") else "")
-    return f"{text} ({entry.note})" if entry.note else text
+        return ABSENT
+    if entry.value is None:
+        words = entry.words or NOT_KNOWN
+        return Missing(f"{words} ({entry.note})" if entry.note else words)
+    return Cell(entry.value, "to 1" if entry.name.startswith("data to") else entry.unit, note=entry.note)
 
 
 REST = "Everything else that differs"
@@ -86,7 +88,9 @@ def between_cells(study: Study) -> Table:
     """A row for each fact and value, with the cells that have it."""
     rows = []
     for row in study.differences:
-        by_cell = [(cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)]
+        by_cell: list[tuple[str, Content]] = [
+            (cell.name, fact(row.name, value)) for cell, value in zip(study.cells, row.values, strict=True)
+        ]
         rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
     return Table(("fact", "value", "in"), tuple(rows), words=True)
 

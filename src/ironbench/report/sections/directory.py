@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from ironbench.analyse.study import Study
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import part_of
+from ironbench.report.cell import ABSENT, Cell, Missing, centre
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
 
 PLACE = 1260
@@ -39,7 +39,7 @@ def _table(counting: list[tuple[str, Mapping[str, Summary]]]) -> Table | None:
     if not counting:
         return None
     shown = dict.fromkeys(metric for _, metrics in counting for metric in metrics if metric.startswith(_OPERATIONS))
-    names = {metric: f"{part_of(metric).removeprefix('operation=')}/s" for metric in shown} | _THREADS
+    names = {metric: part_of(metric).removeprefix("operation=") for metric in shown} | _THREADS
     rows = tuple(
         (head, *(_value(metric, metrics) for _, metrics in counting))
         for metric, head in names.items()
@@ -48,8 +48,7 @@ def _table(counting: list[tuple[str, Mapping[str, Summary]]]) -> Table | None:
     return Table(("", *(name for name, _ in counting)), rows, numbers=True)
 
 
-def _value(metric: str, metrics: Mapping[str, Summary]) -> str:
+def _value(metric: str, metrics: Mapping[str, Summary]) -> Cell | Missing:
     if metric not in metrics:
-        return "–"
-    unit = "1/s" if metric.startswith(_OPERATIONS) else "1"
-    return quantity(metrics[metric].centre, unit).removesuffix("/s")
+        return ABSENT
+    return centre(metrics[metric], "1/s" if metric.startswith(_OPERATIONS) else "1")

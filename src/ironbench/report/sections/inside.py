@@ -10,12 +10,13 @@ from ironbench.analyse.queries import difference
 from ironbench.analyse.study import Study
 from ironbench.model.inside import Index, Plan, Statement
 from ironbench.model.inside import Table as Used
+from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row, count, shown
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
-from ironbench.report.numbers import number, quantity, scale, times
+from ironbench.report.numbers import scale
 from ironbench.report.section import Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
-from ironbench.words import counted, cut, grouped, in_percent
+from ironbench.words import counted, cut
 
 PLACE = 1650
 _SHOWN = 10
@@ -87,21 +88,20 @@ def by_statement(subjects: Sequence[Use]) -> list[Chart]:
         }
         rest = max(0.0, one.counted.per_transaction(one.statements_s) - sum(spent.values()))
         parts = spent | ({_REST: rest} if rest > 0.005 * sum(spent.values()) else {})
-        words = {part: quantity(time_s, "s") for part, time_s in parts.items()}
-        total = quantity(one.counted.per_transaction(one.statements_s), "s")
-        bars.append(Bar(one.name, {part: time_s / factor for part, time_s in parts.items()}, words, total))
+        cells = {part: Cell(time_s, "s") for part, time_s in parts.items()}
+        bars.append(Bar(one.name, cells, Cell(one.counted.per_transaction(one.statements_s), "s")))
     if any(_REST in bar.parts for bar in bars):
         colours[_REST] = "@p4"
-    rows = [(part, *(bar.words.get(part, "") for bar in bars)) for part in colours]
-    rows.append(("all", *(bar.total for bar in bars)))
-    text = "; ".join(f"{bar.name}: {bar.total}" for bar in bars)
+    rows: list[Row] = [(part, *(bar.parts.get(part, EMPTY) for bar in bars)) for part in colours]
+    rows.append(("all", *(bar.total or EMPTY for bar in bars)))
+    text = "; ".join(f"{bar.name}: {shown(bar.total or EMPTY)}" for bar in bars)
     x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
     return [
         Chart(
             "server-statements",
             "Time of statements per transaction",
             f"Time that the server executes statements, per transaction. {text}.",
-            stacked(bars, colours, x),
+            stacked(bars, colours, x, factor),
             Table(("statement", *(bar.name for bar in bars)), tuple(rows)),
             f"{suffix} per transaction",
             keys(colours),
@@ -120,35 +120,38 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
 
 
 def statement_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    head = ("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read", "temporary", "WAL")
+    head = (
+        *("statement", "of the time", "calls", "mean", "of it I/O", "rows", "examined", "read"),
+        *("temporary", "temporary tables", "WAL"),
+    )
     for one in subjects:
         rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
         if rows:
             yield f"{one.name} (rows and bytes per call)", _without_empty(head, rows)
 
 
-def _statement(use: Use, one: Statement) -> tuple[str, ...]:
-    io = "" if one.io_s is None or not one.time_s else in_percent(one.io_s / one.time_s)
-    temporary = quantity(one.temp_bytes / one.calls, "bytes") if one.temp_bytes else ""
-    if one.temp_tables:
-        temporary = f"{number(one.temp_tables / one.calls)} tables"
+def _statement(use: Use, one: Statement) -> Row:
+    def each(amount: float | None, unit: str) -> Cell | Missing:
+        return Cell(amount / one.calls, unit) if amount else EMPTY
+
     return (
         cut(one.text, _WIDTH),
-        in_percent(one.time_s / use.statements_s) if use.statements_s else "",
-        quantity(use.counted.per_second(one.calls), "1/s"),
-        quantity(one.time_s / one.calls, "s"),
-        io,
-        number(one.rows / one.calls),
-        number(one.examined / one.calls) if one.examined else "",
-        quantity(one.read_bytes / one.calls, "bytes") if one.read_bytes else "",
-        temporary,
-        quantity(one.log_bytes / one.calls, "bytes") if one.log_bytes else "",
+        Cell(one.time_s / use.statements_s, "share") if use.statements_s else EMPTY,
+        Cell(use.counted.per_second(one.calls), "1/s"),
+        Cell(one.time_s / one.calls, "s"),
+        EMPTY if one.io_s is None or not one.time_s else Cell(one.io_s / one.time_s, "share"),
+        Cell(one.rows / one.calls),
+        each(one.examined, "1"),
+        each(one.read_bytes, "bytes"),
+        each(one.temp_bytes, "bytes"),
+        each(one.temp_tables, "1"),
+        each(one.log_bytes, "bytes"),
     )
 
 
-def _without_empty(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
     """Without columns that say nothing: not every server counts all of it."""
-    kept = [at for at, _ in enumerate(head) if any(row[at] for row in rows)]
+    kept = [at for at, _ in enumerate(head) if any(row[at] != EMPTY for row in rows)]
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
@@ -165,15 +168,16 @@ def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
     rows = []
     for text in dearest[:_SHOWN]:
         first, rest = means[0].get(text), means[1:]
-        cells = ["–" if first is None else quantity(first, "s")]
+        cells: list[Content] = [ABSENT if first is None else Cell(first, "s")]
         for one in rest:
             mean = one.get(text)
-            ratio = f" ({times(mean / first)})" if mean is not None and first else ""
-            cells.append("–" if mean is None else f"{quantity(mean, 's')}{ratio}")
+            ratio = Cell(mean / first, "times") if mean is not None and first else ABSENT
+            cells += [ABSENT if mean is None else Cell(mean, "s"), ratio]
         rows.append((cut(text, _WIDTH), *cells))
     if rows:
         name = f"Mean time of a call, and its ratio to {known[0].name}: without a verdict"
-        yield name, Table(("statement", *(one.name for one in known)), tuple(rows))
+        more = (head for one in known[1:] for head in (one.name, "ratio"))
+        yield name, Table(("statement", known[0].name, *more), tuple(rows))
 
 
 def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
@@ -205,7 +209,8 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             words = "as asked before"
             if before is not None and not same:
                 words = difference(Counter(own.steps), Counter(before.steps))
-            rows.append((cut(own.statement, _WIDTH), one.name, grouped(own.count), quantity(own.slowest_s, "s"), words))
+            figures = (count(own.count), Cell(own.slowest_s, "s"))
+            rows.append((cut(own.statement, _WIDTH), one.name, *figures, words))
     if rows:
         head = ("command", "in", "plans in the server's log", "the slowest", "its plan")
         yield "As they were executed (auto_explain)", Table(head, tuple(rows), words=True)
@@ -213,12 +218,9 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
 
 def unplanned(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
     rows = (
-        (one.name, f"{cut(plan.statement, _WIDTH)}\t{plan.failed}")
-        for one in subjects
-        for plan in one.plans
-        if plan.failed
+        (one.name, (cut(plan.statement, _WIDTH), plan.failed)) for one in subjects for plan in one.plans if plan.failed
     )
-    refused = tuple((*value.split("\t", 1), names) for value, names in by_value(rows))
+    refused = tuple((*value, names) for value, names in by_value(rows))
     if refused:
         yield "Commands without a plan", Table(("command", "why", "in"), refused, words=True)
 
@@ -244,28 +246,26 @@ def _plan(plan: Plan) -> str:
 
 
 def use_tables(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
-    head = ("table", "time", "sequential scans", "rows without index", "index scans", "rows by index", "changed rows")
-    more = ("HOT updates", "in cache", "dead rows", "size", "vacuumed")
-    of_index = ("index", "table", "time", "scans", "rows", "in cache", "read")
+    time = "time per transaction"
+    head = ("table", time, "sequential scans", "rows without index", "index scans", "rows by index", "changed rows")
+    more = ("HOT updates", "in cache", "dead rows before", "after", "size", "grown by", "vacuumed")
+    of_index = ("index", "table", time, "scans", "rows", "in cache", "read")
     for one in subjects:
         if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
             yield f"Tables, {one.name}", _without_empty((*head, *more), tables)
         if indexes := [_index(one, own) for own in one.indexes[:_SHOWN]]:
             yield f"Indexes, {one.name}", _without_empty(of_index, indexes)
         if one.vacuums:
-            rows = tuple((own.table, in_percent(own.share), ", ".join(own.phases)) for own in one.vacuums)
+            rows = tuple((own.table, Cell(own.share, "share"), ", ".join(own.phases)) for own in one.vacuums)
             yield f"Vacuums at work, {one.name}", Table(("table", "of the time", "phases seen"), rows, words=True)
 
 
-def _table(use: Use, one: Used) -> tuple[str, ...]:
+def _table(use: Use, one: Used) -> Row:
     changed = one.inserted + one.updated + one.deleted
-    grown = None if one.bytes is None or one.bytes_before is None else one.bytes - one.bytes_before
-    size = "" if one.bytes is None else quantity(one.bytes, "bytes")
-    if grown and grown > 0:
-        size += f" (+{quantity(grown, 'bytes')})"
-    dead = ""
+    grown = 0.0 if one.bytes is None or one.bytes_before is None else one.bytes - one.bytes_before
+    dead: Row = (EMPTY, EMPTY)
     if one.dead_before is not None and one.dead_rows is not None:
-        dead = f"{grouped(one.dead_before)} → {grouped(one.dead_rows)}"
+        dead = (count(one.dead_before), count(one.dead_rows))
     return (
         one.name,
         _time(use, one.time_s),
@@ -274,16 +274,17 @@ def _table(use: Use, one: Used) -> tuple[str, ...]:
         _rate(use, one.index_scans),
         _rate(use, one.index_rows),
         _rate(use, changed),
-        in_percent(one.hot_updated / one.updated) if one.updated and one.hot_updated is not None else "",
+        Cell(one.hot_updated / one.updated, "share") if one.updated and one.hot_updated is not None else EMPTY,
         _hits(one.hit_bytes, one.read_bytes),
-        dead,
-        size,
-        grouped(one.vacuums) if one.vacuums else "",
+        *dead,
+        EMPTY if one.bytes is None else Cell(one.bytes, "bytes"),
+        Cell(grown, "bytes", signed=True) if grown > 0 else EMPTY,
+        count(one.vacuums) if one.vacuums else EMPTY,
     )
 
 
-def _index(use: Use, one: Index) -> tuple[str, ...]:
-    read = quantity(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else ""
+def _index(use: Use, one: Index) -> Row:
+    read = Cell(use.used.per_second(one.read_bytes), "bytes/s") if one.read_bytes else EMPTY
     hits = _hits(one.hit_bytes, one.read_bytes)
     return (
         *(one.name, one.table, _time(use, one.time_s)),
@@ -291,24 +292,24 @@ def _index(use: Use, one: Index) -> tuple[str, ...]:
     )
 
 
-def _time(use: Use, time_s: float | None) -> str:
+def _time(use: Use, time_s: float | None) -> Cell | Missing:
     """Of the server, per transaction."""
-    return "" if time_s is None else f"{quantity(use.used.per_transaction(time_s), 's')} per transaction"
+    return EMPTY if time_s is None else Cell(use.used.per_transaction(time_s), "s")
 
 
-def _rate(use: Use, amount: float) -> str:
-    return quantity(use.used.per_second(amount), "1/s") if amount else ""
+def _rate(use: Use, amount: float) -> Cell | Missing:
+    return Cell(use.used.per_second(amount), "1/s") if amount else EMPTY
 
 
-def _hits(hit: float, read: float) -> str:
-    return in_percent(hit / (hit + read)) if hit + read else ""
+def _hits(hit: float, read: float) -> Cell | Missing:
+    return Cell(hit / (hit + read), "share") if hit + read else EMPTY
 
 
 def missing(subjects: Sequence[Use]) -> Table:
-    reasons = ((one.name, f"{own.what}\t{own.why}\t{own.remedy}") for one in subjects for own in one.missing)
-    rows = [(*value.split("\t", 2), names) for value, names in by_value(reasons)]
+    reasons = ((one.name, (own.what, own.why, own.remedy)) for one in subjects for own in one.missing)
+    rows = [(*value, names) for value, names in by_value(reasons)]
     if all(names == "every cell" for *_, names in rows):
-        return Table(("what", "why", "how to get it"), tuple(tuple(row[:3]) for row in rows), words=True)
+        return Table(("what", "why", "how to get it"), tuple(row[:3] for row in rows), words=True)
     return Table(("what", "why", "how to get it", "where"), tuple(rows), words=True)
 
 

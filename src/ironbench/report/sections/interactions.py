@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.report.cell import ABSENT, Cell, count
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import ratio
+from ironbench.report.findings import ratio_bounds
 from ironbench.report.section import Section, with_rows
 
 PLACE = 900
@@ -28,9 +29,9 @@ def together(study: Study) -> Table:
     rows = tuple(
         (
             one.name,
-            ratio(one.ratio),
-            f"{ratio(one.low)} to {ratio(one.high)}" if one.blocks >= LEAST_BLOCKS_SHOWN else "–",
-            str(one.blocks),
+            Cell(one.ratio, "ratio"),
+            ratio_bounds(one.low, one.high) if one.blocks >= LEAST_BLOCKS_SHOWN else ABSENT,
+            count(one.blocks),
         )
         for one in study.interactions
     )

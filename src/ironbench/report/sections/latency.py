@@ -9,11 +9,11 @@ from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.timelines import Percentiles
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
+from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Cell, Missing, Row, centre, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import NOT_KNOWN, measured, quantity, scale
+from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section
-from ironbench.words import grouped
 
 PLACE = 1200
 
@@ -126,13 +126,13 @@ def _alt(lines: list[tuple[str, Percentiles]], place: str) -> str:
 
 def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
     head = ("percentile", *(f"{name}, {line.metric.replace('_', ' ')}" for name, line in lines))
-    rows = []
+    rows: list[Row] = []
     for share in _SHOWN:
         values = [dict(line.points).get(share) for _, line in lines]
         if any(value is not None for value in values):
-            cells = ["" if value is None else quantity(value, "s") for value in values]
+            cells = [EMPTY if value is None else Cell(value, "s") for value in values]
             rows.append((f"{share * 100:g} %", *cells))
-    rows.append((units, *(grouped(line.count) for _, line in lines)))
+    rows.append((units, *(count(line.count) for _, line in lines)))
     return Table(head, tuple(rows))
 
 
@@ -157,9 +157,9 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
         rows = []
         for script in names:
             cells = [
-                "–"
+                ABSENT
                 if _is_late(part) and metric.startswith("response_time")
-                else measured(metrics.get(f"{metric}{{{script}}}"), unit)
+                else centre(metrics.get(f"{metric}{{{script}}}"), unit)
                 for metric, unit in _BY_SCRIPT
             ]
             failed = _failed(script, part.curve.main.trials if part.curve.main else ())
@@ -170,9 +170,9 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
     return tables
 
 
-def _failed(script: str, trials: Sequence[Record]) -> str:
+def _failed(script: str, trials: Sequence[Record]) -> Cell | Missing:
     """Failed transactions of a script. A record that counts them names only scripts with some."""
     of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
     if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
-        return NOT_KNOWN
-    return grouped(sum(trial.metrics.get(f"failed{{{script}}}", 0.0) for trial in trials))
+        return UNKNOWN
+    return count(sum(trial.metrics.get(f"failed{{{script}}}", 0.0) for trial in trials))

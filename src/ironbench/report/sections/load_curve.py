@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench import units
 from ironbench.analyse.load_curve import Course
 from ironbench.analyse.study import Study
+from ironbench.report.cell import ABSENT, Cell, count, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
@@ -28,7 +28,11 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _asked(one: Course, value: float) -> str:
-    return units.rate(round(value)) if one.curve.of == "rate" else counted(round(value), "client")
+    return shown(_asked_cell(one, value)) if one.curve.of == "rate" else counted(round(value), "client")
+
+
+def _asked_cell(one: Course, value: float) -> Cell:
+    return Cell(round(value), "rate") if one.curve.of == "rate" else count(round(value))
 
 
 def _knee(name: str, one: Course, counts: str) -> str:
@@ -54,9 +58,9 @@ def _chart(place: int, name: str, one: Course, counts: str) -> Chart:
         Key("finished per second", "s0", "line"),
         Key(f"99th percentile, {suffix} (right)", "s1", "dot"),
     )
-    asked = [_row(m.t_s, m.asked, keys[0], _asked(one, m.asked)) for m in one.moments]
-    done = [_row(m.t_s, m.done, keys[1], quantity(m.done, "1/s")) for m in one.moments]
-    late = [_row(t_s, value / factor, keys[2], quantity(value, "s")) for t_s, value in one.p99_s]
+    asked = [_row(m.t_s, keys[0], _asked_cell(one, m.asked)) for m in one.moments]
+    done = [_row(m.t_s, keys[1], Cell(m.done, "1/s")) for m in one.moments]
+    late = [_row(t_s, keys[2], Cell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
     # A rate is on the axis of what was finished; clients have a scale of their own, and the table has their numbers.
@@ -84,8 +88,8 @@ def _chart(place: int, name: str, one: Course, counts: str) -> Chart:
     )
 
 
-def _row(t_s: float, value: float, key: Key, text: str) -> dict[str, Any]:
-    return {"t": t_s, "value": value, "line": key.label, "text": text}
+def _row(t_s: float, key: Key, cell: Cell, factor: float = 1.0) -> dict[str, Any]:
+    return {"t": t_s, "line": key.label, **base.figures(cell, factor)}
 
 
 def _layer(data: str, keys: Sequence[Key], axis: dict[str, Any] | None) -> dict[str, Any]:
@@ -122,10 +126,10 @@ def _table(one: Course) -> Table:
     step = max(1, -(-len(one.moments) // 10))
     rows = tuple(
         (
-            f"{moment.t_s:g}",
-            _asked(one, moment.asked),
-            quantity(moment.done, "1/s"),
-            quantity(slow[moment.t_s], "s") if moment.t_s in slow else "–",
+            Cell(moment.t_s, "seconds", bare=True),
+            _asked_cell(one, moment.asked),
+            Cell(moment.done, "1/s"),
+            Cell(slow[moment.t_s], "s") if moment.t_s in slow else ABSENT,
         )
         for moment in one.moments[::step]
     )

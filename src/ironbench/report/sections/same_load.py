@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbench.analyse.same_load import SameLoad, Side, Time
+from ironbench.analyse.same_load import SameLoad, Side
 from ironbench.analyse.study import Study
 from ironbench.model.finding import Finding
 from ironbench.report import theme
+from ironbench.report.cell import EMPTY, Cell, Missing, Row, centre, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, places, whiskered
-from ironbench.report.findings import interval, metric_words, ratio
-from ironbench.report.numbers import between, measured, quantity, scale
+from ironbench.report.findings import interval_cell, metric_words, ratio_cell
+from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section
 
 PLACE = 800
@@ -81,7 +82,8 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
     times = [side.times[metric] for rate in rates for side in rate.sides.values() if metric in side.times]
     highest = max(point.value_s for time in times for point in time.points)
     suffix, factor = scale("s", [highest])
-    means, points = _rows(metric, shown, rates, factor)
+    table = _table(metric, shown, rates)
+    means, points = _rows(metric, table, shown, rates, factor)
     reach = [row[end] for row in means for end in ("low", "high")] + [row["value"] for row in points]
     kind, axis = base.value_scale(reach, _LOG_TIMES)
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
@@ -92,9 +94,9 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
     return Chart(
         f"same-load-{metric}",
         f"{words.capitalize()} at the same load",
-        _alt(metric, shown, rates),
+        _alt(metric, table),
         base.specification(_layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260),
-        _table(metric, shown, rates),
+        table,
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(behind, repeated)),
     )
@@ -107,29 +109,20 @@ def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
 
 
 def _rows(
-    metric: str, shown: list[str], rates: Sequence[_Rate], factor: float
+    metric: str, table: Table, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Means of all blocks, and points of each; cells of a rate stand side by side, a cell's blocks in order."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)
-    for at, rate in enumerate(rates):
-        for number, name in enumerate(shown):
-            time = rate.sides[name].times.get(metric) if name in rate.sides else None
-            if time is None:
+    for at, (rate, (words, *cells)) in enumerate(zip(rates, table.rows, strict=True)):
+        for number, (name, cell) in enumerate(zip(shown, cells, strict=True)):
+            if not isinstance(cell, Cell):
                 continue
+            time = rate.sides[name].times[metric]
             middle = at + (number - (len(shown) - 1) / 2) * place
-            common = {"system": name, "at": " · ".join(rate.words)}
-            means.append(
-                {
-                    **common,
-                    "place": middle,
-                    "value": time.summary.centre / factor,
-                    "low": time.summary.low / factor,
-                    "high": time.summary.high / factor,
-                    "text": _with_range(time),
-                }
-            )
+            common = {"system": name, "at": words}
+            means.append({**common, "place": middle, **base.figures(cell, factor)})
             last = max(point.block for point in time.points) or 1
             points += [
                 {
@@ -176,34 +169,15 @@ def _layers(
     return [joined("means", x, y, colour, 0.5), point, *([doubtful] if behind else []), *shown]
 
 
-def _with_range(time: Time) -> str:
-    """`2.1 ms (1.9 to 2.3 ms)`."""
-    summary = time.summary
-    return (
-        f"{measured(summary, 's')} ({between(summary.low, summary.high, 's')})"
-        if summary.n > 1
-        else measured(summary, "s")
-    )
-
-
-def _alt(metric: str, shown: list[str], rates: Sequence[_Rate]) -> str:
-    words = []
-    for name in shown:
-        own = [
-            f"{_with_range(time)} at {' or '.join(rate.words)}"
-            for rate in rates
-            if name in rate.sides and (time := rate.sides[name].times.get(metric))
-        ]
-        if own:
-            words.append(f"{name}: {', '.join(own)}")
-    return f"{metric_words(metric).capitalize()} at shares of the baseline's peak. {'; '.join(words)}."
+def _alt(metric: str, table: Table) -> str:
+    return f"{metric_words(metric).capitalize()} at shares of the baseline's peak. {base.each_row(table)}."
 
 
 def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
     rows = []
     for rate in rates:
         times = [rate.sides[name].times.get(metric) if name in rate.sides else None for name in shown]
-        rows.append((" · ".join(rate.words), *(_with_range(time) if time else "" for time in times)))
+        rows.append((" · ".join(rate.words), *(with_range(time.summary, "s") if time else EMPTY for time in times)))
     return Table(("at", *shown), tuple(rows), numbers=True)
 
 
@@ -223,28 +197,28 @@ def _times_table(loads: Sequence[SameLoad]) -> Table:
     behind = any(map(_behind, loads))
     head = ["at", "rate", *(word for _, name in _SHOWN for word in (name, "baseline's", "ratio", "interval")), "blocks"]
     head += ["to know"] if behind else []
-    rows = []
+    rows: list[Row] = []
     for one in loads:
         by_metric = {finding.metric: finding for finding in one.findings}
         cells = [word for metric, _ in _SHOWN for word in _times(one, metric, by_metric.get(metric))]
         blocks = max(finding.blocks for finding in one.findings)
-        rate = quantity(one.rate, "1/s") if one.rate else ""
+        rate = Cell(one.rate, "1/s") if one.rate else EMPTY
         known = [_behind(one)] if behind else []
-        rows.append((quantity(one.share, "share"), rate, *cells, str(blocks), *known))
+        rows.append((Cell(one.share, "share"), rate, *cells, count(blocks), *known))
     return Table(tuple(head), tuple(rows), numbers=True)
 
 
-def _times(one: SameLoad, metric: str, finding: Finding | None) -> tuple[str, str, str, str]:
+def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:
     """The times of both sides, their ratio, and its interval."""
     if finding is None:
-        return "", "", "", ""
-    known = interval(finding) if finding.blocks >= _LEAST_BLOCKS else "too few blocks"
-    return _time(one.cell, metric), _time(one.baseline, metric), ratio(finding.ratio), known
+        return EMPTY, EMPTY, EMPTY, EMPTY
+    known = interval_cell(finding) if finding.blocks >= _LEAST_BLOCKS else Missing("too few blocks")
+    return _time(one.cell, metric), _time(one.baseline, metric), ratio_cell(finding), known
 
 
-def _time(side: Side, metric: str) -> str:
+def _time(side: Side, metric: str) -> Cell | Missing:
     time = side.times.get(metric)
-    return measured(time.summary if time else None, "s")
+    return centre(time.summary if time else None, "s")
 
 
 def _behind(one: SameLoad) -> str:

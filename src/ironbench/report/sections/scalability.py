@@ -7,19 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.scaling import Scaling, share_of_work
+from ironbench.analyse.scaling import Scaling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import counted_in
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.report import theme
+from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import measured, quantity, scale, span, unit_of
+from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section, with_rows
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Estimate, Fit
-from ironbench.words import counted, grouped
+from ironbench.words import counted
 
 PLACE = 1000
 
@@ -133,42 +134,24 @@ def _law_layers(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _law_table(scalings: Sequence[Scaling]) -> Table:
-    rows: list[tuple[str, ...]] = [
-        ("contention α", *(share_of_work(one.fit.alpha) for one in scalings)),
-        ("coherency β", *(_plain(one.fit.beta) for one in scalings)),
-        ("one client alone γ", *(_rate(one.fit.gamma) for one in scalings)),
-        ("clients at the knee 1/α", *(_plain(one.fit.knee) for one in scalings)),
-        ("clients at the peak", *(_plain(one.fit.peak_clients) for one in scalings)),
-        ("throughput at the peak", *(_rate(one.fit.peak_throughput) for one in scalings)),
-        ("trials around the curve", *(f"± {quantity(one.fit.residual_error, 'share')}" for one in scalings)),
+    rows: list[Row] = [
+        ("contention α", *(_estimate(one.fit.alpha, "share") for one in scalings)),
+        ("coherency β", *(_estimate(one.fit.beta, "1") for one in scalings)),
+        ("one client alone γ", *(_estimate(one.fit.gamma, "1/s") for one in scalings)),
+        ("clients at the knee 1/α", *(_estimate(one.fit.knee, "1") for one in scalings)),
+        ("clients at the peak", *(_estimate(one.fit.peak_clients, "1") for one in scalings)),
+        ("throughput at the peak", *(_estimate(one.fit.peak_throughput, "1/s") for one in scalings)),
+        ("trials around the curve", *(Cell(one.fit.residual_error, "± share") for one in scalings)),
     ]
     clients = sorted({row.clients for one in scalings for row in one.fit.residuals})
-    for count in clients:
-        rows.append((f"measured over curve, {counted(count, 'client')}", *(_missed(one, count) for one in scalings)))
+    for number in clients:
+        rows.append((f"measured over curve, {counted(number, 'client')}", *(_missed(one, number) for one in scalings)))
     return Table(("Universal Scalability Law", *(one.name for one in scalings)), tuple(rows))
 
 
-def _missed(one: Scaling, clients: float) -> str:
+def _missed(one: Scaling, clients: float) -> Cell | Missing:
     row = next((row for row in one.fit.residuals if row.clients == clients), None)
-    return "" if row is None else f"{row.measured / row.fitted:.3f}"
-
-
-def _plain(estimate: Estimate) -> str:
-    return f"{_end(estimate.value, 'none')} ({_end(estimate.low, 'none')} to {_end(estimate.high, 'no end')})"
-
-
-def _rate(estimate: Estimate) -> str:
-    if math.isinf(estimate.high):
-        return f"{_quantity(estimate.value)} ({_quantity(estimate.low)} to no end)"
-    return f"{_quantity(estimate.value)} ({_quantity(estimate.low)} to {_quantity(estimate.high)})"
-
-
-def _quantity(value: float) -> str:
-    return quantity(value, "1/s") if math.isfinite(value) else "no end"
-
-
-def _end(value: float, infinite: str) -> str:
-    return infinite if math.isinf(value) else f"{value:.3g}" if abs(value) < 1000 else grouped(value)
+    return EMPTY if row is None else Cell(row.measured / row.fitted, "ratio", bare=True)
 
 
 _LEAD = (
@@ -217,7 +200,8 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
         for record in curve.trials
         if _has(record, metric)
     ]
-    medians = _medians(study, metric, factor)
+    table = _growth_table(study, metric, unit)
+    medians = base.data(table, "clients", "system", factor)
     curves = _curves(study, factor) if metric == "throughput" else []
     kind, axis = base.value_scale([row["value"] for row in trials], math.inf if unit == "1/s" else _LOG_TIMES)
     x = clients_axis(sorted({row["clients"] for row in trials}))
@@ -227,24 +211,15 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
     return Chart(
         f"growth-{metric}",
         f"{metric_words(metric).capitalize()} against clients",
-        _alt(medians, metric, unit, factor),
+        f"{metric_words(metric).capitalize()} against clients. {base.each_line(table, 'clients')}.",
         base.specification(
             _growth_layers(names, x, y, bool(curves)), {"trials": trials, "medians": medians, "curves": curves}, height
         ),
-        _growth_table(study, metric, unit),
+        table,
         words + (", logarithmic" if kind.get("type") == "log" else ""),
         (*base.keys(names), Key("one trial", "muted", "circle"), *(_FITTED if curves else ())),
         wide=metric == "throughput",
     )
-
-
-def _medians(study: Study, metric: str, factor: float) -> list[dict[str, Any]]:
-    return [
-        {"system": curve.name, "clients": clients, "value": metrics[metric].centre / factor}
-        for curve in study.growths
-        for clients, metrics in curve.summaries.items()
-        if metric in metrics
-    ]
 
 
 def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
@@ -291,27 +266,12 @@ def _growth_layers(names: list[str], x: dict[str, Any], y: dict[str, Any], fitte
     return [band, line, point] if fitted else [line, point]
 
 
-def _alt(medians: list[dict[str, Any]], metric: str, unit: str, factor: float) -> str:
-    words = []
-    for name in dict.fromkeys(row["system"] for row in medians):
-        own = [row for row in medians if row["system"] == name]
-        first, last = own[0], own[-1]
-        words.append(
-            f"{name}: {quantity(first['value'] * factor, unit)} with {first['clients']} to "
-            f"{quantity(last['value'] * factor, unit)} with {last['clients']} clients"
-        )
-    return f"{metric_words(metric).capitalize()} against clients. {'; '.join(words)}."
-
-
 def _growth_table(study: Study, metric: str, unit: str) -> Table:
     names = [curve.name for curve in study.growths]
     rows = []
-    for clients in sorted({count for curve in study.growths for count in curve.summaries}):
+    for clients in sorted({number for curve in study.growths for number in curve.summaries}):
         summaries = [curve.summaries.get(clients, {}).get(metric) for curve in study.growths]
-        cells = [
-            f"{measured(one, unit)}{f' ({span(one, unit)})' if one.n > 1 else ''}" if one else "" for one in summaries
-        ]
-        rows.append((str(clients), *cells))
+        rows.append((count(clients), *(with_range(one, unit) if one else EMPTY for one in summaries)))
     return Table(("clients", *names), tuple(rows))
 
 
@@ -336,11 +296,10 @@ def laws(study: Study) -> Table:
     return Table(head, tuple(rows))
 
 
-def _estimate(estimate: Estimate, unit: str) -> str:
+def _estimate(estimate: Estimate, unit: str) -> Cell | Missing:
     if not math.isfinite(estimate.value):
-        return "none"
-    high = quantity(estimate.high, unit) if math.isfinite(estimate.high) else "no end"
-    return f"{quantity(estimate.value, unit)} ({quantity(estimate.low, unit)} to {high})"
+        return Missing("none")
+    return Cell(estimate.value, unit, estimate.low, estimate.high, CONFIDENCE)
 
 
 def _doubts_of(fit: Fit, grows: bool) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench import units
 from ironbench.analyse.study import Study
 from ironbench.model.search import Best, Search
+from ironbench.report.cell import Cell, Content, Missing, Row, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, unit_of
@@ -28,7 +28,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 def tried(study: Study) -> Table:
     """A row for each load that was tried."""
-    rows: list[tuple[str, ...]] = []
+    rows: list[Row] = []
     searches = [one.search for one in study.searched if one.search]
     limits = searches[0].limits if searches else ()
     for one in study.searched:
@@ -41,13 +41,13 @@ def tried(study: Study) -> Table:
     return Table(("cell", of, "", "trials", "throughput", *bounds), tuple(rows))
 
 
-def _rows(cell: str, search: Search, best: Best) -> Iterator[tuple[str, ...]]:
+def _rows(cell: str, search: Search, best: Best) -> Iterator[Row]:
     for one in best.tried:
-        point = units.rate(one.point) if search.of == "rate" else str(one.point)
-        values = [
-            quantity(value, unit_of(limit.metric)) for value, limit in zip(one.limited, search.limits, strict=False)
+        point = Cell(one.point, "rate" if search.of == "rate" else "count")
+        values: list[Content] = [
+            Cell(value, unit_of(limit.metric)) for value, limit in zip(one.limited, search.limits, strict=False)
         ]
-        values += ["failed"] * (len(search.limits) - len(values))
+        values += [Missing("failed")] * (len(search.limits) - len(values))
         chosen = "chosen" if one.point == best.point else ""
-        throughput = quantity(one.throughput, "1/s") if one.throughput else "failed"
-        yield cell, point, chosen, str(one.trials), throughput, *values
+        throughput = Cell(one.throughput, "1/s") if one.throughput else Missing("failed")
+        yield cell, point, chosen, count(one.trials), throughput, *values

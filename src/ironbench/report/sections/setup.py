@@ -12,6 +12,7 @@ from ironbench.errors import shortened
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.report import theme, wording
+from ironbench.report.cell import EMPTY, Row, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.facts import configuration
@@ -205,14 +206,14 @@ def _layers(names: list[str]) -> list[dict[str, Any]]:
 
 
 def _table(blocks: dict[int, list[str]], done: dict[tuple[str, int], Record]) -> Table:
-    rows = []
+    rows: list[Row] = []
     for block, names in blocks.items():
         cells = []
         for name in names:
             record = done.get((name, block))
             status = "not run" if record is None else "" if record.status is Status.OK else record.status.value
             cells.append(f"{name} ({status})" if status else name)
-        rows.append((str(block + 1), *cells))
+        rows.append((count(block + 1), *cells))
     widest = max(len(row) for row in rows)
     head = ("block", *(f"{place}." for place in range(1, widest)))
-    return Table(head, tuple((*row, *("" for _ in range(widest - len(row)))) for row in rows))
+    return Table(head, tuple((*row, *(EMPTY for _ in range(widest - len(row)))) for row in rows))

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from ironbench.analyse.queries import QueryRatio
 from ironbench.analyse.statements import Timed, Times, sure
 from ironbench.analyse.study import Study
+from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
-from ironbench.report.findings import bounds
-from ironbench.report.numbers import quantity, times
+from ironbench.report.findings import bounds, ratio_bounds
+from ironbench.report.numbers import times
 from ironbench.report.section import Section
 from ironbench.report.walk import OBSERVED
-from ironbench.words import cut, grouped, listed
+from ironbench.words import cut, listed
 
 PLACE = 1250
 _WIDTH = 80
@@ -60,28 +61,37 @@ def side_by_side(subjects: tuple[Times, ...]) -> Iterator[tuple[str, Table]]:
         return
     rows = []
     for own in zip(*(one.statements for one in subjects), strict=True):
-        means = ("–" if one is None else _with_ratio(one) for one in own)
-        rows.append((_titles(own), *means))
-    head = ("statement", *(one.name for one in subjects))
-    yield "Mean time of an answer", Table(head, tuple(rows))
+        first, *others = own
+        figures = (cell for one in others for cell in (_mean(one), *_ratio_cells(one)))
+        rows.append((_titles(own), _mean(first), *figures))
+    names = [one.name for one in subjects]
+    more = (head for name in names[1:] for head in (name, "ratio", "interval"))
+    yield "Mean time of an answer", Table(("statement", names[0], *more), tuple(rows))
     slow = [
         (
             _titles(own),
-            *("–" if one is None else _percentile(one, "p99_s") for one in own),
+            *(ABSENT if one is None else _percentile(one, "p99_s") for one in own),
         )
         for own in zip(*(one.statements for one in subjects), strict=True)
         if any(one is not None and "p99_s" in one.percentiles for one in own)
     ]
     if slow:
-        yield "99th percentile of the times of answers", Table(head, tuple(slow))
+        yield "99th percentile of the times of answers", Table(("statement", *names), tuple(slow))
 
 
-def _percentile(one: Timed, name: str) -> str:
-    return quantity(one.percentiles[name], "s") if name in one.percentiles else "–"
+def _percentile(one: Timed, name: str) -> Cell | Missing:
+    return Cell(one.percentiles[name], "s") if name in one.percentiles else ABSENT
 
 
-def _with_ratio(one: Timed) -> str:
-    return quantity(one.mean_s, "s") + (f" ({_ratio(one.ratio)})" if one.ratio else "")
+def _mean(one: Timed | None) -> Cell | Missing:
+    return ABSENT if one is None else Cell(one.mean_s, "s")
+
+
+def _ratio_cells(one: Timed | None) -> tuple[Cell | Missing, Cell | Missing]:
+    """The ratio to the baseline's time and its interval."""
+    if one is None or one.ratio is None:
+        return ABSENT, ABSENT
+    return Cell(one.ratio.ratio, "times"), ratio_bounds(one.ratio.low, one.ratio.high, one.ratio.known)
 
 
 def _ratio(one: QueryRatio) -> str:
@@ -94,15 +104,11 @@ def _table(subject: Times) -> Table:
     rows = []
     for one in subject.statements:
         if one is not None:
-            spread = (
-                quantity(one.mean_s, "s"),
-                quantity(one.stdev_s, "s"),
-                *(_percentile(one, name) for name in shown),
-            )
-            ratio = (_ratio(one.ratio) if one.ratio else "–",) if compared else ()
-            rows.append((_title(one), *spread, *ratio, grouped(one.count), grouped(one.failed)))
+            times = (Cell(one.mean_s, "s"), Cell(one.stdev_s, "s"), *(_percentile(one, name) for name in shown))
+            ratio = _ratio_cells(one) if compared else ()
+            rows.append((_title(one), *times, *ratio, count(one.count), count(one.failed)))
     percentiles = (_HEADS[name] for name in shown)
-    ratio_head = ("ratio",) if compared else ()
+    ratio_head = ("ratio", "interval") if compared else ()
     head = ("statement", "mean", "standard deviation", *percentiles, *ratio_head, "answers", "failed")
     return Table(head, tuple(rows))
 

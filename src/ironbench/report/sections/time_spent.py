@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from ironbench.model.observer import PARTS
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
+from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, shown
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
-from ironbench.report.numbers import between, quantity, scale
+from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section, with_rows
 
 if TYPE_CHECKING:
@@ -56,20 +57,20 @@ def spent(study: Study) -> list[Chart]:
     if not known:
         return []
     suffix, factor = scale("s", [time.total_s for _, time in known])
-    shown = {part.name for _, time in known for part in time.parts if part.share >= 0.0005}
-    colours = {name: colour for name, colour in COLOURS.items() if name in shown}
+    drawn = {part.name for _, time in known for part in time.parts if part.share >= 0.0005}
+    colours = {name: colour for name, colour in COLOURS.items() if name in drawn}
     bars = [
         Bar(
             name,
-            {part.name: part.time_s / factor for part in time.parts},
-            {part.name: f"{quantity(part.time_s, 's')}, {quantity(part.share, 'share')}" for part in time.parts},
-            quantity(time.total_s, "s"),
+            {part.name: Cell(part.time_s, "s", note=quantity(part.share, "share")) for part in time.parts},
+            Cell(time.total_s, "s"),
         )
         for name, time in known
     ]
     x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
     words = "; ".join(
-        f"{bar.name}: {bar.total}, of which {', '.join(f'{part} {text}' for part, text in bar.words.items())}"
+        f"{bar.name}: {shown(bar.total or EMPTY)}, of which "
+        + ", ".join(f"{part} {shown(cell)}" for part, cell in bar.parts.items())
         for bar in bars
     )
     return [
@@ -77,7 +78,7 @@ def spent(study: Study) -> list[Chart]:
             "time",
             "Time of a transaction",
             f"Where a client's time per transaction goes. {words}.",
-            stacked(bars, colours, x),
+            stacked(bars, colours, x, factor),
             _table(study),
             f"{suffix} of a client's time",
             keys(colours),
@@ -90,8 +91,9 @@ def _table(study: Study) -> Table:
     rows = []
     for cell in study.cells:
         for part in cell.time.parts if cell.time else ():
-            doubt = between(part.low, part.high, "share") if part.low < part.high else "counted"
-            rows.append((f"{cell.name}: {part.name}", quantity(part.time_s, "s"), quantity(part.share, "share"), doubt))
+            known = Cell(None, "share", part.low, part.high, CONFIDENCE)
+            figures = (Cell(part.time_s, "s"), Cell(part.share, "share"))
+            rows.append((f"{cell.name}: {part.name}", *figures, known if part.low < part.high else Missing("counted")))
     return Table(("cell and part", "per transaction", "share", "interval"), tuple(rows))
 
 

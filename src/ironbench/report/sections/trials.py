@@ -13,11 +13,12 @@ from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report import theme
+from ironbench.report.cell import EMPTY, Cell, centre, count, failed, spread
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import failed, measured, quantity, scale, span, unit_of
+from ironbench.report.numbers import measured, quantity, scale, unit_of
 from ironbench.report.section import Section
 
 PLACE = 1400
@@ -201,11 +202,11 @@ def _table(cells: Sequence[Measured], metric: str) -> Table:
         lines.append(
             (
                 cell.name,
-                str(cell.metric.n),
-                measured(cell.metric, unit),
-                span(cell.metric, unit),
+                count(cell.metric.n),
+                centre(cell.metric, unit),
+                spread(cell.metric, unit),
                 failed(cell.usable),
-                str(suspect),
+                count(suspect),
             )
         )
     return Table(("cell", "trials", "median", "smallest to largest", "failed", "suspect trials"), tuple(lines))
@@ -220,7 +221,7 @@ def _by_block_table(cells: Sequence[Measured], metric: str) -> Table:
             for cell in cells
         ]
         known = [
-            "" if value is None or not math.isfinite(value) else quantity(value, unit_of(metric)) for value in values
+            EMPTY if value is None or not math.isfinite(value) else Cell(value, unit_of(metric)) for value in values
         ]
-        lines.append((str(block + 1), *known))
+        lines.append((count(block + 1), *known))
     return Table(("block", *(cell.name for cell in cells)), tuple(lines))

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
 from ironbench.analyse.workers import Share, Workers
+from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
 from ironbench.units import span
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted
 
 PLACE = 1710
 _LEAD = (
@@ -40,18 +40,18 @@ def _table(one: Workers) -> Table:
         "threads busy",
         "machine busy",
         "start",
-        "clock",
+        "clock ahead",
     )
     rows = tuple(
         (
             str(share.number),
             share.host,
-            grouped(share.clients),
-            quantity(share.throughput, "1/s"),
-            "–" if share.p99_s is None else quantity(share.p99_s, "s"),
-            in_percent(share.threads_cpu_share),
-            "–" if share.machine_cpu_share is None else in_percent(share.machine_cpu_share),
-            f"+{span(share.start_s)}",
+            count(share.clients),
+            Cell(share.throughput, "1/s"),
+            ABSENT if share.p99_s is None else Cell(share.p99_s, "s"),
+            Cell(share.threads_cpu_share, "share"),
+            ABSENT if share.machine_cpu_share is None else Cell(share.machine_cpu_share, "share"),
+            Cell(share.start_s, "s", signed=True),
             _clock(share),
         )
         for share in one.shares
@@ -59,9 +59,9 @@ def _table(one: Workers) -> Table:
     return Table(head, rows)
 
 
-def _clock(share: Share) -> str:
-    """How far it was from ours, and how well that is known."""
+def _clock(share: Share) -> Cell | Missing:
+    """How far the worker's clock is ahead of ours, and how well that is known."""
     if not share.clock_error_s:
-        return "same clock"
-    away = span(abs(share.clock_offset_s))
-    return f"{away} {'ahead' if share.clock_offset_s > 0 else 'behind'}, ± {span(share.clock_error_s)}"
+        return Missing("same clock")
+    offset, error = share.clock_offset_s, share.clock_error_s
+    return Cell(offset, "s", offset - error, offset + error, signed=True)
