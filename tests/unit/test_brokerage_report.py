@@ -12,9 +12,9 @@ from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import document, formats
+from ironbench.report.cell import centre, shown
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
-from ironbench.report.numbers import measured
 from ironbench.report.sections import brokerage
 from ironbench.workloads.brokerage import figures
 
@@ -36,14 +36,14 @@ def study(of: Record) -> Study:
 
 def mix(of: Record) -> dict[str, tuple[str, ...]]:
     (section,) = brokerage.sections(study(of))
-    return {row[0]: row for row in section.tables[1][1].rows}
+    return {row[0]: row for row in section.tables[1][1].texts}
 
 
 def test_a_trial_within_the_mix_and_its_limits_is_kept_in_every_row() -> None:
     rows = mix(trial())
     assert len(rows) == len(figures.MIX) and {row[-1] for row in rows.values()} == {"kept"}
     (section,) = brokerage.sections(study(trial()))
-    facts = dict(row[:2] for row in section.tables[0][1].rows)
+    facts = dict(row[:2] for row in section.tables[0][1].texts)
     assert facts["Trade-Results per second"].startswith("100")
 
 
@@ -71,11 +71,11 @@ def test_the_answer_begins_with_the_score_and_all_transactions_stand_behind_it()
 def test_card_and_contents_show_the_score_and_not_all_transactions() -> None:
     of = study(trial())
     (card,) = document.cards(of)
-    assert (card.figure[:3], card.unit) == ("100", "Trade-Results per second")
-    assert ("all transactions", measured(of.parts[0].curve.peak.throughput, "1/s")) in card.facts
+    assert (shown(card.figure), card.unit) == ("100", "Trade-Results per second")
+    assert ("all transactions", centre(of.parts[0].curve.peak.throughput, "1/s")) in card.facts
     other = studies([record()], Shelf([record()]), {})[0]
     table = document.overview([of, other])
-    assert table is not None and "Trade-Results per second" in table.rows[0][2]
+    assert table is not None and "Trade-Results per second" in table.texts[0][2]
 
 
 def test_a_lab_shows_the_score_of_each_core_and_the_mix_of_each_cell() -> None:
@@ -92,12 +92,12 @@ def test_a_lab_shows_the_score_of_each_core_and_the_mix_of_each_cell() -> None:
         for one in made
     ]
     (section,) = brokerage.sections(labfactory.studied(plan, done))
-    facts = {row[0]: [cell.split("/")[0] for cell in row[1:]] for row in section.tables[0][1].rows}
+    facts = {row[0]: [cell.split("/")[0] for cell in row[1:]] for row in section.tables[0][1].texts}
     assert facts["Trade-Results per second"] == ["100", "200"]
     assert facts["the same for each core"] == ["100", "100"]
     assert facts["cores that the server has"] == ["1", "2"]
     assert [name for name, _ in section.tables[1:]] == ["cpus=one", "cpus=two"]
-    assert all(row[-1] == "kept" for _, table in section.tables[1:] for row in table.rows)
+    assert all(row[-1] == "kept" for _, table in section.tables[1:] for row in table.texts)
 
 
 def test_response_times_of_too_few_transactions_are_left_out_of_a_lab_and_not_called_kept() -> None:
@@ -108,6 +108,6 @@ def test_response_times_of_too_few_transactions_are_left_out_of_a_lab_and_not_ca
     made = labfactory.trials(plan, {"cpus=one": 40.0, "cpus=two": 40.0})
     done = [replace(one, choice=CHOICE, elapsed_s=30.0, metrics={**one.metrics, **metrics}) for one in made]
     (section,) = brokerage.sections(labfactory.studied(plan, done))
-    rows = {row[0]: row for row in section.tables[1][1].rows}
-    assert (rows["trade-update"][4], rows["trade-update"][-1]) == ("not known", "in mix")
+    rows = {row[0]: row for row in section.tables[1][1].texts}
+    assert (rows["trade-update"][5], rows["trade-update"][-1]) == ("not known", "in mix")
     assert rows["trade-status"][-1] == "kept"

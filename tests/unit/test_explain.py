@@ -63,7 +63,7 @@ def explained(records: list[Record], in_blocks: bool = True) -> Explanation:
 
 
 def test_the_walk_goes_from_throughput_down_to_the_configuration() -> None:
-    assert list(dict.fromkeys(row[0] for row in walk(explained(measured())).rows)) == LEVELS
+    assert list(dict.fromkeys(row[0] for row in walk(explained(measured())).texts)) == LEVELS
 
 
 def test_contributions_of_scripts_sum_to_the_difference_of_the_means() -> None:
@@ -103,7 +103,7 @@ def test_blocks_pair_only_where_both_are_cells_of_one_lab() -> None:
 def test_a_single_trial_has_no_interval() -> None:
     found = explained(measured(1))
     assert not found.throughput[0].known
-    assert all("no interval" in row for row in walk(found).rows if row[0] in ("throughput", "script"))
+    assert all("no interval" in row for row in walk(found).texts if row[0] in ("throughput", "script"))
 
 
 def test_where_nothing_below_the_response_time_was_measured_there_is_no_section() -> None:
@@ -119,7 +119,7 @@ def test_a_labs_report_has_the_section_for_its_comparisons() -> None:
     (found,) = [one for one in sections(study) if one.id == "explain"]
     ((name, table),) = found.tables
     assert name == "From log=disk to log=memory"
-    assert table.rows[0][0] == "throughput"
+    assert table.texts[0][0] == "throughput"
 
 
 @pytest.fixture

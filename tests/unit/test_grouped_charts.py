@@ -54,8 +54,8 @@ def test_two_factors_of_a_full_design_are_bars_in_groups_and_every_query_has_the
     found = study()
     (whole,) = level_bars(found.levels)
     assert whole.title == "Geometric mean of query times by SSDs and tables"
-    assert [row[0] for row in whole.table.rows] == ["SSDs=2", "SSDs=4", "SSDs=6"]
-    assert whole.table.rows[0][1].replace(THIN, " ").startswith("4.00 s")
+    assert [row[0] for row in whole.table.texts] == ["SSDs=2", "SSDs=4", "SSDs=6"]
+    assert whole.table.texts[0][1].replace(THIN, " ").startswith("4.00 s")
     raw, compressed = level_queries(found.levels)
     assert [raw.title, compressed.title] == ["Time of each query, tables=raw", "Time of each query, tables=compressed"]
     assert [key.label for key in raw.legend] == ["SSDs=2", "SSDs=4", "SSDs=6"]
@@ -84,7 +84,7 @@ def test_io_of_emulated_devices_is_timed_by_role_and_direction() -> None:
         ("disk", "temp write"),
     ]
     (chart,) = role_latency(found)
-    plain = [cell.replace(THIN, " ") for cell in chart.table.rows[0]]
+    plain = [cell.replace(THIN, " ") for cell in chart.table.texts[0]]
     assert plain == ["data read, disk", "5.00 ms", "4.00 to 6.00 ms", "15.0 ms", "100/s", "131 kB"]
     assert "temp write, disk: 20.0 ms" in chart.alt.replace(THIN, " ")
 
@@ -135,7 +135,7 @@ def test_a_device_whose_requests_the_kernel_passes_through_is_told_without_what_
     (one,) = role_latencies([("free", [passed_through()])])
     assert (one.what, one.mean_s.centre, one.p99_s) == ("data read", 0.004, None)
     (chart,) = role_latency((one,))
-    cells = dict(zip(chart.table.head, chart.table.rows[0], strict=True))
+    cells = dict(zip(chart.table.head, chart.table.texts[0], strict=True))
     assert cells["mean with the kernel's queue"].replace(THIN, " ") == "4.00 ms"
     assert not any(letter.isdigit() for letter in cells["99 % without it"])
 

@@ -58,7 +58,7 @@ def test_a_verdict_on_a_drifting_ratio_carries_the_drift_in_its_own_sentence(for
     assert not any("of both cells" in text for text in wording.texts(study.warnings)), "one of them drifted"
     shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
     assert " ".join(decision.split()) in shown
-    rows = [row for section in sections(study) for chart in section.charts for row in chart.table.rows]
+    rows = [row for section in sections(study) for chart in section.charts for row in chart.table.texts]
     assert any(cell.startswith("faster; the ratio drifted from 3.") for row in rows for cell in row)
 
 

@@ -65,7 +65,7 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
     decision = answer(study).decision.text
     start = f"log=memory and log=disk: too few blocks for a verdict ({blocks} of 6); so far "
     assert decision.startswith(start) and decision.endswith(f"{known}).")
-    (row,) = effect_table(study.effects).rows
+    (row,) = effect_table(study.effects).texts
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
 
 
@@ -123,7 +123,7 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
     for ceilings, limit in (((held,), "the limit is WAL. Measured with"), ((), "the limit is other programs")):
         known = replace(study, cells=cells, ceilings=ceilings)
-        text, ((_, in_section),) = answer(known).limit, limits(known).rows
+        text, ((_, in_section),) = answer(known).limit, limits(known).texts
         assert text.startswith(f"At log=disk, {limit}")
         assert text.removeprefix("At log=disk, ")[1:] == in_section[1:]
 
@@ -165,7 +165,7 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
     tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]
     (table,) = tables
     place = table.head.index("failed")
-    assert [row[place] for row in table.rows] == ["–", "4.2\u202f%"]
+    assert [row[place] for row in table.texts] == ["–", "4.2\u202f%"]
 
 
 def test_many_comparisons_are_told_by_how_they_ended() -> None:
@@ -220,7 +220,7 @@ def test_a_failed_trial_that_was_tried_again_is_represented_by_its_last_attempt(
     study = studied(plan, [again, dead, *records[1:]])
     assert sum(len(cell.trials) for cell in study.cells) == 12
     assert not study.left_out
-    assert any("1" in row[4] for row in dict(plan_tables(study))["Cells"].rows)
+    assert any("1" in row[4] for row in dict(plan_tables(study))["Cells"].texts)
 
 
 def test_what_is_missing_of_the_plan_is_said() -> None:
@@ -253,13 +253,13 @@ def test_a_trial_that_was_tried_twice_has_the_reason_though_it_succeeded_then() 
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     dead = replace(records[0], id="first", status=Status.FAILED, metrics={}, cause="the server went away")
     study = studied(plan, [dead, replace(records[0], attempt=2), *records[1:]])
-    rows = {row[0]: row[4] for row in dict(plan_tables(study))["Cells"].rows}
+    rows = {row[0]: row[4] for row in dict(plan_tables(study))["Cells"].texts}
     assert rows.pop(dead.cell.name) == "1 (failed: the server went away)" and set(rows.values()) == {""}
 
 
 @pytest.mark.parametrize("name", ["disk", "memory"])
 def test_what_was_varied_is_among_the_differences(name: str) -> None:
-    rows = between_cells(two_cells(1500.0)).rows
+    rows = between_cells(two_cells(1500.0)).texts
     assert any(f"log={name}" in row[2] for row in rows)
 
 
@@ -304,7 +304,7 @@ def test_many_comparisons_show_their_main_metrics_side_by_side() -> None:
     study = studied(plan, trials(plan, {s.cell.name: 1000.0 for s in plan.setups}))
     (section,) = [section for section in sections(study) if section.id == "others"]
     ((_, table),) = section.tables
-    assert len(table.rows) == 3
+    assert len(table.texts) == 3
     assert "median response time" in table.head
 
 

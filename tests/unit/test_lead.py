@@ -54,7 +54,7 @@ def test_values_are_those_that_the_ratio_is_made_of() -> None:
     peaks = shown.works[0].peaks
     assert peaks is not None
     a, b = peaks.leads["throughput"].centres
-    row = next(row for row in report.peaks(shown).rows if "throughput at the peak" in row[0])
+    row = next(row for row in report.peaks(shown).texts if "throughput at the peak" in row[0])
     assert row[1:4] == (quantity(a, "1/s"), quantity(b, "1/s"), number(b / a))
     assert json.loads(report.document(shown))["works"][0]["peaks"]["values"]["throughput"] == [a, b]
     assert "Values are geometric means" in report.text(shown) and "compare` takes medians" in report.text(shown)
@@ -80,7 +80,7 @@ def test_failures_stand_beside_every_rate_of_a_lead() -> None:
     ]
     text = report.text(leads("old", old, "new", new, Shelf([*old, *new]), 0.05))
     assert "5\u202f% of the transactions of new failed" in text
-    assert text.count(", 5\u202f% failed") == 1 + 7, "at the peak, and at each number of clients"
+    assert text.count("(5\u202f% failed)") == 1 + 7, "at the peak, and at each number of clients"
 
 
 def test_welch_interval_is_that_of_a_textbook() -> None:

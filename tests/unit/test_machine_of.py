@@ -83,7 +83,7 @@ def test_a_brokerage_divides_its_score_by_the_cores_of_the_server(server: str, s
     ]
     (study,) = studies(trials, Shelf(trials, machines=MACHINES))
     (section,) = brokerage.sections(study)
-    rows = {row[0]: row[1] for row in section.tables[0][1].rows}
+    rows = {row[0]: row[1] for row in section.tables[0][1].texts}
     assert rows["cores that the server has"] == shown
     assert rows["the same for each core"].startswith("10" if server else "not known")
 

@@ -142,7 +142,7 @@ def test_what_one_observed_trial_shows_has_no_interval() -> None:
     (found,) = study.explanations
     steps = (Step("run queue", 0.009, 0.009, 0.009),)
     seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, steps, "error of sampling alone"))
-    rows = {row[0]: row[-1] for row in walk(seen).rows}
+    rows = {row[0]: row[-1] for row in walk(seen).texts}
     assert (rows["command"], rows["part of the time"]) == ("no interval", "no interval")
     assert " to " in rows["throughput"]
 

@@ -271,7 +271,7 @@ def test_a_rate_search_is_headed_by_its_answer_and_by_what_the_confirmations_say
 
 def test_a_row_of_confirmations_says_so_wherever_their_trials_are_counted() -> None:
     _, study = searched(False)
-    (row,) = [row for row in rates(study).rows if row[1] == "450/s"]
+    (row,) = [row for row in rates(study).texts if row[1] == "450/s"]
     assert any(note.startswith("The rate was chosen on the sweep") for note in study.footnotes)
     assert not any(note.startswith("The peak") for note in study.footnotes), "an open loop has none"
     assert row[3] == "not kept in 3 confirmation trials" and row[6] == "3 confirmations of 6"

@@ -76,8 +76,8 @@ def test_every_time_of_a_map_has_three_digits_and_a_unit() -> None:
     found = queries([("a", [timed({"q01": 0.0123, "q02": 4.0}, 0)]), ("b", [timed({"q01": 0.0456, "q02": 70.0}, 0)])])
     (_, chart) = by_query(found)
     told = [row["text"] for row in chart.specification["datasets"]["map"]]
-    assert told == ["12.3\u202fms", "4.00\u202fs", "45.6\u202fms", "70.0\u202fs"]
-    assert chart.table.rows[0] == ("q01", "12.3\u202fms", "45.6\u202fms")
+    assert told == ["12.3\u202fms", "45.6\u202fms", "4.00\u202fs", "70.0\u202fs"]
+    assert chart.table.texts[0] == ("q01", "12.3\u202fms", "45.6\u202fms")
 
 
 def test_reference_scores_draw_the_ratio_that_the_processors_alone_let_expect() -> None:
@@ -139,7 +139,7 @@ def test_subjects_stand_by_their_parallelism_only_where_each_degree_is_one_of_th
     assert [subject.parallelism for subject in found.by_parallelism] == [1, 2, 4]
     chart = by_query(found)[-1]
     assert chart.id == "speed-up"
-    assert chart.table.rows == (
+    assert chart.table.texts == (
         ("q01", "1.00", "2.00", "4.00"),
         ("q02", "1.00", "1.00", "1.00"),
         ("all queries", "1.00", "1.41", "2.00"),
@@ -165,7 +165,7 @@ def test_a_lab_of_queries_has_a_section_with_bars_and_a_map() -> None:
     (section,) = [section for section in sections(study(q08=3.0)) if section.id == "queries"]
     assert [chart.id for chart in section.charts] == ["query-ratios", "query-map"]
     bars = section.charts[0]
-    assert bars.table.rows[0] == ("q07", "2.00\u202fs", "1.00\u202fs", "0.500\u202f×", "0.500 to 0.500")
+    assert bars.table.texts[0] == ("q07", "2.00\u202fs", "1.00\u202fs", "0.500\u202f×", "0.500 to 0.500")
     assert "q07" in bars.alt
 
 

@@ -1,17 +1,19 @@
-"""CSV of a report: every cell of every table, its value in base units, and the doubts that belong to it."""
+"""CSV of a report: every cell of every table, its numbers in base units, and the caveats that belong to it."""
 
 import csv
 import io
-import math
 from dataclasses import replace
 
-import pytest
 from factories import DISK, Shelf, example, record, suspect
 from labfactory import lab, studied, trials
 
 from ironbench.analyse.study import studies
 from ironbench.report import formats
-from ironbench.report.numbers import base_value, quantity
+from ironbench.report.cell import Cell, Content, Missing, typed
+from ironbench.report.charts.base import Table
+from ironbench.report.formats.csv import HEAD
+from ironbench.report.page import Page
+from ironbench.report.section import Answer, Point, Section
 from ironbench.report.sections import sections
 
 
@@ -19,34 +21,64 @@ def lines(data: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(data.decode())))
 
 
-@pytest.mark.parametrize(
-    ("value", "unit"),
-    [
-        (0.0123, "s"), (4.2e-7, "s"), (180.0, "s"), (7200.0, "s"), (31_600.0, "1/s"), (2.5e9, "bytes/s"),
-        (24 * 2.0**30, "memory"), (1.5e6, "bytes"), (2_880.0, "queries/h × SF"), (0.55, "share"),
-    ],
-)  # fmt: skip
-def test_a_cell_is_read_back_in_its_base_unit(value: float, unit: str) -> None:
-    base = {"memory": "bytes", "share": "1"}.get(unit, unit)
-    found = base_value(quantity(value, unit))
-    assert found is not None and found[1] == base
-    assert math.isclose(found[0], value, rel_tol=0.005)
+def written(*cells: Content) -> list[dict[str, str]]:
+    """The lines of a table with one row."""
+    table = Table(("row", *map(str, range(len(cells)))), (("a", *cells),))
+    page = Page("title", "", Answer(Point("answer")), (Section("id", "section", tables=(("", table),)),))
+    return [line for line in lines(formats.of_page("csv")(page)) if line["section"] == "section"]
 
 
-def test_words_and_ranges_are_no_quantity_and_a_centre_with_its_range_is_its_centre() -> None:
-    assert [base_value(text) for text in ("faster", "1.55 to 1.62", "not known", "", "8 of 8", "> 100\u202f%")] == [
-        None
-    ] * 6
-    assert base_value("22\u202f500/s (9\u202f350 to 29\u202f600/s)") == (22500.0, "1/s")
-    assert base_value("\u22122.35\u202fms") == pytest.approx((-0.00235, "s"))
-    assert base_value("2.34\u202f×") == (2.34, "1")
-    assert base_value("7") == (7.0, ""), "the column's head says the unit"
+def numbers(line: dict[str, str]) -> dict[str, float | str]:
+    """The numbers of a line, as `typed` names them."""
+    known = {name: float(line[name]) for name in ("value", "low", "high", "confidence") if line[name]}
+    return {**known, "unit": line["unit"]}
+
+
+def test_numbers_are_not_rounded_and_in_base_units() -> None:
+    cells = (
+        Cell(0.012345678901234567, "s", 0.011, 0.0140000001, 0.95),
+        Cell(None, "ratio", 1.5512345, 1.6187654, 0.975),
+        Cell(24 * 2.0**30 + 1, "memory"),
+        Cell(0.5512345, "share", note="of the time"),
+        Cell(-0.00235123, "s", signed=True),
+        Cell(123.4e6, "MB/s", bare=True),
+        Cell(2_880.123, "queries/h × SF"),
+    )
+    found = written(*cells)
+    assert [numbers(line) for line in found] == [
+        {name: value for name, value in typed(cell).items() if name != "note"} for cell in cells
+    ]
+    assert [line["unit"] for line in found] == ["s", "1", "bytes", "1", "s", "bytes/s", "queries/h × SF"]
+
+
+def test_words_have_no_numbers_and_a_missing_value_is_none() -> None:
+    found = written("faster in 8 of 8", Missing("not known"), Cell(float("nan"), "s"), Missing(""))
+    assert [line["text"] for line in found] == ["faster in 8 of 8", "not known", "not known"]
+    assert not any(line["value"] or line["low"] or line["high"] for line in found)
+
+
+def test_every_cell_of_every_table_of_a_report_is_in_the_file_with_its_numbers() -> None:
+    plan = lab({"log": ("disk", "memory")}, blocks=6)
+    records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)
+    for study in (*studies(example(), Shelf(example())), studied(plan, records)):
+        found = [numbers(line) for line in lines(formats.get("csv")([study])) if line["unit"]]
+        for section in sections(study):
+            for table in (*(chart.table for chart in section.charts), *(table for _, table in section.tables)):
+                for _, *cells in table.rows:
+                    for cell in cells:
+                        if isinstance(cell, Cell) and len(typed(cell)) > 1:
+                            wanted = {name: value for name, value in typed(cell).items() if name != "note"}
+                            assert wanted in found, (section.title, cell)
 
 
 def test_every_table_of_a_run_is_in_the_file() -> None:
     found = studies(example(), Shelf(example()))
     rows = lines(formats.get("csv")(found))
-    assert tuple(rows[0]) == ("report", "section", "table", "row", "column", "text", "value", "unit")
+    assert tuple(rows[0]) == HEAD
+    assert (
+        *("report", "section", "table", "row", "column", "text", "value", "unit"),
+        *("low", "high", "confidence"),
+    ) == HEAD
     wanted = {(section.title, name) for section in sections(found[0]) for name, _ in section.tables}
     wanted |= {(section.title, chart.title) for section in sections(found[0]) for chart in section.charts}
     assert wanted <= {(row["section"], row["table"]) for row in rows}

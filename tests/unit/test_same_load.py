@@ -268,7 +268,7 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     assert study.same_loads[1].rate == 700
     ((name, table),) = same_load_tables(study.same_loads)
     assert name == "log=memory over log=disk"
-    assert table.rows[0][:5] == ("50\u202f%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500\u202f×")
+    assert table.texts[0][:5] == ("50\u202f%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500\u202f×")
     assert "Response times at the same load" in lab_text.render([study]).decode()
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
     assert not any("rate=" in effect.contrast.cell for effect in study.others)
@@ -306,7 +306,7 @@ def test_a_chart_for_each_percentile_shows_every_block_of_every_cell(lab: Lab) -
         {"log=disk": 20.0, "log=memory": 10.0}, rel=0.01
     )
     assert all(row["low"] == row["high"] == pytest.approx(row["value"], rel=0.01) for row in data["means"])
-    assert charts[2].table.rows[1][0] == "70\u202f% · 700/s"
+    assert charts[2].table.texts[1][0] == "70\u202f% · 700/s"
     few = [replace(one, metrics={**one.metrics, "transactions": 2000.0}) for one in records]
     assert [chart.id[-5:] for chart in charts_of(studied(lab, few))] == ["p50_s", "p90_s", "p99_s"]
     one_block = [record for record in records if record.block == 0 or "rate=" not in record.cell.name]
@@ -331,7 +331,7 @@ def test_a_percentile_at_the_same_load_is_that_of_the_transactions_of_all_blocks
     time = study.same_loads[1].baseline.times["response_time_p99_s"]
     assert time.summary.centre == expected
     ((_, table),) = same_load_tables(study.same_loads)
-    assert table.rows[1][table.head.index("99th perc.") + 1] == quantity(expected, "s")
+    assert table.texts[1][table.head.index("99th perc.") + 1] == quantity(expected, "s")
     row = next(row for row in charts_of(study)[2].specification["datasets"]["means"] if row["place"] > 0.5)
     assert row["value"] == pytest.approx(expected * 1e3)
 
@@ -349,7 +349,7 @@ def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
     assert all(one.reason.endswith("range; log=disk rate=90% fell behind in 6 of 6") for one in study.claims)
     assert "0.4992 to 0.5008" in study.claims[0].reason
     ((_, table),) = same_load_tables(study.same_loads)
-    rows = table.rows
+    rows = table.texts
     assert table.head[-1] == "to know"
     assert rows[2][-2:] == ("6", "log=disk fell behind in 6 of 6")
     assert rows[0][-1] == ""

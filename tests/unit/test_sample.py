@@ -55,7 +55,7 @@ def test_the_largest_of_the_values_bounds_a_percentile_with_95_percent_confidenc
 
 def test_a_percentile_of_few_transactions_is_left_out_and_a_note_says_so() -> None:
     few = study(some(12))
-    ((_, _, _, _, _, median, slow, _),) = peaks(few).rows
+    ((_, _, _, _, _, median, slow, _),) = peaks(few).texts
     assert median.endswith("s")
     assert slow == "–"
     assert "99 %" not in headline(few)[0][1]

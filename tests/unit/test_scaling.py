@@ -97,7 +97,7 @@ def test_contention_is_the_same_in_the_sentence_and_in_the_table() -> None:
 def contention(found: Scaling) -> str:
     """As the table says it."""
     (chart,) = scalability([found], "transactions")
-    name, value = chart.table.rows[0]
+    name, value = chart.table.texts[0]
     assert name == "contention α"
     return value
 

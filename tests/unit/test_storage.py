@@ -234,7 +234,7 @@ def test_ranges_are_called_apart_only_where_chance_alone_hardly_makes_them_so(pa
     rows = [SimpleNamespace(metric=name, a=summarise([slow[name]]), b=summarise([fast[name]])) for name in slow]
     trials = ((stored(passes),), (stored(passes),))
     comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
-    (row,) = compared(comparison)[0][1].rows
+    (row,) = compared(comparison)[0][1].texts
     assert row[-1] == said
 
 
@@ -254,12 +254,12 @@ def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
     ]
     trials = ((stored(3),), (stored(3),))
     comparison = cast(Comparison, SimpleNamespace(peaks=SimpleNamespace(rows=rows), trials=trials))
-    (row,) = compared(comparison)[0][1].rows
+    (row,) = compared(comparison)[0][1].texts
     assert [cell.replace(THIN, "") for cell in row[1:3]] == ["1000", "2450"]
     assert [cell.replace(THIN, "") for cell in row[4:]] == ["500 to 4500", "450 to 4000", "overlap"]
     (study,) = studies([replace(record(DISK, 1, 10.0, metrics=metrics[0]), choice=Choice("storage"))])
     (section,) = [one for one in shown.sections(study) if one.id == "storage-sync"]
-    assert section.tables[0][1].rows[0][2].replace(THIN, "") == "500 to 4500"
+    assert section.tables[0][1].texts[0][2].replace(THIN, "") == "500 to 4500"
 
 
 def test_one_pass_has_no_best() -> None:
@@ -347,7 +347,7 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
     (study,) = studies([replace(record(DISK, 1, 10.0, metrics=metrics), choice=Choice("storage"))])
     assert "COST8K device: 12.0 µs of CPU time for a read" in headline(study)[0][1].replace(THIN, " ")
     (section,) = [one for one in shown.sections(study) if one.id == "storage-cost"]
-    (row,) = section.tables[0][1].rows
+    (row,) = section.tables[0][1].texts
     assert [cell.replace(THIN, " ") for cell in row] == ["8K", "12.0 µs", "4.00 µs", "8.00 µs", "977 ms"]
     assert [key.label for key in section.charts[0].legend] == ["from the device", "from the page cache"]
 

@@ -32,7 +32,7 @@ def test_a_mark_stands_for_every_percentile_and_the_picture_can_be_drawn() -> No
 
 def test_bandwidths_are_in_the_unit_of_the_table() -> None:
     (chart,) = storage.rates([("card", lines())])
-    assert chart.unit == "MB/s" and f"1{THIN}550{THIN}MB/s" in chart.alt
+    assert chart.unit == "MB/s" and f"1{THIN}547.7 MB/s" in chart.alt
 
 
 @pytest.mark.parametrize("mark", [*theme.MARKS, "tick"])

@@ -12,6 +12,7 @@ from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import Subject
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Choice, System
+from ironbench.report import cell as cells
 from ironbench.report import lead as lead_report
 from ironbench.report import presentation
 from ironbench.report.charts.effects import effects
@@ -45,16 +46,17 @@ def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, fi
     study, page = shown(single(DISK, 1.0, sf))
     assert page.headline(study)[0][1].startswith(f"reaches power {figure}, throughput ")
     assert how in page.headline(study)[0][1]
-    assert page.card(study.parts[0])[:2] == (figure, f"{UNIT} power, {how}")
-    assert page.peaks(study).rows[0] == (f"power, {how}", f"{figure}\u202f{UNIT}")
-    assert page.sections(study)[1].tables[0][1].rows[0][0] == "q01"
+    first, unit, _ = page.card(study.parts[0])
+    assert (cells.shown(first), unit) == (figure, f"{UNIT} power, {how}")
+    assert page.peaks(study).texts[0] == (f"power, {how}", f"{figure}\u202f{UNIT}")
+    assert page.sections(study)[1].tables[0][1].texts[0][0] == "q01"
 
 
 def test_a_system_that_did_not_answer_all_queries_is_not_said_to_have_no_usable_trial() -> None:
     one = single(DISK, 1.0)
     study, page = shown(replace(one, metrics={"throughput": 67.0, "query_time_s{query=q01}": 0.05}))
     assert page.headline(study)[0][1] == "did not answer all queries, so no figure is of all of them."
-    assert page.card(study.parts[0]) == ("", "not all queries answered", [])
+    assert page.card(study.parts[0]) == (cells.EMPTY, "not all queries answered", [])
 
 
 def test_single_runs_claim_no_interval_and_no_trend() -> None:
@@ -144,8 +146,8 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     ran = [replace(one, budget=Budget(0.5, 0.1, 0.0, 0.0, 0.1, 0.0, 0.3)) for one in ran]
     study, page = shown(*ran)
     chart = of_parts(study)[0]
-    assert chart.table.head[0] == "streams" and chart.table.rows[0][0] == "2 streams and a refresh stream"
-    assert page.peaks(study).rows[-1][:2] == ("in the throughput test", "2 streams and a refresh stream")
+    assert chart.table.head[0] == "streams" and chart.table.texts[0][0] == "2 streams and a refresh stream"
+    assert page.peaks(study).texts[-1][:2] == ("in the throughput test", "2 streams and a refresh stream")
     assert study.place == "over the whole trial"
     names = {entry.name: entry for entry in study.parts[0].balance}
     assert "throughput per core" not in names and "clients per core" not in names
@@ -159,4 +161,4 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
 def test_a_power_test_has_the_one_client_that_it_has() -> None:
     study, page = shown(single(DISK, 1.0))
     assert "clients per core" in {entry.name for entry in study.parts[0].balance}
-    assert all(row[0] != "in the throughput test" for row in page.peaks(study).rows)
+    assert all(row[0] != "in the throughput test" for row in page.peaks(study).texts)

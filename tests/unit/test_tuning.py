@@ -173,7 +173,7 @@ def test_a_screen_without_effects_ends_with_what_it_could_have_seen(file: Path) 
 
 
 def test_the_runs_of_a_screen_are_listed_with_their_settings_and_cells_with_names_that_tell_are_not(file: Path) -> None:
-    rows = {row[0]: row[-1] for row in dict(plan_tables(study(file, {})))["Cells"].rows}
+    rows = {row[0]: row[-1] for row in dict(plan_tables(study(file, {})))["Cells"].texts}
     assert rows["baseline"] == ""
     assert set(rows["run 2"].split(", ")) == {"clients=4", "threads=2", "max_tries=3", "think_time=1ms"}
     assert len(rows) == len(set(rows.values())) == 8

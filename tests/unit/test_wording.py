@@ -23,6 +23,7 @@ from ironbench.model.lab import Claim
 from ironbench.model.note import note
 from ironbench.model.record import Status
 from ironbench.report import trial, wording
+from ironbench.report.cell import Missing
 from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
@@ -67,8 +68,10 @@ def test_metrics_have_titles_that_are_words() -> None:
 
 
 def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
-    assert ratio_of(Entry("checkpoint interval", "s", None, words="1 checkpoint in 30 s")) == "1 checkpoint in 30 s"
-    assert ratio_of(Entry("data to memory", "1", None, "size of the data not recorded")).startswith("not known (")
+    said = ratio_of(Entry("checkpoint interval", "s", None, words="1 checkpoint in 30 s"))
+    assert said == Missing("1 checkpoint in 30 s")
+    unknown = ratio_of(Entry("data to memory", "1", None, "size of the data not recorded"))
+    assert unknown == Missing("not known (size of the data not recorded)")
 
 
 def test_exit_code_3_says_why() -> None:
@@ -113,7 +116,7 @@ def test_other_metrics_are_those_whose_ratio_says_something() -> None:
     row = next(one for one in findings(records, plan, 1) if one.metric == "psi_io_some_share")
     assert row.shares == (0.0001, 0.0199)
     ((_, shown),) = metric_tables([Effect(row, Contrast("", "", ""))])
-    assert f"0.01{THIN}% → 2{THIN}%, +2{THIN}points" in shown.rows[0]
+    assert f"+2{THIN}points (0.01{THIN}% → 2{THIN}%)" in shown.texts[0]
     assert not found & {"service_time_p99_s", "cpu_steal_share"}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.analyse.curve import alike
 from ironbench.model.record import Record
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, grouped, in_percent, percents
 
 if TYPE_CHECKING:
     from ironbench.stats.scalability import Band, Estimate, Fit
@@ -166,7 +166,7 @@ def _rate(estimate: Estimate) -> str:
 
 def share_of_work(estimate: Estimate) -> str:
     """Of contention: below 0 where a system is superlinear."""
-    return f"{in_percent(estimate.value)} ({in_percent(estimate.low)} to {in_percent(estimate.high)})"
+    return f"{in_percent(estimate.value)} ({percents(estimate.low)} to {in_percent(estimate.high)})"
 
 
 def _count(clients: float) -> str:
