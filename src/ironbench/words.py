@@ -43,9 +43,14 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def roughly(factor: float) -> str:
+    """`6.4`, `120`: a bound, of which two digits are enough."""
+    return f"{factor:.2g}" if factor < 99.5 else f"{factor:.0f}"
+
+
 def roughly_times(factor: float) -> str:
-    """`6.4 ×`, `120 ×`: a bound, of which two digits are enough."""
-    return f"{factor:.2g} ×" if factor < 99.5 else f"{factor:.0f} ×"
+    """`6.4 ×`"""
+    return f"{roughly(factor)} ×"
 
 
 def in_percent(share: float, limits: Sequence[float] = ()) -> str:

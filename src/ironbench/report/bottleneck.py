@@ -11,7 +11,7 @@ from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.facts import fact
 from ironbench.report.numbers import number
-from ironbench.words import counted, grouped, in_percent, listed, roughly_times
+from ironbench.words import counted, grouped, in_percent, listed, roughly, roughly_times
 
 _FREE = {
     "log": "zero-latency WAL",
@@ -68,8 +68,8 @@ def _only_of(one: Ceiling, resource: str) -> bool:
 def _range(gain: Gain) -> str:
     if math.isinf(gain.high):
         return f"{roughly_times(gain.low)} or more"
-    low, high = roughly_times(gain.low), roughly_times(gain.high)
-    return high if low == high else f"{low.removesuffix(' ×')} to {high}"
+    low, high = roughly(gain.low), roughly(gain.high)
+    return f"{high} ×" if low == high else f"{low} to {high} ×"
 
 
 def ceiling_sentence(one: Ceiling) -> str:

@@ -22,7 +22,7 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
             if name.partition(".")[0] == kind
         ]
         if rows:
-            tables.append((kind.capitalize(), Table(("fact", "value"), tuple(rows))))
+            tables.append((kind.capitalize(), Table(("fact", "value"), tuple(rows), words=True)))
     return tables
 
 

@@ -139,7 +139,7 @@ def _peak_sentence(part: SubjectResults) -> str:
     slow = peak.metrics.get("response_time_p99_s")
     tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
     units = counted_in(peak.trials)[1]
-    rate = measured(peak.throughput, "1/s").replace("/s", f" {units} per second")
+    rate = f"{number(peak.throughput.centre)} {units} per second"
     load = peak.trials[0].cell.load
     if load.curve is not None:
         rate, clients = f"{rate} on average over the curve", f"at most {clients}"

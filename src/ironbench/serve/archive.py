@@ -10,6 +10,7 @@ from datetime import date
 from html import escape
 
 from ironbench.record.index import Listed
+from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity
 from ironbench.serve.page import link, option, select
@@ -178,7 +179,7 @@ def steps(page: int, last: int) -> list[tuple[str, int]]:
 def labels(shelf: Shelf) -> Table:
     """Labels of runs with their series and trials, the newest first."""
     rows = tuple(
-        (label, workload, grouped(len({row.series for row in of_work})), grouped(len(of_work)))
+        (label, workload, count(len({row.series for row in of_work})), count(len(of_work)))
         for label, found in itertools.islice(shelf.holdings().labels.items(), ON_A_PAGE)
         for workload in dict.fromkeys(row.workload for row in found)
         for of_work in [[row for row in found if row.workload == workload]]

@@ -121,8 +121,9 @@ def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
 def _needs(study: Any, stage: int) -> str:
     """`stage`: the number of the last one that has begun."""
     from ironbench.report import elements
+    from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
-    from ironbench.report.findings import interval, ratio, verdict
+    from ironbench.report.findings import interval_cell, ratio_cell, verdict
 
     of_look = [trial.block for trial in study.lab.trials if trial.stage <= stage]
     # Only a look decides: until then the next blocks may still take a verdict back.
@@ -130,9 +131,9 @@ def _needs(study: Any, stage: int) -> str:
     rows = tuple(
         (
             effect.contrast.name,
-            str(effect.finding.blocks),
-            ratio(effect.finding.ratio),
-            interval(effect.finding),
+            count(effect.finding.blocks),
+            ratio_cell(effect.finding),
+            interval_cell(effect.finding),
             verdict(effect.finding),
             effect.finding.advice or effect.finding.barred or rest,
         )
