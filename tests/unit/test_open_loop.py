@@ -274,7 +274,7 @@ def test_a_row_of_confirmations_says_so_wherever_their_trials_are_counted() -> N
     (row,) = [row for row in rates(study).texts if row[1] == "450/s"]
     assert any(note.startswith("The rate was chosen on the sweep") for note in study.footnotes)
     assert not any(note.startswith("The peak") for note in study.footnotes), "an open loop has none"
-    assert row[3] == "not kept in 3 confirmation trials" and row[6] == "3 confirmations of 6"
+    assert row[3] == "not kept in 3 confirmation trials" and row[6] == "3 (confirmations of 6 trials)"
 
 
 def test_points_of_one_search_are_one_system_and_no_unlike_loads() -> None:
