@@ -116,12 +116,12 @@ def _read_ldif(path: Path) -> None:
     base = "dc=example,dc=com"
     data = entries.dataset({"entries": "1", "template": "", "ldif": str(path)})
     assert data.entries is not None and data.roots is not None and data.line_of is not None
-    written = b"".join(data.entries(base))
+    written = b"".join([*data.entries(base), *(data.changes(base) if data.changes else ())])
     for dn in data.roots(base)[:3]:
-        assert data.line_of(dn)
+        assert data.changes or data.line_of(dn, "add")
     # What is written is read again: otherwise slapadd would get what no LDIF is.
     (again := path.with_suffix(".again")).write_bytes(written)
-    for _ in ldif.entries(again):
+    for _ in ldif.records(again):
         pass
 
 

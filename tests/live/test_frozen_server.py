@@ -1,4 +1,4 @@
-"""A running server whose processes are frozen (SIGSTOP): no query waits for it without a limit."""
+"""A server whose processes are frozen (SIGSTOP): neither queries nor loads, checks or programs wait without a limit."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import own_server
 import pytest
-from directory_server import BASE, serving
+from directory_server import BASE, serving, started
 from factories import require_installed
 from raw_mysql import RawMysql
 from raw_server import RawServer
 
+from ironbench import engines, workloads
 from ironbench.engines import server_session
 from ironbench.engines.mariadb import dsn as mysql_dsn
 from ironbench.engines.mariadb.session import MariadbSession
@@ -25,6 +28,9 @@ from ironbench.engines.server_session import ServerSession
 from ironbench.engines.slapd import dsn as ldap_dsn
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.errors import FailureError
+from ironbench.load import prepare, rows
+from ironbench.printer import Printer
+from ironbench.process.programs import Program
 
 pytestmark = pytest.mark.live
 
@@ -34,7 +40,9 @@ CONNECTING_S = 10.0
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_session, "_SILENCE_S", 0.3)
+    for name in ("_SILENCE_S", "_OWN_SILENCE_S"):
+        monkeypatch.setattr(server_session, name, 0.3)
+    monkeypatch.setattr(rows, "SILENCE_S", 0.3)
 
 
 def family(pid: int) -> list[int]:
@@ -53,6 +61,20 @@ def frozen(pid: int) -> Iterator[None]:
     finally:
         for one in halted:
             os.kill(one, signal.SIGCONT)
+
+
+def ends(work: Callable[[], object], pid: int, after_s: float = 0.0) -> FailureError:
+    """How `work` fails on a server that is frozen so long after it began, within a time that a human would wait."""
+    with ThreadPoolExecutor(1) as one, contextlib.ExitStack() as stack:
+        if not after_s:
+            stack.enter_context(frozen(pid))
+        working = one.submit(work)
+        time.sleep(after_s)
+        if after_s:
+            stack.enter_context(frozen(pid))
+        failed = working.exception(60)
+    assert isinstance(failed, FailureError)
+    return failed
 
 
 def is_given_up(session: ServerSession[Any, Any], pid: int) -> None:
@@ -92,5 +114,98 @@ def test_a_busy_server_is_waited_for(raw_server: RawServer) -> None:
     session = PostgresSession(*where)
     try:
         assert session.query("select pg_sleep(2), 7")[0][1] == "7"
+    finally:
+        session.stop()
+
+
+_long = [pytest.param(name, marks=pytest.mark.long) for name in ("mariadb", "slapd")]
+
+
+@pytest.fixture(params=["postgres", *_long])
+def own(request: pytest.FixtureRequest, place: Path, own_register: Path) -> Iterator[ServerSession[Any, Any]]:
+    """A server that ironbench has started."""
+    if request.param == "slapd":
+        require_installed("slapd")
+        with started(place) as directory:
+            yield directory
+        return
+    session = own_server.start(own_server.system(place / "data", request.param))
+    yield session
+    session.stop()
+
+
+def test_a_server_of_our_own_is_given_up_and_used_again(own: ServerSession[Any, Any]) -> None:
+    pid = own_server.pid_of(own)
+    with own.limited(3600.0):
+        assert "stopped answering" in str(ends(own.require_answer, pid))
+    assert own.alive()
+
+
+@pytest.mark.parametrize("engine", ["postgres", _long[0]])
+def test_a_load_is_given_up(engine: str, request: pytest.FixtureRequest, place: Path, own_register: Path) -> None:
+    dataset = workloads.get("tpcb-like").dataset(engine, workloads.get("tpcb-like").validated({"scale": "20"}))
+    assert dataset is not None
+    session = own_server.start(own_server.system(place / "data", engine))
+    try:
+        failed = ends(
+            lambda: prepare.fill(session, dataset, 2, Printer.silent(), True), own_server.pid_of(session), 0.5
+        )
+        assert "stopped answering" in failed.cause
+    finally:
+        session.stop()
+
+
+@pytest.mark.long
+def test_entries_added_one_by_one_are_given_up(place: Path) -> None:
+    require_installed("slapd")
+    with serving(place, "slapd") as server:
+        session = SlapdSession(*ldap_dsn.parse(server.root, {}))
+        entry = "dn: cn={0},{1}\nobjectClass: person\ncn: {0}\nsn: a\n\n"
+        text = "".join(entry.format(number, BASE) for number in range(50_000)).encode()
+        try:
+            failed = ends(lambda: session.fill([text]), own_server.pid_of(server.session), 0.5)
+            assert "stopped answering" in failed.cause
+        finally:
+            session.stop()
+
+
+def test_a_check_that_gets_no_answer_is_no_check_that_passes(place: Path) -> None:
+    require_installed("slapd")
+    with started(place) as session:
+        workload = workloads.get("directory")
+        options = workload.validated({"entries": "10"})
+        dataset = workload.dataset("slapd", options)
+        assert dataset is not None
+        prepare.fill(session, dataset, 1, Printer.silent(), True)
+        before = workload.before(session, options)
+        summary = {"commits": 0, "scripts": [{"name": "search", "completed": 5}]}
+        failed = ends(lambda: workload.check(session, options, before, summary), own_server.pid_of(session))
+        assert "stopped answering" in failed.cause
+
+
+def test_a_program_that_works_with_it_is_ended(
+    raw_server: RawServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ironbench.process.programs._WATCH_S", 0.3)
+    where = postgres_dsn.parse(f"host={raw_server.host} port={raw_server.port} user=postgres dbname=postgres", {})
+    session = PostgresSession(*where)
+    assert raw_server.process is not None
+    try:
+        waiting = Program(["sleep", "600"], watch=session.require_answer)
+        assert "stopped answering" in str(ends(waiting.run, raw_server.process.pid))
+        assert waiting._process is not None
+        assert waiting._process.wait(10) != 0
+    finally:
+        session.stop()
+
+
+@pytest.mark.long
+def test_a_file_of_sql_is_given_up(place: Path, own_register: Path) -> None:
+    session = own_server.start(own_server.system(place / "data"))
+    (file := place / "slow.sql").write_text("select pg_sleep(3);\n" * 20)
+    data_import = engines.get("postgres").data_import
+    try:
+        load = lambda: data_import.set_up(session, file, lambda *_: None)  # noqa: E731
+        assert "stopped answering" in str(ends(load, own_server.pid_of(session), 1.0))
     finally:
         session.stop()

@@ -62,6 +62,24 @@ def test_an_export_of_a_directory_is_taken_without_the_entries_that_are_there_al
     assert b"".join(pieces).strip() == person.strip().encode()
 
 
+def test_entries_up_to_the_first_change_are_loaded_and_the_rest_is_carried_out(tmp_path: Path) -> None:
+    (own := tmp_path / "own.ldif").write_text(
+        "dn: cn=a,dc=x\ncn: a\n\ndn: cn=a,dc=x\nchangetype: modrdn\nnewrdn: cn=b\ndeleteoldrdn: 1\n\n"
+        "dn: cn=c,cn=b,dc=x\ncn: c\n\ndn: cn=c,cn=b,dc=x\nchangetype: delete\n"
+    )
+    dataset = entries.dataset({"entries": "1", "template": "", "ldif": str(own)})
+    assert dataset.entries and dataset.changes and dataset.roots and dataset.stranger
+    assert b"".join(dataset.entries("dc=x")).endswith(b"dn: cn=a,dc=x\ncn: a\n\n")
+    assert [line for line in b"".join(dataset.changes("dc=x")).split(b"\n") if line.startswith(b"change")] == [
+        b"changetype: modrdn",
+        b"changetype: delete",
+    ]
+    assert (dataset.rows, dataset.roots("dc=x")) == (1, ("cn=a,dc=x", "cn=b,dc=x"))
+    assert dataset.stranger("dc=x") is None
+    own.write_text(own.read_text() + "\ndn: cn=z,dc=x\nchangetype: delete\n")
+    assert dataset.stranger("dc=x") == (f"{own}, line 15", "cn=z,dc=x")
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

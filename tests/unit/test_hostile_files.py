@@ -80,13 +80,13 @@ def test_a_line_of_many_quotes_is_read_once(tmp_path: Path) -> None:
 def test_the_url_of_a_value_that_names_no_file_is_refused(tmp_path: Path, url: str) -> None:
     (file := tmp_path / "own.ldif").write_text(f"dn: {BASE}\ncn:< {url}\n")
     with pytest.raises(InputError, match="line 2"):
-        list(ldif.entries(file))
+        list(ldif.records(file))
 
 
 def test_a_dn_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     (file := tmp_path / "own.ldif").write_bytes(b"dn: cn=\xe9,dc=x\ncn: a\n")
     with pytest.raises(InputError, match="line 1"):
-        list(ldif.entries(file))
+        list(ldif.records(file))
 
 
 def test_quotes_and_comment_marks_in_names_begin_nothing(tmp_path: Path) -> None:

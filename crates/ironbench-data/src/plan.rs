@@ -28,6 +28,10 @@ pub struct LoadPlan {
     /// knows what is there; empty: nobody will, and a connection's pieces may be one transaction.
     #[serde(default)]
     pub note: String,
+    /// The load ends in a failure if the server neither takes nor sends a byte for so long and then does not answer a new
+    /// connection. None: it waits.
+    #[serde(default)]
+    pub silence_s: Option<f64>,
 }
 
 /// Units of a table: from `first` up to, not including, `past`.

@@ -20,7 +20,7 @@ from ironbench.drive import before as preparing
 from ironbench.drive import caches, power
 from ironbench.drive.live import Live
 from ironbench.drive.power import PowerCut
-from ironbench.drive.run import Driver, Follow, Lines, Looks, Tasks, Watched, compiled_plan, run
+from ironbench.drive.run import Driver, Follow, Lines, Looks, Stall, Tasks, Watched, compiled_plan, run
 from ironbench.drive.statements import statements
 from ironbench.drive.work import Begun, run_work
 from ironbench.engines.administration import Insight
@@ -35,7 +35,7 @@ from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check
-from ironbench.model.session import Row, Session
+from ironbench.model.session import Remote, Row, Session
 from ironbench.model.system import Load, Trial
 from ironbench.printer import Printer
 from ironbench.process import processes, scratch
@@ -171,7 +171,7 @@ class _Drive:
         checks: tuple[Check, ...] = ()
         done = around.together(result.summary) if ended else None
         if has_data and ended and around.cut is None and done is not None:
-            with around.checking():
+            with around.checking(), _limited(session):
                 checks = workload.check(session, self._options, before, done)
         elif ended and around.cut is not None:
             survived = power.cut(session, around.cut, self._seed)
@@ -181,7 +181,8 @@ class _Drive:
             if has_data:
                 checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
         if ended:
-            checks = (*checks, *_own_check(session, plan.choice.data))
+            with _limited(session):
+                checks = (*checks, *_own_check(session, plan.choice.data))
         return replace(
             result,
             alive=alive,
@@ -256,6 +257,25 @@ class _Drive:
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
+        stall = None
+        if load.duration_s is None and isinstance(session, Remote):
+            looks = [*looks, (stall := Stall(session.require_answer)).look]
+        result = self._measured(compiled, target, load, show, looks, follow, drives)
+        if stall is not None and stall.error is not None:
+            raise stall.error
+        return result
+
+    def _measured(
+        self,
+        compiled: bytes,
+        target: Mapping[str, Any],
+        load: Load,
+        show: Show,
+        looks: Looks,
+        follow: Follow,
+        drives: Drives | None,
+    ) -> Driven:
+        plan, session = self._plan, self._session
         if drives is not None:
             progress = _core.Progress()
             with Watched(progress, load, show, looks, follow):
@@ -277,6 +297,14 @@ def unpacked(result: DriveResult, started: str) -> Driven:
         histograms=result.histograms,
         samples=result.samples,
     )
+
+
+CHECK_S = 3600.0
+"""Limit of each query by which a workload checks its data."""
+
+
+def _limited(session: Session) -> AbstractContextManager[None]:
+    return session.limited(CHECK_S) if isinstance(session, Remote) else nullcontext()
 
 
 _FALSE = ("0", "f", "false")

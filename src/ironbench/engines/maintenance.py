@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ironbench.model.record import Check
-from ironbench.model.session import Session
+from ironbench.model.session import Remote, Session
 from ironbench.model.system import System
 from ironbench.process.programs import Program
 
@@ -45,6 +45,12 @@ class IndexState:
     bytes: int
     valid: bool
     entries: int
+
+
+def answering(session: Session) -> Callable[[], None]:
+    """Raises FailureError when the server of `session` does not answer: a program that works with a frozen server
+    would never end."""
+    return session.require_answer if isinstance(session, Remote) else lambda: None
 
 
 class Maintaining(Protocol):

@@ -30,6 +30,8 @@ DOWN_PATIENCE_S = 120.0
 """So long nobody may listen where a restart has succeeded: what restarts a service waits for it (pg_ctl, systemd's
 notify). A server that replays its log may take longer, and says so."""
 _SILENCE_S = 20.0
+_OWN_SILENCE_S = 120.0
+"""More for a server of ours: its devices may be slow by design, and its death shows at once."""
 _ANSWER_S = 30.0
 """Limit of a question about the server itself, such as its settings and counters, which takes milliseconds."""
 _DYING_S = 1.0
@@ -68,7 +70,7 @@ class ServerLine(Line, Protocol):
 
 @dataclass(slots=True)
 class _Questions:
-    """Short questions to a server that was running already."""
+    """Statements with a time limit."""
 
     session: ServerSession[Any, Any]
     limit_s: float
@@ -131,12 +133,10 @@ class ServerSession(ABC, Generic[_A, _L]):
         """As whom we are connected."""
 
     @property
-    def silence_s(self) -> float | None:
-        """After so long without a byte, a running server that does not answer a new connection either is given up.
-
-        None for our own server: ironbench may freeze it between two turns, and sees its death.
-        """
-        return _SILENCE_S if self._own is None else None
+    def silence_s(self) -> float:
+        """After so long without a byte in either direction, a server that does not answer a new connection either is
+        given up."""
+        return _SILENCE_S if self._own is None else _OWN_SILENCE_S
 
     def query(self, sql: str) -> list[Row]:
         return self._attempt(lambda connection: connection.query(sql, self._limit_s()))
@@ -153,11 +153,16 @@ class ServerSession(ABC, Generic[_A, _L]):
         if self._own is not None:
             yield
             return
-        questions = _Questions(self, _ANSWER_S)
+        with self.limited(_ANSWER_S), understood(True):
+            yield
+
+    @contextmanager
+    def limited(self, limit_s: float) -> Iterator[None]:
+        """See `model.session.Remote`."""
+        questions = _Questions(self, limit_s)
         token = _QUESTIONS.set(questions)
         try:
-            with understood(True):
-                yield
+            yield
         finally:
             _QUESTIONS.reset(token)
         if questions.unanswered is not None:
@@ -196,6 +201,10 @@ class ServerSession(ABC, Generic[_A, _L]):
         except IronbenchError as error:
             return error.sqlstate[:2] not in self.broken  # who refuses a statement lives
         return True
+
+    def require_answer(self) -> None:
+        """See `model.session.Remote`."""
+        self.query(self.lives)
 
     def last_words(self) -> str:
         """The end of our server's messages, "" for a server that is not ours."""

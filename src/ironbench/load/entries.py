@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -46,15 +46,15 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
     begin = time.perf_counter()
     with printer.bar(f"load {dataset.key}") as show:
 
-        def seen() -> Iterator[bytes]:
-            assert dataset.entries is not None
-            for piece in dataset.entries(session.base):
+        def seen(pieces: Iterable[bytes]) -> Iterator[bytes]:
+            for piece in pieces:
                 passed.bytes += len(piece)
                 yield piece
                 show(min(0.99, passed.bytes / max(1, dataset.bytes)), units.stored(passed.bytes))
 
         try:
-            session.fill(seen())
+            changes = seen(dataset.changes(session.base)) if dataset.changes else ()
+            session.fill(seen(dataset.entries(session.base)), changes)
         except IronbenchError as error:
             raise _explained(session, dataset, error, own_server) from error
     elapsed_s = time.perf_counter() - begin
@@ -69,8 +69,15 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
 
 
 def _require_absent(session: Session, dataset: Dataset) -> None:
-    """InputError: an entry of the user's file exists already, so a load could not be undone."""
+    """InputError: an entry of the user's file exists already, or the file changes one of others, so a load could not be
+    undone."""
     assert isinstance(session, Directory)
+    if dataset.stranger and (found := dataset.stranger(session.base)):
+        where, dn = found
+        hint = (
+            "remove the change from the file; ironbench changes no entry of a running directory that it has not added"
+        )
+        raise InputError(where, f"changes entry {dn}, which the file does not add", hint)
     for dn in dataset.roots(session.base) if dataset.roots else ():
         try:
             there = session.query(f"search {_escaped(dn)}?1.1?base")
@@ -79,7 +86,7 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
                 raise
             there = []
         if there:
-            where = dataset.line_of(dn) if dataset.line_of else ""
+            where = dataset.line_of(dn, "add") if dataset.line_of else ""
             raise InputError(where or dn, f"entry {dn} exists in this directory", "remove it there, or from the file")
 
 
@@ -94,11 +101,11 @@ def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_se
             hint = "entries that were added are still there: `ironbench cleanup --dsn` removes them"
     subject = error.subject
     if dataset.line_of is not None and (found := _REFUSED.search(f"{error.subject}: {error.cause}")):
-        subject = dataset.line_of(found[1] or found[2]) or subject
+        subject = dataset.line_of(found[1] or found[3], found[2] or "add") or subject
     return type(error)(subject, _LOADERS_LINE.sub("", error.cause), hint)
 
 
-_REFUSED = re.compile(r'dn="(.*?)" \(line=\d+\)|\badd (\S.*?)(?:: |$)')
+_REFUSED = re.compile(r'dn="(.*?)" \(line=\d+\)|\b(add|modify|delete|rename) (\S.*?)(?:: |$)')
 """The DN that slapadd (`get_dn` in servers/slapd/slapadd.c) or our own client names."""
 _LOADERS_LINE = re.compile(r" \(line=\d+\)")
 """A line of what slapadd was given, which is not the user's file."""

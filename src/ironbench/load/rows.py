@@ -29,6 +29,9 @@ from ironbench.words import counted, grouped
 from ironbench.workloads import Dataset
 
 POLL_S = 0.1
+SILENCE_S = 120.0
+"""After so long in which a server neither takes nor sends a byte, it is given up if it does not answer a new connection
+either. How long a load takes is not limited."""
 _BROKEN = ("08", "57P")
 """Classes of SQLSTATE: a connection is lost, or the server ends it (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
@@ -201,7 +204,7 @@ def _copied(
     workers."""
     from ironbench import _core
 
-    plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections}
+    plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
     if pieces:
         plan |= {"done": pieces.rows(), "note": pieces.note}
     plan["engine"] = session.target()  # last: a library lets go of its file then

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 Row = tuple[str | None, ...]
@@ -117,6 +118,20 @@ class Restarted(Protocol):
         ...
 
 
+@runtime_checkable
+class Remote(Protocol):
+    """A session whose engine is a process that may stop answering without ending."""
+
+    def limited(self, limit_s: float) -> AbstractContextManager[None]:
+        """Limits the time of each statement of this thread. FailureError on exit: one was not answered, whatever
+        became of its own error."""
+        ...
+
+    def require_answer(self) -> None:
+        """FailureError: the engine does not answer."""
+        ...
+
+
 class Freezes(Protocol):
     """Stops a server with everything below it where it stands, and lets it go on."""
 
@@ -167,8 +182,9 @@ class Directory(Protocol):
         """Whether ironbench started the server, so that nobody else works with it."""
         ...
 
-    def fill(self, pieces: Iterable[bytes]) -> None:
-        """Loads an LDIF: on a server of ours in place of all entries, elsewhere it is added. FailureError."""
+    def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
+        """Loads an LDIF: on a server of ours in place of all entries, elsewhere it is added. Then carries out the
+        records of `changes`, one operation each. FailureError."""
         ...
 
     def count(self, search: str) -> int:

@@ -23,6 +23,7 @@ from typing import IO, Any
 from ironbench.errors import FailureError
 from ironbench.process import trust
 
+_WATCH_S = 10.0
 _PATIENCE_S = 5.0
 """How long a program may take to end once it was told to."""
 
@@ -58,10 +59,19 @@ def _begun(
 
 
 class Program:
-    """A program that ends by itself; another thread may end it earlier."""
+    """A program that ends by itself; another thread may end it earlier.
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    `watch` is called every ten seconds while it runs; whatever it raises ends the program.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        watch: Callable[[], None] = lambda: None,
+    ) -> None:
         self._words = list(words)
+        self._watch = watch
         self._environment = environment
         self._process: subprocess.Popen[str] | None = None
         self._cancelled = False
@@ -74,13 +84,19 @@ class Program:
                 return
             self._process = _begun(self._words, self._environment)
         try:
-            _, messages = self._process.communicate()
+            messages = self._messages(self._process)
         except BaseException:
             self.cancel()
             raise
         if self._process.returncode != 0 and not self._cancelled:
             cause = f"ended with {self._process.returncode}: {last_words(messages)}"
             raise FailureError(self._words[0], cause)
+
+    def _messages(self, process: subprocess.Popen[str]) -> str:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=_WATCH_S)[1]
+            self._watch()
 
     def cancel(self) -> None:
         with self._lock:

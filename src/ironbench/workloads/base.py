@@ -113,8 +113,12 @@ class Dataset:
     """Of a directory: base DN → pieces of an LDIF of whole entries, of which the first holds all others."""
     roots: Callable[[str], tuple[str, ...]] | None = None
     """Of a directory: base DN → DNs of entries of the user's file whose parents are not in it."""
-    line_of: Callable[[str], str] | None = None
-    """Of a directory: DN → file and line where the user's file has that entry; "": nowhere."""
+    line_of: Callable[[str, str], str] | None = None
+    """Of a directory: DN and operation (`add`, `modify`, …) → file and line of that record; "": there is none."""
+    changes: Pieces | None = None
+    """Of a directory: base DN → pieces of an LDIF that LDAP operations carry out after `entries`."""
+    stranger: Callable[[str], tuple[str, str] | None] | None = None
+    """Of a directory: base DN → file and line, and DN, of the first change of an entry that the file does not add."""
     large: bool = False
     """Whether a process of its own makes the rows, whose memory is gone before anything is measured; and whether a load
     that was interrupted goes on where it stopped."""

@@ -98,7 +98,7 @@ impl Interrupt {
         self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
     }
 
-    /// The server has sent something.
+    /// The server has sent or taken something.
     pub fn heard(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.heard();

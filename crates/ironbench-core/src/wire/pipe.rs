@@ -189,7 +189,12 @@ impl Pipe {
     fn send_some(&mut self, data: &[u8], mut tls: Option<&mut ClientConnection>) -> io::Result<usize> {
         loop {
             match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(sent) => return Ok(sent),
+                Ok(sent) => {
+                    if let Some(interrupt) = self.interrupt.as_mut() {
+                        interrupt.heard(); // a frozen server takes what fits into the buffers, and no more
+                    }
+                    return Ok(sent);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     if !self.wait(PollFlags::IN | PollFlags::OUT)?.intersects(PollFlags::IN) {

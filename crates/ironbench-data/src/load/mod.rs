@@ -8,7 +8,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ironbench_core::drive::plan::Engine;
 use ironbench_core::measure::crew;
@@ -164,13 +164,14 @@ impl Queue {
 /// Copies all rows of the plan into tables that exist and are empty.
 pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     let begin = Instant::now();
+    let silence = plan.silence_s.map(|silence| Duration::from_secs_f64(silence.clamp(0.0, 3600.0)));
     let connections = match &plan.engine {
         Engine::Postgres { connection, .. } => {
             let queue = Queue::new(pieces(plan, plan.connections)?);
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = postgres_wire::Connector::new(connection.clone())?;
             in_parallel(connections, progress, || {
-                postgres::copy(&connector, &plan.generator, &queue, &plan.note, progress)
+                postgres::copy(&connector, &plan.generator, &queue, &plan.note, silence, progress)
             })?;
             connections
         }
@@ -179,7 +180,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             let connections = plan.connections.clamp(1, queue.pieces.len().max(1));
             let connector = mysql_wire::Connector::new(connection.clone())?;
             in_parallel(connections, progress, || {
-                mysql::copy(&connector, &plan.generator, &queue, &plan.note, progress)
+                mysql::copy(&connector, &plan.generator, &queue, &plan.note, silence, progress)
             })?;
             connections
         }
@@ -189,7 +190,7 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
             1
         }
         Engine::Ldap { .. } => return Err(Error::input("load plan", "a directory has no tables to fill")),
-        Engine::Called {} => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
+        Engine::Called { .. } => return Err(Error::input("load plan", "whoever brings the connections loads by them")),
         Engine::Null { .. } => {
             let queue = Queue::new(pieces(plan, plan.connections)?);
             in_parallel(plan.connections, progress, || discard(&plan.generator, &queue, progress))?;

@@ -1,5 +1,7 @@
 //! Rows into PostgreSQL: one COPY per piece, several connections at a time.
 
+use std::time::Duration;
+
 use ironbench_core::wire::postgres::{Connector, Session};
 use ironbench_core::{Error, Result};
 
@@ -16,9 +18,13 @@ pub(super) fn copy(
     generator: &Generator,
     queue: &Queue,
     note: &str,
+    silence: Option<Duration>,
     progress: &Progress,
 ) -> Result<()> {
     let mut session = Session::open_unless(connector, progress.wish())?;
+    if let Some(silence) = silence {
+        session.give_up_when_frozen(silence, connector);
+    }
     if !note.is_empty() {
         session.query("SET synchronous_commit = off")?;
     }

@@ -141,8 +141,15 @@ mod tests {
             .unwrap();
         let generator = Generator::Pgbench(Pgbench { scale: 1 });
         let engine = Engine::Sqlite { path: name, pragmas: vec!["pragma synchronous=off".into()] };
-        let plan =
-            LoadPlan { engine, generator, connections: 4, done: Vec::new(), only: Vec::new(), note: String::new() };
+        let plan = LoadPlan {
+            engine,
+            generator,
+            connections: 4,
+            done: Vec::new(),
+            only: Vec::new(),
+            note: String::new(),
+            silence_s: None,
+        };
         let loaded = load(&plan, &Progress::default()).unwrap();
         let found: (i64, i64, String) = connection
             .query_row("select count(*), sum(aid), max(filler) from pgbench_accounts", (), |row| {

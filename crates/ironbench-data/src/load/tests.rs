@@ -139,6 +139,7 @@ fn loads_of_single_pieces_make_together_what_one_load_makes() {
         done: Vec::new(),
         only,
         note: String::new(),
+        silence_s: None,
     };
     let made = |only| load(&plan(only), &Progress::default()).unwrap();
     let whole = made(Vec::new());
@@ -164,6 +165,7 @@ fn a_stopped_load_ends_with_a_failure() {
         done: Vec::new(),
         only: Vec::new(),
         note: String::new(),
+        silence_s: None,
     };
     let progress = Progress::default();
     progress.stop();

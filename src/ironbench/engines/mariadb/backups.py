@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ironbench.engines import own_files
-from ironbench.engines.maintenance import Backup
+from ironbench.engines.maintenance import Backup, answering
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb import installation
 from ironbench.errors import InputError, written
@@ -59,7 +59,7 @@ class _Copies:
         # A stream of which nobody keeps anything: standard output of a program is not read.
         aside = backup.folder.with_name(f"{backup.folder.name}.discarded")
         to = ["--stream=xbstream", f"--target-dir={aside}"] if backup.format == "discard" else [_into(backup.folder)]
-        return Program([*words, *to], homes.environment())
+        return Program([*words, *to], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
         """The program has no manifest: it notes at its end how far the copy of the log came."""
@@ -94,7 +94,7 @@ class _Dumps:
         words = [str(_program(system, _DUMP)), "--no-defaults", *_where(session), f"--result-file={to}"]
         # A snapshot without locks, row by row, with all that belongs to tables.
         what = ["--single-transaction", "--quick", "--hex-blob", "--routines", "--databases", homes.DATABASE]
-        return Program([*words, *what], homes.environment())
+        return Program([*words, *what], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
         """The last line tells that no error ended it."""
@@ -109,7 +109,7 @@ class _Dumps:
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
         words = [str(_program(system, _CLIENT)), "--no-defaults", *_where(session), "--batch"]
-        return Program([*words, f"--execute=source {backup / _FILE}"], homes.environment())
+        return Program([*words, f"--execute=source {backup / _FILE}"], homes.environment(), answering(session))
 
 
 _TOOLS: Sequence[tuple[Tool, Sequence[str]]] = ((_Copies(), (_COPY,)), (_Dumps(), (_DUMP, _CLIENT)))

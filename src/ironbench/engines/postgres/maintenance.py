@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ironbench.engines.maintenance import Backup, IndexState, TableState
+from ironbench.engines.maintenance import Backup, IndexState, TableState, answering
 from ironbench.engines.postgres import dsn, dumps, facts, installation
 from ironbench.errors import FailureError, InputError, shortened, written
 from ironbench.model.record import Check
@@ -63,7 +63,8 @@ class PostgresMaintaining:
         if backup.most_bytes_per_s:
             words += ["--max-rate", str(backup.most_bytes_per_s // 1024)]
         words += ["--target", "blackhole"] if discarded else ["-D", str(backup.folder)]
-        return Program([str(_program(system, _BACKUP)), *where, "--no-password", *words], environment)
+        command = [str(_program(system, _BACKUP)), *where, "--no-password", *words]
+        return Program(command, environment, answering(session))
 
     def verified(self, system: System, folder: Path) -> Check:
         """Every file by its checksum in the backup's manifest; by its size where pg_verifybackup cannot."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ironbench.errors import IronbenchError
+from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.session import Row
 
 Query = Callable[[str], list[Row]]
@@ -66,10 +66,13 @@ def _shown(query: Query) -> dict[str, str]:
 
 
 def counters(query: Query) -> dict[str, int]:
-    """Operations that the server has completed, by name; empty where it does not show them."""
+    """Operations that the server has completed, by name; empty where it does not show them. FailureError: it does not
+    answer."""
     try:
         rows = query(OPERATIONS)
-    except IronbenchError:
+    except FailureError as error:
+        if not getattr(error, "number", 0):
+            raise
         return {}
     known = {f"cn={name},": name for name in KINDS}
     return {

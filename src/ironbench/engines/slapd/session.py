@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -93,19 +94,22 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
     def role(self) -> str:
         return self._address.user
 
-    def fill(self, pieces: Iterable[bytes]) -> None:
-        """Entries of an LDIF in place of all there were on a server of ours; elsewhere they are added. FailureError."""
-        if self._own is None or self._fill is None:
-            for piece in pieces:
-                self.copy_in("", piece)
-            return
+    def fill(self, pieces: Iterable[bytes], changes: Iterable[bytes] = ()) -> None:
+        """See `model.session.Directory`."""
+        if self._own is not None and self._fill is not None:
+            self._fill_offline(self._own, self._fill, pieces)
+            pieces = ()
+        for piece in itertools.chain(pieces, changes):
+            self.copy_in("", piece)
+
+    def _fill_offline(self, own: Own, fill: Callable[[Iterable[bytes]], None], pieces: Iterable[bytes]) -> None:
         with self._lock:
             self._drop()
-            self._own.running.stop()
+            own.running.stop()
             try:
-                self._fill(pieces)
+                fill(pieces)
             finally:
-                self._own = replace(self._own, running=self._own.again())
+                self._own = replace(own, running=own.again())
                 self._address = self.moved(self._own.running.socket_directory)
             self._connection = self.connect()
 

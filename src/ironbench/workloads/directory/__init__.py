@@ -173,11 +173,8 @@ class Directory(Workload):
         if not summary["commits"]:
             return ()
         name = options["attribute"] if options["job"] == "modify" else "description"
-        try:
-            having = session.count(f"search {entries.TOP}?1.1?one?(&(objectClass=person)({jobs.plain(name)}=*))")
-        except FailureError:
-            return ()
-        return (checked(f"people with {name}", int(options["entries"]), having),)
+        having = counts.shown(session, f"search {entries.TOP}?1.1?one?(&(objectClass=person)({jobs.plain(name)}=*))")
+        return () if having is None else (checked(f"people with {name}", int(options["entries"]), having),)
 
 
 _IN_PLACE = f"(!(uid={jobs.MOVED}*))"
@@ -221,9 +218,8 @@ def _left(session: DirectorySession, options: Mapping[str, str], summary: Mappin
     renames = options["job"] == "modify-dn"
     name = "people renamed at the end" if renames else "entries added and not deleted"
     where = f"{entries.TOP}?1.1?one?(uid={jobs.MOVED}*)" if renames else f"{entries.WORK}?1.1?one"
-    try:
-        there = session.count(f"search {where}")
-    except FailureError:  # a server of others may limit what it shows
+    there = counts.shown(session, f"search {where}")
+    if there is None:
         return ()
     low, high = max(0, left - unsure), left + unsure
     return (checked(name, f"{low} to {high}" if unsure else left, there, low <= there <= high),)

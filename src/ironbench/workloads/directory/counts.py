@@ -20,10 +20,18 @@ _PATIENCE_S = 1.0
 
 
 def entries(session: Directory, top: str, which: str = "") -> int | None:
-    """Below and with this one, by a filter. None: a server of others may limit what it shows."""
+    """Below and with this one, by a filter. None: the server refuses to show them."""
+    return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}")
+
+
+def shown(session: Directory, search: str) -> int | None:
+    """How many entries a search finds; None: the server refuses it, e.g. beyond a limit. FailureError: it does not
+    answer."""
     try:
-        return session.count(f"search {top}?1.1?sub{'?' if which else ''}{which}")
-    except FailureError:
+        return session.count(search)
+    except FailureError as error:
+        if not getattr(error, "number", 0):
+            raise
         return None
 
 

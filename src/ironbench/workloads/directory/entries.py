@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -60,8 +61,9 @@ def dataset(options: Mapping[str, str]) -> Dataset:
     count = int(options["entries"])
     own, file = options["template"], options["ldif"]
     text = _text(own) if own else TEMPLATE
+    changed = False
     if file:
-        digest, count = _digest(Path(file))
+        digest, count, changed = _digest(Path(file))
         key, rows = f"directory ldif={digest}", count
     else:
         shape = "" if not own else f" template={hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -81,6 +83,8 @@ def dataset(options: Mapping[str, str]) -> Dataset:
         entries=partial(_own, file) if file else partial(_made, text, count),
         roots=partial(_roots, file) if file else None,
         line_of=partial(_line_of, file) if file else None,
+        changes=partial(_changes, file) if changed else None,
+        stranger=partial(_stranger, file) if changed else None,
     )
 
 
@@ -100,34 +104,65 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
 
 
 def _own(path: str, base: str) -> Iterator[bytes]:
-    """The user's entries, whole ones in each piece. Their DNs are below the base. Those that are there already are left
-    out: an export of a directory has the one of its base DN."""
+    """The user's entries up to the first change, whole ones in each piece. Their DNs are below the base. Those that
+    exist already are left out: an export of a directory has the one of its base DN."""
     yield _head(base).encode()
     if roots := _roots(path, base):
         yield _listed(roots, base)
+    yield from _pieces(itertools.takewhile(_adds, _below(path, base)))
+
+
+def _changes(path: str, base: str) -> Iterator[bytes]:
+    """The records from the first change on."""
+    return _pieces(itertools.dropwhile(_adds, _below(path, base)))
+
+
+def _adds(record: ldif.Record) -> bool:
+    return record.kind == ldif.ADD
+
+
+def _pieces(records: Iterable[ldif.Record]) -> Iterator[bytes]:
     piece: list[bytes] = []
-    for entry in _below(path, base):
-        piece.append(entry.text)
+    for record in records:
+        piece.append(record.text)
         if len(piece) >= _PIECE:
             yield b"".join(piece)
             piece = []
-    yield b"".join(piece)
+    if piece:
+        yield b"".join(piece)
 
 
-def _below(path: str, base: str) -> Iterator[ldif.Entry]:
-    there = {ldif.plain(dn) for dn in (base, f"{TOP}{base}", f"{WORK}{base}")}
-    return (entry for entry in ldif.entries(Path(path)) if ldif.plain(entry.dn) not in there)
+def _below(path: str, base: str) -> Iterator[ldif.Record]:
+    existing = {ldif.plain(dn) for dn in (base, f"{TOP}{base}", f"{WORK}{base}")}
+    records = ldif.records(Path(path))
+    return (record for record in records if not _adds(record) or ldif.plain(record.dn) not in existing)
 
 
 def _roots(path: str, base: str) -> tuple[str, ...]:
     seen: set[str] = set()
     roots, top = [], ldif.plain(f"{TOP}{base}")
-    for entry in _below(path, base):
-        dn = ldif.plain(entry.dn)
-        if ldif.parent(dn) not in seen and not dn.endswith(f",{top}"):
-            roots.append(entry.dn)
+    for record in _below(path, base):
+        if record.kind in (ldif.MODIFY, ldif.DELETE):
+            continue
+        name = record.renamed or record.dn
+        dn = ldif.plain(name)
+        # What is renamed may leave the tree in which it was added.
+        if (record.renamed or ldif.parent(dn) not in seen) and not dn.endswith(f",{top}"):
+            roots.append(name)
         seen.add(dn)
     return tuple(roots)
+
+
+def _stranger(path: str, base: str) -> tuple[str, str] | None:
+    """File and line, and DN, of the first change of an entry that the file does not add."""
+    ours = {ldif.plain(dn) for dn in (*_roots(path, base), f"{TOP}{base}")}
+    for record in _below(path, base):
+        dn = "" if _adds(record) else ldif.plain(record.dn)
+        while dn and dn not in ours:
+            dn = ldif.parent(dn)
+        if not _adds(record) and not dn:
+            return record.where, record.dn
+    return None
 
 
 def _listed(roots: Sequence[str], base: str) -> bytes:
@@ -140,20 +175,21 @@ def _listed(roots: Sequence[str], base: str) -> bytes:
     return "".join(f"{line}\n" for line in parts).encode()
 
 
-def _line_of(path: str, dn: str) -> str:
-    line = ldif.line_of(Path(path), dn)
-    return f"{path}, line {line}" if line else ""
+def _line_of(path: str, dn: str, verb: str) -> str:
+    return ldif.line_of(Path(path), dn, verb)
 
 
-def _digest(path: Path) -> tuple[str, int]:
-    """Of the entries, and how many there are. InputError: it cannot be read."""
-    seen, count = hashlib.sha256(), 0
-    for entry in ldif.entries(path):
-        seen.update(entry.text)
-        count += 1
-    if count == 0:
+def _digest(path: Path) -> tuple[str, int, bool]:
+    """Of the records; how many entries there are in the end; whether there are changes. InputError: it cannot be
+    read."""
+    seen, count, read, changed = hashlib.sha256(), 0, False, False
+    for record in ldif.records(path):
+        seen.update(record.text)
+        read, changed = True, changed or not _adds(record)
+        count += {ldif.ADD: 1, ldif.DELETE: -1}.get(record.kind, 0)
+    if not read:
         raise InputError(str(path), "contains no entry", "write LDIF: dn: …, then attributes, then an empty line")
-    return seen.hexdigest()[:16], count
+    return seen.hexdigest()[:16], max(0, count), changed
 
 
 def _text(path: str) -> str:

@@ -1,7 +1,8 @@
-"""Entries of an LDIF file (RFC 2849), written in one form, so that slapadd and LDAP add judge them alike.
+"""Records of an LDIF file (RFC 2849), written in one form, so that slapadd and LDAP operations judge them alike.
 
-Accepted besides content records: `changetype: add`, the last lines of what ldapsearch prints (`search:`, `result:`,
-`ref:`), Windows line ends, a byte order mark. Attributes that only the server may set are left out.
+Records are entries to add, or changes (modify, delete, modrdn). As for ldapadd, `include: file:///…` stands for the
+records of another file. Also accepted: the last lines of what ldapsearch prints (`search:`, `result:`, `ref:`), Windows
+line ends, a byte order mark. Attributes of entries that only the server may set are left out.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import binascii
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -21,6 +22,13 @@ from ironbench.errors import InputError
 _CHUNK_BYTES = 1 << 20
 _LARGEST_VALUE = 1 << 26
 _HINT = "write LDIF: dn: …, then attributes, then an empty line"
+_CHANGE_HINT = "write the change as for ldapmodify"
+_DEEPEST = 20
+"""Files that include each other."""
+ADD, MODIFY, DELETE, RENAME = "add", "modify", "delete", "rename"
+"""As operations are called elsewhere."""
+_KINDS = {"add": ADD, "modify": MODIFY, "delete": DELETE, "modrdn": RENAME, "moddn": RENAME}
+_MODIFICATIONS = ("add", "delete", "replace", "increment")
 _NOT_ENTRIES = (b"search", b"result", b"ref", b"matcheddn", b"control", b"text")
 """First words of records that ldapsearch prints beside entries (ldapsearch(1), -L)."""
 _OPERATIONAL = frozenset(
@@ -38,29 +46,61 @@ _SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
 _LINE = re.compile(rb"([A-Za-z0-9.;_-]+):(<|:)?[ ]*(.*)", re.DOTALL)
 
 
-class Entry(NamedTuple):
+class Record(NamedTuple):
+    file: Path
     line: int
     """Line of the file where it begins."""
     dn: str
     text: bytes
     """One line per value, and an empty one."""
+    kind: str = ADD
+    renamed: str = ""
+    """The DN that a rename gives it."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}, line {self.line}"
 
 
-def entries(path: Path) -> Iterator[Entry]:
-    """InputError: the file cannot be read, or a record is none of an entry; with the line."""
+def records(path: Path) -> Iterator[Record]:
+    """Of a file and those that it includes. InputError: a file cannot be read, or is no LDIF; with the line."""
+    return _records(path, ())
+
+
+def _records(path: Path, within: tuple[Path, ...]) -> Iterator[Record]:
+    """`within`: the files that include this one."""
     try:
         text_files.refuse_unreadable(text_files.head_of(path), str(path), "LDIF")
-        for line, record in _records(path):
-            if (entry := _entry(path, line, record)) is not None:
-                yield entry
+        for line, text in _texts(path):
+            number, rest = line, text
+            while included := _INCLUDE.match(rest):
+                number += rest[: included.end()].count(b"\n")
+                file = _included(f"{path}, line {number}", included[1].decode(errors="replace"), path, within)
+                yield from _records(file, (*within, path.resolve()))
+                number, rest = number + 1, rest[included.end() + 1 :]
+            if (record := _record(path, number, rest)) is not None:
+                yield record
     except OSError as error:
         raise InputError(str(path), error.strerror or str(error), "name a file with entries (LDIF)") from None
 
 
-def line_of(path: Path, dn: str) -> int | None:
-    """Line where the entry with that DN begins; None: the file has none."""
+_INCLUDE = re.compile(rb"(?:#[^\n]*+\n(?: [^\n]*+\n)*+|\n)*+(?i:include):[ \t]*([^\n]*)")
+"""At the beginning of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
+
+
+def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> Path:
+    file = _file(subject, url.strip(), path.parent, "correct the URL behind include:")
+    if file.resolve() in (*within, path.resolve()):
+        raise InputError(subject, f"{file} includes itself", "remove the include")
+    if len(within) >= _DEEPEST:
+        raise InputError(subject, f"more than {_DEEPEST} files include each other", "join them")
+    return file
+
+
+def line_of(path: Path, dn: str, kind: str = ADD) -> str:
+    """File and line where the first record of that kind and DN begins; "": there is none."""
     wanted = plain(dn)
-    return next((entry.line for entry in entries(path) if plain(entry.dn) == wanted), None)
+    return next((one.where for one in records(path) if one.kind == kind and plain(one.dn) == wanted), "")
 
 
 def plain(dn: str) -> str:
@@ -74,7 +114,7 @@ def parent(dn: str) -> str:
     return dn[found.end() :] if found else ""
 
 
-def _records(path: Path) -> Iterator[tuple[int, bytes]]:
+def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
     """What stands between empty lines, with the number of its first line; line ends are `\\n`."""
     line, rest, first = 1, b"", True
     with path.open("rb") as file:
@@ -91,44 +131,95 @@ def _records(path: Path) -> Iterator[tuple[int, bytes]]:
     yield line + skipped, rest[skipped:]
 
 
-def _entry(path: Path, first_line: int, record: bytes) -> Entry | None:
-    dn, lines, begins = None, list[bytes](), first_line
+class _Line(NamedTuple):
+    number: int
+    name: str
+    parts: re.Match[bytes] | None
+    """None: the line `-`, which ends a modification."""
+    text: bytes
+
+
+def _lines(path: Path, first_line: int, record: bytes) -> Iterator[_Line]:
+    """Unfolded, without comments."""
     number = first_line
     for raw in re.split(rb"\n(?! )", record.rstrip(b"\n")):
         here, number = number, number + raw.count(b"\n") + 1
         line = raw.replace(b"\n ", b"")
         if line.startswith(b"#") or not line:
             continue
-        if (parts := _LINE.fullmatch(line)) is None:
+        if line.rstrip() == b"-":
+            yield _Line(here, "-", None, b"-")
+        elif (parts := _LINE.fullmatch(line)) is None:
             words = line[:40].decode(errors="replace")
             raise InputError(f"{path}, line {here}", f"{words!r} is not an attribute with a value", _HINT)
-        name = parts[1].lower()
-        if dn is None:
-            if name == b"version":
-                continue
-            if name in _NOT_ENTRIES:
-                return None
-            if name != b"dn":
-                raise InputError(
-                    f"{path}, line {here}", f"an entry begins with dn:, not with {parts[1].decode()}:", _HINT
-                )
-            dn, begins = _dn(path, here, parts), here
-            lines.append(written(b"dn", dn.encode()))
-            continue
-        if name == b"changetype":
-            kind = parts[3].strip().lower().decode(errors="replace")
-            if kind != "add":
-                cause = f"changetype {kind}: only entries to add can be loaded"
-                raise InputError(
-                    f"{path}, line {here}", cause, "apply the changes with ldapmodify, then export by ldapsearch"
-                )
-            continue
-        if name == b"control":
-            raise InputError(f"{path}, line {here}", "controls are not supported", "remove the line")
-        if name.partition(b";")[0] in _OPERATIONAL:
-            continue
-        lines.append(line if parts[2] is None and _is_text(line) else written(parts[1], _value(path, here, parts)))
-    return None if dn is None else Entry(begins, dn, b"\n".join(lines) + b"\n\n")
+        else:
+            yield _Line(here, parts[1].decode().lower(), parts, line)
+
+
+def _record(path: Path, first_line: int, text: bytes) -> Record | None:
+    """None: it is neither an entry nor a change."""
+    lines = list(_lines(path, first_line, text))
+    while lines and lines[0].name == "version":
+        lines = lines[1:]
+    if not lines or lines[0].name.encode() in _NOT_ENTRIES:
+        return None
+    first, *rest = lines
+    if first.name != "dn" or first.parts is None:
+        cause = f"an entry begins with dn:, not with {first.name}:"
+        raise InputError(f"{path}, line {first.number}", cause, _HINT)
+    dn = _dn(path, first.number, first.parts)
+    kind = ADD
+    if rest and rest[0].name == "control":
+        raise InputError(f"{path}, line {rest[0].number}", "controls are not supported", "remove the line")
+    if rest and rest[0].name == "changetype" and rest[0].parts is not None:
+        word = rest[0].parts[3].strip().lower().decode(errors="replace")
+        if word not in _KINDS:
+            raise InputError(f"{path}, line {rest[0].number}", f"changetype {word} is unknown", _CHANGE_HINT)
+        kind, rest = _KINDS[word], rest[1:]
+    _refuse_misplaced(path, kind, rest)
+    kept = [one for one in rest if kind != ADD or one.name.partition(";")[0].encode() not in _OPERATIONAL]
+    head = [written(b"dn", dn.encode()), *([f"changetype: {_WORDS[kind]}".encode()] if kind != ADD else [])]
+    body = b"\n".join([*head, *(_line(path, one) for one in kept)]) + b"\n\n"
+    return Record(path, first.number, dn, body, kind, _renamed(path, dn, rest) if kind == RENAME else "")
+
+
+_WORDS = {MODIFY: "modify", DELETE: "delete", RENAME: "modrdn"}
+
+
+def _line(path: Path, one: _Line) -> bytes:
+    if one.parts is None or (one.parts[2] is None and _is_text(one.text)):
+        return one.text
+    return written(one.parts[1], _value(path, one.number, one.parts))
+
+
+def _refuse_misplaced(path: Path, kind: str, lines: Sequence[_Line]) -> None:
+    """InputError: a line that does not belong to a record of that kind."""
+    modified = ""
+    named = dict.fromkeys(one.name for one in lines)
+    for one in lines:
+        fits = one.parts is not None
+        if kind == MODIFY:
+            begins = not modified and one.name in _MODIFICATIONS
+            fits = one.parts is None or begins or (modified != "" and one.name == modified)
+            if one.parts is None:
+                modified = ""
+            elif begins:
+                modified = one.parts[3].strip().lower().decode(errors="replace")
+        elif kind == RENAME:
+            fits = one.name in ("newrdn", "deleteoldrdn", "newsuperior")
+        elif kind == DELETE:
+            fits = False
+        if not fits:
+            cause = f"{one.name}: does not belong to a record of changetype {_WORDS.get(kind, kind)}"
+            raise InputError(f"{path}, line {one.number}", cause, _CHANGE_HINT)
+    if kind == RENAME and not {"newrdn", "deleteoldrdn"} <= named.keys():
+        subject = f"{path}, line {lines[0].number}" if lines else str(path)
+        raise InputError(subject, "a change of a name has no newrdn: or no deleteoldrdn:", _CHANGE_HINT)
+
+
+def _renamed(path: Path, dn: str, lines: Sequence[_Line]) -> str:
+    values = {one.name: _dn(path, one.number, one.parts) for one in lines if one.parts is not None}
+    return f"{values['newrdn']},{values.get('newsuperior', parent(dn))}"
 
 
 def _value(path: Path, line: int, parts: re.Match[bytes]) -> bytes:
@@ -142,19 +233,31 @@ def _value(path: Path, line: int, parts: re.Match[bytes]) -> bytes:
 
 def _at_url(subject: str, url: str) -> bytes:
     """The value in the file that a `file:` URL names (RFC 2849: `attrval-spec`)."""
-    hint = "correct the URL of the value"
-    if not url.lower().startswith("file:"):
-        raise InputError(subject, f"the value is at {url}", "only file: URLs can be read")
+    file = _file(subject, url, Path(), "correct the URL of the value")
     try:
-        file = Path(unquote(urlsplit(url).path))
-        if not file.is_file():
-            raise InputError(subject, f"{file}: no such file", hint)
         value = file.read_bytes() if file.stat().st_size <= _LARGEST_VALUE else None
-    except (OSError, ValueError) as error:  # ValueError: no URL, or a null character in the path
-        raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None
+    except OSError as error:
+        raise InputError(subject, f"{url}: {error.strerror or error}", "correct the URL of the value") from None
     if value is None:
         raise InputError(subject, f"{file} is larger than {_LARGEST_VALUE >> 20} MiB", "name a smaller file")
     return value
+
+
+def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
+    """The file of a `file:` URL; a relative path starts at `beside`, or where ironbench was started."""
+    if not url.lower().startswith("file:"):
+        raise InputError(subject, f"{url!r} is not a file: URL", "only file: URLs can be read")
+    try:
+        parts = urlsplit(url)
+        path = Path(unquote(parts.path))
+        if parts.netloc not in ("", "localhost"):
+            raise InputError(subject, f"{url!r} names another machine", "only files of this machine can be read")
+        found = next((one for one in (beside / path, path) if one.is_file()), None)
+    except (OSError, ValueError) as error:  # ValueError: no URL, or a null character in the path
+        raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None
+    if found is None:
+        raise InputError(subject, f"{path}: no such file", hint)
+    return found
 
 
 def _dn(path: Path, line: int, parts: re.Match[bytes]) -> str:

@@ -12,7 +12,7 @@ use super::{
     channel::Channel,
     connect::{Connected, Connector},
     fault::{Fault, number, server_at},
-    ldif::Entries,
+    ldif::Records,
     message::{self, Done, code, op},
     operation::{Operation, Verb},
 };
@@ -29,6 +29,8 @@ use crate::{Error, Result};
 const UNDER_WAY: usize = 32;
 /// Requests are sent in pieces of at least this.
 const PIECE: usize = 32 << 10;
+/// What is under way, in a message.
+const LOADING: &str = "loading entries";
 /// Between the values of one attribute in a row.
 const SEPARATOR: u8 = b'\n';
 
@@ -170,68 +172,74 @@ impl Session {
         }
     }
 
-    /// Adds the entries of an LDIF, several at a time; how many.
+    /// Carries out the records of an LDIF, adds several at a time; how many.
     ///
     /// # Errors
-    /// Input: this is no LDIF. Failure: the server refused an entry; those before it are there.
+    /// Input: this is no LDIF. Failure: the server refused a record; those before it are done.
     pub fn copy_in(&mut self, data: &[u8]) -> Result<u64> {
         let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "it is not UTF-8"))?;
+        if let Some(interrupt) = self.channel.interrupt.as_mut() {
+            interrupt.rearm();
+        }
         let mut under_way = VecDeque::new();
-        let mut added = 0;
+        let mut done = 0;
         let mut wrong = None;
-        for entry in Entries::new(text) {
-            let entry = match entry {
-                Ok(entry) => entry,
+        for record in Records::new(text) {
+            let record = match record {
+                Ok(record) => record,
                 Err(cause) => {
                     wrong = Some(Error::input("LDIF", cause));
                     break;
                 }
             };
-            let dn = String::from_utf8_lossy(&entry.dn).into_owned();
-            let name = plain(&dn);
-            // A server works on several operations of a connection at once (RFC 4511, 3.1): an entry waits for those above.
-            while wrong.is_none() && under_way.iter().any(|one: &Add| is_below(&name, &one.name)) {
-                self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
-                wrong = self.added(&mut under_way)?;
-                added += u64::from(wrong.is_none());
+            let dn = String::from_utf8_lossy(&record.dn).into_owned();
+            let (name, verb) = (plain(&dn), record.verb());
+            // A server works on several operations of a connection at once (RFC 4511, 3.1): an entry waits for those above,
+            // and a change for all that came before it.
+            let waits = |one: &Pending| verb != Verb::Add || one.verb != Verb::Add || is_below(&name, &one.name);
+            while wrong.is_none() && under_way.iter().any(waits) {
+                self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
+                wrong = self.answered(&mut under_way)?;
+                done += u64::from(wrong.is_none());
             }
             if wrong.is_some() {
                 break;
             }
             let id = self.channel.next_id();
-            entry.request(id, &mut self.channel.output);
-            under_way.push_back(Add { id, dn, name });
+            record.request(id, &mut self.channel.output);
+            under_way.push_back(Pending { id, verb, dn, name });
             if self.channel.output.len() >= PIECE || under_way.len() >= UNDER_WAY {
-                self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
+                self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
             }
             while under_way.len() >= UNDER_WAY && wrong.is_none() {
-                wrong = self.added(&mut under_way)?;
-                added += u64::from(wrong.is_none());
+                wrong = self.answered(&mut under_way)?;
+                done += u64::from(wrong.is_none());
             }
             if wrong.is_some() {
                 break;
             }
         }
-        self.channel.flush().map_err(|error| self.lose(error.into(), "adding entries"))?;
+        self.channel.flush().map_err(|error| self.lose(error.into(), LOADING))?;
         while !under_way.is_empty() {
-            let next = self.added(&mut under_way)?;
-            added += u64::from(next.is_none());
+            let next = self.answered(&mut under_way)?;
+            done += u64::from(next.is_none());
             wrong = wrong.or(next);
         }
-        wrong.map_or(Ok(added), Err)
+        wrong.map_or(Ok(done), Err)
     }
 
-    /// Waits for the end of one of the adds; why it was refused, if it was.
-    fn added(&mut self, under_way: &mut VecDeque<Add>) -> Result<Option<Error>> {
-        let lost = |session: &mut Self, fault| session.lose(fault, "adding entries");
+    /// Waits for the end of one of the requests; why it was refused, if it was.
+    fn answered(&mut self, under_way: &mut VecDeque<Pending>) -> Result<Option<Error>> {
+        let lost = |session: &mut Self, fault| session.lose(fault, LOADING);
         let message = self.channel.next().map_err(|fault| lost(self, fault))?;
-        let place = under_way.iter().position(|one| one.id == message.id);
-        let (Some(place), true) = (place, message.tag == op::ADD + 1) else {
+        let place = under_way.iter().position(|one| one.id == message.id && message.tag == one.verb.answer());
+        let Some(place) = place else {
             return Err(lost(self, Malformed::Nonsense.into()));
         };
-        let Add { dn, .. } = under_way.remove(place).expect("found just now");
+        let Pending { verb, dn, .. } = under_way.remove(place).expect("found just now");
         let done = message::done(&message.body).map_err(|malformed| lost(self, malformed.into()))?;
-        Ok((done.code != code::SUCCESS).then(|| refused(&done, &format!("add {dn}"))))
+        let subject = || format!("{} {dn}", verb.name());
+        Ok((done.code != code::SUCCESS).then(|| Error { subject: subject(), ..refused(&done, "") }))
     }
 
     /// Puts the end of the connection into words; the session is of no use any more.
@@ -264,9 +272,10 @@ impl Drop for Session {
     }
 }
 
-/// An entry that the server has been asked to add.
-struct Add {
+/// A request for a record, and no answer so far.
+struct Pending {
     id: i32,
+    verb: Verb,
     dn: String,
     /// `plain` of it.
     name: String,
