@@ -121,6 +121,35 @@ def test_a_server_whose_messages_are_german_is_understood(tmp_path: Path) -> Non
             into_postgres(server, broken, setup=True)
 
 
+GERMAN = "de_DE.utf8"
+
+
+@pytest.mark.skipif(
+    GERMAN not in subprocess.run(["locale", "-a"], capture_output=True, text=True).stdout,
+    reason="the locale de_DE.utf8 is not installed",
+)
+def test_the_language_that_a_role_has_set_decides_nothing(raw_server: RawServer, database: str, tmp_path: Path) -> None:
+    boss = raw_server.connect(database=database)
+    for role, kind in (("german_boss", "superuser"), ("german_worker", "nosuperuser")):
+        boss.query(f"create role {role} login {kind}; alter role {role} set lc_messages = '{GERMAN}'")
+        boss.query(f"create schema {role} authorization {role}")
+    try:
+        for role, language in (("german_boss", "C"), ("german_worker", GERMAN)):
+            (setup := tmp_path / f"{role}.sql").write_text(
+                f"create table {role}.t (a int);\ninsert into {role}.t values (1), (1);\n"
+                f"grant select on {role}.t to nobody_of_that_name;\ncreate unique index on {role}.t (a);\n"
+            )
+            dsn = f"host={raw_server.host} port={raw_server.port} user={role} dbname={database}"
+            system, secrets = engines.get("postgres").validated(System("postgres", "t", dsn=dsn), 1)
+            with engines.running(system, secrets, 1) as session:
+                assert session.query("show lc_messages") == [(language,)]
+                with pytest.raises(FailureError, match="line 4"):
+                    engines.get("postgres").data_import.set_up(session, setup, lambda *_: None)
+    finally:
+        boss.query("drop owned by german_boss, german_worker; drop role german_boss; drop role german_worker")
+        boss.close()
+
+
 def test_a_dump_that_was_cut_is_refused_before_anything_is_into_postgres(raw_server: RawServer) -> None:
     for name in ("cut-before-constraints", "cut-within-copy"):
         with pytest.raises(InputError):

@@ -42,6 +42,8 @@ class PostgresSession(ServerSession[Address, "Connection"]):
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
             connection = _connected(self._address, self._secrets, self.silence_s)
+        if connection.parameter("is_superuser") == "on":  # others may not, and decisions are made by SQLSTATE
+            connection.query("SET lc_messages = 'C'")
         return connection
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
