@@ -98,6 +98,11 @@ def test_the_storage_lab_measures_zero_latency_wal_and_device_models(user: User)
         ["aws-io2"] * 2,
         ["ssd-nvme-enterprise"] * 2,
     ]
+    needs = re.findall(
+        r"^(?:# )?(?:gp3|io2|NVMe) = .*# ([\d,]+) reads/s; refused where fewer than ([\d,]+)", text, re.MULTILINE
+    )
+    reads, least = ([int(number.replace(",", "")) for number in column] for column in zip(*needs, strict=True))
+    assert reads == sorted(reads) and all(0 < low < high for low, high in zip(least, reads, strict=True))
 
 
 def test_an_upgrade_pins_the_programs_and_the_checksums_of_both_versions(user: User) -> None:

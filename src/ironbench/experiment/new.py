@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import engines, units
-from ironbench.devices import capability
+from ironbench.devices import capability, expression
+from ironbench.devices.mounting import TOO_FAST
 from ironbench.engines.administration import CHECKPOINT
 from ironbench.engines.base import Engine, Knob
 from ironbench.errors import FailureError, InputError
@@ -317,16 +318,26 @@ def _storage(here: AtHand) -> Iterator[str]:
         yield '"zero-latency WAL" = { ideal = "log" }    # no device for the WAL can do better'
     roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
     devices = [
-        f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}"
+        f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}{_emulated(model)}"
         for name, model in _DEVICES.items()
     ]
     missing = capability.lacking()
     yield "# Emulated devices (docs/guide/devices.md)" + (f", which need {missing}:" if missing else ":")
-    yield "# A trial on a device that is faster than this machine can emulate is refused: take that line out."
+    yield "# Remove a device for which this machine is too slow: how much it emulates is measured when it is mounted."
     yield from (f"# {line}" if missing else line for line in devices)
     yield "# A directory on another device of this machine:"
     yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
     yield ""
+
+
+_DEVICE_BYTES = 1 << 40
+
+
+def _emulated(model: str) -> str:
+    """What a model needs of the machine, as a comment."""
+    reads_per_s = expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
+    least = reads_per_s / TOO_FAST
+    return f"    # {reads_per_s:,.0f} reads/s; refused where fewer than {least:,.0f} get through the emulation"
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
