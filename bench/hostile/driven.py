@@ -226,6 +226,27 @@ def _nested(peer: Between, message: bytes) -> None:
     peer.raw(Ldap.message(identity(message), Ldap.element(Ldap.ENTRY, Ldap.element(0x04, b"dc=x"), value)) + message)
 
 
+def _done_as(change: Callable[[int], bytes]) -> Message:
+    """Changes the end of each search, of which `change` gets the number."""
+
+    def act(peer: Between, message: bytes) -> None:
+        peer.raw(change(identity(message)) if operation(message) == Ldap.DONE else message)
+
+    return later(act)
+
+
+def _odd_code(number: int) -> bytes:
+    """The result code is a text."""
+    words = Ldap.element(0x04, b"")
+    return Ldap.message(number, Ldap.element(Ldap.DONE, Ldap.element(0x04, b"\0"), words, words))
+
+
+def _wide_number(number: int) -> bytes:
+    """The number of the message has nine bytes."""
+    wide = Ldap.element(0x02, number.to_bytes(9, "big"))
+    return Ldap.element(0x30, wide, Ldap.result(Ldap.DONE))
+
+
 def driven(name: str, change: Message, *protocols: str, harmless: bool = False, unanswered: bool = False) -> Behaviour:
     plain = {MYSQL: "tls=disable"}
     acts = dict.fromkeys(protocols or PROTOCOLS, change)
@@ -267,4 +288,10 @@ WHILE_DRIVEN = (
     driven("says that it ends", later(_shutdown), POSTGRES, LDAP),
     driven("refers elsewhere", later(_elsewhere), LDAP),
     driven("10,000 levels in an entry", later(_nested), LDAP, harmless=True),
+    driven("the answer to another operation", _done_as(lambda n: Ldap.message(n, Ldap.result(Ldap.BOUND))), LDAP),
+    driven("the number of another request", _done_as(lambda n: Ldap.message(n + 7, Ldap.result(Ldap.DONE))), LDAP),
+    driven("an unknown result code", _done_as(lambda n: Ldap.message(n, Ldap.result(Ldap.DONE, 121))), LDAP),
+    driven("a negative result code", _done_as(lambda n: Ldap.message(n, Ldap.result(Ldap.DONE, 255))), LDAP),
+    driven("a text for a result code", _done_as(_odd_code), LDAP),
+    driven("a number of nine bytes", _done_as(_wide_number), LDAP),
 )

@@ -215,6 +215,11 @@ impl Answer {
                     return Err(Malformed::Nonsense);
                 }
                 let described = !cached || rest.byte()? != 0;
+                // MariaDB says in a further byte that descriptions follow, also where it may not leave them out. Anything else
+                // is no number of columns, but a description or a row.
+                if !matches!(rest.0, [] | [1]) {
+                    return Err(Malformed::Nonsense);
+                }
                 Ok(Self::Rows(columns as usize, described))
             }
         }
@@ -351,6 +356,10 @@ mod tests {
         assert_eq!(Answer::read(&[3, 0], true), Ok(Answer::Rows(3, false)));
         assert_eq!(Answer::read(&[3, 1], true), Ok(Answer::Rows(3, true)));
         assert_eq!(Answer::read(&[3], true), Err(Malformed::Nonsense));
+        assert_eq!(Answer::read(&[3, 1], false), Ok(Answer::Rows(3, true)));
+        for description_or_row in [&b"\x03def\0\0\0\x01c"[..], b"\x0242", b"\x011"] {
+            assert_eq!(Answer::read(description_or_row, false), Err(Malformed::Nonsense));
+        }
         let done = Done { affected: 5, status: 3, warnings: 1 };
         assert_eq!(Answer::read(&[0, 5, 0, 3, 0, 1, 0], false), Ok(Answer::Done(done)));
     }
