@@ -120,8 +120,9 @@ def _out_of_order(peer: Between, message: bytes) -> None:
 
 
 def _without_columns(peer: Between, message: bytes) -> None:
-    """Rows are not described."""
-    described = message[:1] == b"T" if peer.protocol == POSTGRES else message[3] == 1 and len(message) == 5
+    """Rows are not described. Of MySQL the number of columns is left out; MariaDB adds a byte to it that says that
+    descriptions follow."""
+    described = message[:1] == b"T" if peer.protocol == POSTGRES else message[3] == 1 and len(message) in (5, 6)
     if not described:
         peer.raw(message)
 

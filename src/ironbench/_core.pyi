@@ -60,8 +60,8 @@ def compile_scripts(
     Of each its SQL commands, with `$1`, `$2`, … for variables, as the extended protocol sends them. `variables`: as -D.
     InputError with file, line, column and caret.
 
-    `protocol`: `simple`, `extended` or `prepared` (PostgreSQL), `mysql_simple`, `mysql_prepared` or `library` (SQLite)
-    to refuse what it cannot run; empty: no check.
+    `protocol`: `simple`, `extended` or `prepared` (PostgreSQL), `mysql_simple`, `mysql_prepared`, `library` (SQLite)
+    or `mysql_library` (MariaDB through ODBC) to refuse what it cannot run; empty: no check.
     """
 
 def script_cautions(

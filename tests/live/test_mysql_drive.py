@@ -12,7 +12,10 @@ from raw_mysql import PASSWORD, RawMysql
 
 from ironbench import _core
 from ironbench.drive.run import Tasks, compiled_plan
+from ironbench.engines.mariadb.dsn import Address
+from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError
+from ironbench.model.secrets import Secrets
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
 
@@ -305,3 +308,23 @@ def test_statements_whose_parameters_do_not_fit_are_not_kept_by_the_server(serve
     finally:
         server.query("SET GLOBAL max_prepared_stmt_count = 16382")
     assert (summary["transactions"], summary["errors"]) == (0, {"script": 200}), summary["error_messages"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "script"),
+    [
+        ("NO_BACKSLASH_ESCAPES", "SELECT 'C:\\' AS a; SELECT 2;"),
+        ("ANSI_QUOTES", 'SELECT 1 AS "a\\"; SELECT 2;'),
+        ("", "SELECT 'it\\'s; one' AS a; SELECT 2;"),
+    ],
+)
+def test_the_servers_sql_mode_decides_where_strings_of_a_script_end(server: RawMysql, mode: str, script: str) -> None:
+    before = server.query("select @@global.sql_mode")[0][0]
+    server.query(f"set global sql_mode = '{mode}'")
+    session = MariadbSession(Address("root", "d", socket=str(server.socket), tls="disable"), Secrets())
+    try:
+        summary = drive(session.target("simple"), script, clients=1, threads=1, transactions=3)
+        assert (summary["completed"], summary["errors"]) == (3, {})
+    finally:
+        session.stop()
+        server.query(f"set global sql_mode = '{before}'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import threading
@@ -17,12 +18,15 @@ from raw_mysql import RawMysql
 from raw_server import PASSWORD, RawServer
 from user import User
 
-from ironbench import engines
+from ironbench import _core, engines
+from ironbench.drive.run import Tasks, compiled_plan, drive_in_child
 from ironbench.errors import FailureError
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
-from ironbench.model.system import System
+from ironbench.model.system import Load, System
 from ironbench.process import processes
+from ironbench.process.job import Placement
+from ironbench.workloads import ScriptSource
 
 pytestmark = pytest.mark.live
 
@@ -184,6 +188,32 @@ def test_gset_gives_variables_and_a_failed_statement_stops(user: User, dsn: str,
     script.write_text("select * from no_such_table;\n")
     told = user("run", "script", str(script), "--dsn", dsn, *RUN)
     assert told.code == 1 and "no_such_table" in told.stderr + told.stdout
+
+
+@needs["MariaDB Unicode"]
+@pytest.mark.parametrize(
+    ("mode", "script"),
+    [
+        ("", r"SELECT 'it\'s; one' AS a; # don't" + "\nSELECT 2;"),
+        ("NO_BACKSLASH_ESCAPES", r"SELECT 'C:\' AS a; SELECT 2;"),
+        ("ANSI_QUOTES", r"""SELECT 1 AS "a\"; SELECT 2;"""),
+    ],
+)
+def test_scripts_for_mariadb_are_cut_by_its_own_rules_for_strings(
+    raw_mysql: RawMysql, mysql: str, mode: str, script: str
+) -> None:
+    before = raw_mysql.query("select @@global.sql_mode")[0][0]
+    raw_mysql.query(f"set global sql_mode = '{mode}'")
+    running = session(mysql)
+    try:
+        assert str(running.target()["core"]["sql_mode"]) == mode
+        tasks = Tasks([ScriptSource("s", script, 1)])
+        plan = compiled_plan(running.target(), tasks, Load(clients=1, duration_s=None, transactions=3), ())
+        summary = json.loads(drive_in_child(plan, _core.Progress(), Placement()).summary)
+        assert (summary["completed"], summary["errors"]) == (3, {})
+    finally:
+        running.stop()
+        raw_mysql.query(f"set global sql_mode = '{before}'")
 
 
 def test_combined_commands_run_with_every_driver_and_are_rolled_back(dsn: str) -> None:

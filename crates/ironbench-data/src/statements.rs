@@ -5,10 +5,12 @@
 //! file once, piece by piece, and keep one statement in memory. Time is linear in the size of the file.
 
 mod code;
+mod mode;
 
 use std::mem;
 
 use code::Statement;
+use pgbench_script::SqlMode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
@@ -85,6 +87,10 @@ pub struct Scanner {
     statement: Statement,
     /// `standard_conforming_strings` of PostgreSQL.
     standard: bool,
+    /// `sql_mode` of MariaDB, as the file sets it.
+    mode: SqlMode,
+    /// Variables in which the file has saved it.
+    saved_modes: Vec<(Vec<u8>, SqlMode)>,
     delimiter: Vec<u8>,
     pieces: Vec<Piece>,
 }
@@ -104,6 +110,8 @@ impl Scanner {
             state: State::Code,
             statement: Statement::default(),
             standard: true,
+            mode: SqlMode::default(),
+            saved_modes: Vec::new(),
             delimiter: b";".to_vec(),
             pieces: Vec::new(),
         }

@@ -2,7 +2,9 @@
 
 use ironbench_core::Error;
 use ironbench_core::drive::ldap::Operations;
-use pgbench_script::{Automatic, Dialect, Program, Seeds, Source, Variables, gives_default_seed, parse_weighted};
+use pgbench_script::{
+    Automatic, Dialect, Program, Seeds, Source, SqlMode, Variables, gives_default_seed, parse_weighted,
+};
 use pyo3::prelude::*;
 
 use crate::errors::raise;
@@ -20,7 +22,7 @@ pub fn compile_scripts(
         "" => Ok(()),
         "simple" => program.check_simple(),
         "extended" | "prepared" => program.check_extended(),
-        "library" => program.check_library(),
+        "library" | "mysql_library" => program.check_library(),
         "mysql_prepared" => program.check_mysql_prepared(),
         "mysql_simple" => program.check_mysql_simple(),
         "ldap" => {
@@ -29,9 +31,9 @@ pub fn compile_scripts(
         }
         _ => {
             let error = Error::input(format!("protocol \"{protocol}\""), "this is no protocol");
-            return Err(raise(
-                error.hint("known: extended, ldap, library, mysql_prepared, mysql_simple, prepared, simple"),
-            ));
+            return Err(raise(error.hint(
+                "known: extended, ldap, library, mysql_library, mysql_prepared, mysql_simple, prepared, simple",
+            )));
         }
     };
     checked.map_err(refuse)?;
@@ -74,7 +76,7 @@ pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
 
 /// The dialect of the servers that speak it.
 fn dialect(protocol: &str) -> Dialect {
-    if protocol.starts_with("mysql_") { Dialect::Mysql } else { Dialect::Postgres }
+    if protocol.starts_with("mysql_") { Dialect::Mysql(SqlMode::default()) } else { Dialect::Postgres }
 }
 
 fn refuse(error: pgbench_script::Error) -> PyErr {

@@ -75,7 +75,35 @@ pub enum Dialect {
     #[default]
     Postgres,
     /// Of MariaDB, too.
-    Mysql,
+    Mysql(SqlMode),
+}
+
+/// What MySQL's `sql_mode` says of strings (MySQL 8.4 Reference Manual, 7.1.11 "Server SQL Modes").
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SqlMode {
+    /// `"` quotes names.
+    pub ansi_quotes: bool,
+    /// A backslash is a character like any other.
+    pub no_backslash_escapes: bool,
+}
+
+/// Modes that stand for several, `ANSI_QUOTES` among them (MariaDB, "SQL_MODE").
+const WITH_ANSI_QUOTES: [&str; 7] = ["ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
+
+impl SqlMode {
+    /// Of a value of `sql_mode`: names between commas.
+    pub fn of(text: &str) -> Self {
+        let names = || text.split(',').map(|name| name.trim().to_ascii_uppercase());
+        Self {
+            ansi_quotes: names().any(|name| WITH_ANSI_QUOTES.contains(&&*name)),
+            no_backslash_escapes: names().any(|name| name == "NO_BACKSLASH_ESCAPES"),
+        }
+    }
+
+    /// Whether a backslash escapes what follows it between these quotes.
+    pub fn escapes(self, quote: u8) -> bool {
+        !self.no_backslash_escapes && (quote == b'\'' || quote == b'"' && !self.ansi_quotes)
+    }
 }
 
 /// The names of all variables that the scripts mention; complete after compilation, because a column of `\gset` or

@@ -1,6 +1,6 @@
 //! Where SQL commands end: quotes, comments and parentheses as psql's lexer sees them (psql's reference, "SQL
 //! interpolation" and PostgreSQL's "Lexical Structure"), with `standard_conforming_strings` on; for MySQL and MariaDB as
-//! their servers do in the default SQL mode (MySQL 8.4 Reference Manual, 11.1.1 "String Literals", 11.7 "Comments").
+//! their servers do in the SQL mode that is given (MySQL 8.4 Reference Manual, 11.1.1 "String Literals", 11.7 "Comments").
 
 use super::Dialect;
 use super::lexer::{begins_name, continues_name};
@@ -40,13 +40,17 @@ pub struct Scanner<'a> {
 }
 
 impl Dialect {
+    fn is_mysql(self) -> bool {
+        matches!(self, Self::Mysql(_))
+    }
+
     /// Whether `rest` begins with a comment that ends with its line.
     fn begins_line_comment(self, rest: &[u8]) -> bool {
         let dashes = rest.starts_with(b"--");
         match self {
             Self::Postgres => dashes,
             // `5--1` is 6.
-            Self::Mysql => {
+            Self::Mysql(_) => {
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
                 rest.starts_with(b"#") || dashes && rest.get(2).is_none_or(blank)
             }
@@ -57,7 +61,7 @@ impl Dialect {
     /// version. 0: there is none.
     fn executed_opening(self, rest: &[u8]) -> usize {
         let opening = [&b"/*!"[..], b"/*M!"].into_iter().find(|opening| rest.starts_with(opening));
-        let Some(opening) = opening.filter(|_| self == Self::Mysql) else { return 0 };
+        let Some(opening) = opening.filter(|_| self.is_mysql()) else { return 0 };
         opening.len() + rest[opening.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count()
     }
 }
@@ -208,8 +212,8 @@ impl<'a> Command<'a> {
         }
         match byte {
             b'\'' | b'"' => self.quoted(byte)?,
-            b'`' if self.dialect == Dialect::Mysql => self.quoted(byte)?,
-            b'$' if self.dialect == Dialect::Mysql => self.at += 1,
+            b'`' if self.dialect.is_mysql() => self.quoted(byte)?,
+            b'$' if self.dialect.is_mysql() => self.at += 1,
             b'$' if next.is_some_and(|next| next.is_ascii_digit()) => self.at += 2,
             b'$' => self.dollar_quoted()?,
             b':' => self.colon(),
@@ -250,18 +254,20 @@ impl<'a> Command<'a> {
     }
 
     /// A doubled quote inside ends one quotation and begins the next at once, which is the same for our purpose. In strings
-    /// of MySQL a backslash escapes.
+    /// of MySQL a backslash escapes, unless `sql_mode` says otherwise.
     fn quoted(&mut self, quote: u8) -> Result<(), Fault> {
-        let is_mysql = self.dialect == Dialect::Mysql;
+        let (is_name, escapes) = match self.dialect {
+            Dialect::Postgres => (quote == b'"', false),
+            Dialect::Mysql(mode) => (quote == b'`' || quote == b'"' && mode.ansi_quotes, mode.escapes(quote)),
+        };
         let mut at = self.at + 1;
         loop {
             match self.bytes.get(at) {
                 None => {
-                    let is_identifier = quote == b'`' || quote == b'"' && !is_mysql;
-                    let what = if is_identifier { "quoted identifier" } else { "quoted string" };
+                    let what = if is_name { "quoted identifier" } else { "quoted string" };
                     return Err(Fault::new(self.at, format!("this {what} is not closed")));
                 }
-                Some(b'\\') if is_mysql && quote != b'`' => at += 2,
+                Some(b'\\') if escapes => at += 2,
                 Some(byte) if *byte == quote => break,
                 Some(_) => at += 1,
             }
@@ -308,7 +314,7 @@ impl<'a> Command<'a> {
 
     /// PostgreSQL's comments nest.
     fn comment_end(&self) -> Result<usize, Fault> {
-        if self.dialect == Dialect::Mysql {
+        if self.dialect.is_mysql() {
             let length = self.text[self.at + 2..].find("*/");
             return length.map(|length| self.at + length + 4).ok_or_else(|| self.open_comment());
         }

@@ -376,9 +376,23 @@ fn a_test_whether_a_variable_is_defined_is_sent_as_false() {
     assert_eq!(sqls("SELECT :{?i}, ':{?i}', :{?}, :{i};"), ["SELECT FALSE, ':{?i}', :{?}, :{i};"]);
 }
 
+#[test]
+fn sql_mode_decides_what_a_backslash_means_between_quotes() {
+    let counted = |mode: &str, text: &str| {
+        let dialect = Dialect::Mysql(SqlMode::of(mode));
+        Program::compile_for(dialect, &[source("s", text, 1)], &[]).map(|program| program.sqls().count()).ok()
+    };
+    let (single, double) = ("SELECT 'a\\'; SELECT 'b';", "SELECT \"a\\\"; SELECT \"b\";");
+    assert_eq!((counted("", single), counted("", double)), (None, None), "the last quote stays open");
+    assert_eq!((counted("NO_BACKSLASH_ESCAPES", single), counted("no_backslash_escapes", double)), (Some(2), Some(2)));
+    for mode in ["STRICT_TRANS_TABLES, ansi_quotes", "ANSI", "ORACLE"] {
+        assert_eq!((counted(mode, single), counted(mode, double)), (None, Some(2)), "{mode}");
+    }
+}
+
 /// The SQL commands of a script for MySQL: as sent, how many variables each has outside of quotes, and how many inside.
 fn mysql(text: &str) -> Vec<(String, usize, usize)> {
-    let program = Program::compile_for(Dialect::Mysql, &[source("test.sql", text, 1)], &[]);
+    let program = Program::compile_for(Dialect::Mysql(SqlMode::default()), &[source("test.sql", text, 1)], &[]);
     let program = program.unwrap_or_else(|error| panic!("{error}"));
     program.sqls().map(|(_, sql)| (sql.text.clone(), sql.parameters.len(), sql.quoted.len())).collect()
 }
@@ -418,7 +432,12 @@ fn mysql_executes_what_is_in_some_comments() {
         mysql("/*!40101 SELECT :a */; /*M!100100 SELECT ':b' */; /* SELECT :c */ SELECT /*! :d, */ 1; SELECT 1;");
     let counts: Vec<_> = found.iter().map(|(_, outside, inside)| (*outside, *inside)).collect();
     assert_eq!(counts, [(1, 0), (0, 1), (1, 0), (0, 0)]);
-    let program = Program::compile_for(Dialect::Mysql, &[source("s", "/*! SELECT 1 */\\; SELECT 2;", 1)], &[]).unwrap();
+    let program = Program::compile_for(
+        Dialect::Mysql(SqlMode::default()),
+        &[source("s", "/*! SELECT 1 */\\; SELECT 2;", 1)],
+        &[],
+    )
+    .unwrap();
     assert!(program.sqls().next().unwrap().1.combined);
 }
 
@@ -430,7 +449,7 @@ fn postgresql_knows_nothing_of_mysqls_quotes() {
 proptest! {
     #[test]
     fn no_text_makes_the_scan_for_mysql_panic(text in "[a-z:;'\"`#*/! \\n\\\\$()-]{0,60}") {
-        let compiled = Program::compile_for(Dialect::Mysql, &[source("t", &text, 1)], &[]);
+        let compiled = Program::compile_for(Dialect::Mysql(SqlMode::default()), &[source("t", &text, 1)], &[]);
         if let Ok(program) = compiled {
             for (_, sql) in program.sqls() {
                 prop_assert!(sql.places.len() == sql.parameters.len());

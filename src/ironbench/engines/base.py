@@ -101,7 +101,7 @@ class Traits:
     preference: int = 0
     """The highest among those that can run a workload is the default."""
     protocols: tuple[str, ...] = ("",)
-    """What its statements can be sent by; scripts are compiled for the first unless another is asked for."""
+    """How its statements can be sent; scripts are compiled for the first unless another is asked for."""
     costs: Costs = field(default_factory=Costs)
     dialect: Dialect = field(default_factory=Dialect)
     schemes: tuple[str, ...] = ()
@@ -132,6 +132,11 @@ class Traits:
     """Settings that the server computes from others, or that the layout decides: nobody sets them."""
     hazards: tuple[Hazard, ...] = ()
     """Settings that can lose data."""
+
+    @property
+    def in_process(self) -> bool:
+        """Whether statements are calls of a library in the client's process."""
+        return self.protocols[0].endswith("library")
 
 
 class Engine(ABC):

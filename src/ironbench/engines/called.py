@@ -20,5 +20,6 @@ Step = Callable[[tuple[Any, ...]], Answer]
 def addressed(plan: bytes) -> tuple[dict[str, Any], bytes]:
     """What a plan says of the engine, and the plan as the core's `drive_called` takes it."""
     asked = json.loads(plan)
-    engine, asked["engine"] = asked["engine"], {"kind": "called"}
+    engine = asked["engine"]
+    asked["engine"] = {"kind": "called", **engine.get("core", {})}  # what the core must know of its scripts
     return engine, json.dumps(asked).encode()

@@ -194,7 +194,7 @@ class Builder:
             return
         engine, workload = engines.get(system.engine), workloads.get(choice.workload)
         field = written("load.workers")
-        if engine.traits.protocols == ("library",) or not (engine.can("scripts") or engine.can("directory")):
+        if engine.traits.in_process or not (engine.can("scripts") or engine.can("directory")):
             raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
         dataset = workload.dataset(engine.name, choice.options)
         if workload.in_parts(engine.name, choice.options):
@@ -300,7 +300,7 @@ def _require_transport(system: System, load: Load) -> None:
     if load.protocol != usual.protocol and load.protocol not in known:
         hint = f"it has: {', '.join(known)}" if len(known) > 1 else "leave it out"
         raise InputError(written("load.protocol", load.protocol), f"{engine.name} has no such protocol", hint)
-    if load.io != usual.io and known[0] in ("", "library"):
+    if load.io != usual.io and (known[0] == "" or engine.traits.in_process):
         raise InputError(written("load.io", load.io), f"{engine.name} is not reached over a network", "leave it out")
 
 

@@ -41,14 +41,14 @@ pub fn run(orders: &Orders, program: &Program, poll: Poll) -> Result<Haul> {
             let open = |_| sqlite::Client::open(path, pragmas, program.statements, give_up.clone());
             blocking(orders, &clients, open, patience, poll)
         }
-        Engine::Called {} => Err(Error::input("drive plan", "its connections were not brought")),
+        Engine::Called { .. } => Err(Error::input("drive plan", "its connections were not brought")),
         Engine::Postgres { connection, protocol, io, reconnect } => {
             let (statements, timed) = (Statements::of(program), orders.plan.statements);
             let script =
                 |client| PostgresScript::new(clients.client(client), *protocol, &statements, timed, *reconnect);
             postgres(orders, connection, *io, *reconnect > 0 || on_loss, script, poll)
         }
-        Engine::Mysql { connection, protocol, io, reconnect } => {
+        Engine::Mysql { connection, protocol, io, reconnect, .. } => {
             let (statements, timed) = (MysqlStatements::of(program), orders.plan.statements);
             let connector = mysql_wire::Connector::new(connection.clone())?;
             let connect = || connector.connect_until(orders.control.stopped());

@@ -39,7 +39,7 @@ use crate::drive::jobs::Jobs;
 use crate::measure::curve::Curve;
 use crate::wire::library::Library;
 use crate::{Error, Result};
-use pgbench_script::{Dialect, Program, Source};
+use pgbench_script::{Dialect, Program, Source, SqlMode};
 use plan::{Engine, Plan, Protocol, Schedule, Stop};
 use std::sync::atomic::AtomicUsize;
 
@@ -126,7 +126,7 @@ fn clients(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
 /// Engines that block have a thread for every client.
 fn threads(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
     match plan.engine {
-        Engine::Sqlite { .. } | Engine::Called {} => clients(plan, jobs),
+        Engine::Sqlite { .. } | Engine::Called { .. } => clients(plan, jobs),
         Engine::Postgres { .. } | Engine::Mysql { .. } | Engine::Ldap { .. } | Engine::Null { .. } => plan.threads,
     }
 }
@@ -180,7 +180,7 @@ fn check_turns(plan: &Plan) -> Result<()> {
         "a number of transactions does not end a trial that goes by turns"
     } else if plan.jobs.is_some() || plan.work.is_some() || plan.part.is_some() {
         "only scripts that weights choose, driven in one place, go by turns"
-    } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called {}) {
+    } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called { .. }) {
         "only servers go by turns"
     } else {
         return Ok(());
@@ -201,13 +201,18 @@ fn compile(plan: &Plan, jobs: Option<&dyn Jobs>) -> Result<Program> {
     let mut variables = plan.variables.clone();
     let given = jobs.map_or(&[][..], |jobs| jobs.variables());
     variables.extend(given.iter().map(|&name| (name.to_owned(), String::new())));
-    let dialect = if matches!(plan.engine, Engine::Mysql { .. }) { Dialect::Mysql } else { Dialect::Postgres };
+    let dialect = match &plan.engine {
+        Engine::Mysql { sql_mode, .. } | Engine::Called { mysql: true, sql_mode } => {
+            Dialect::Mysql(SqlMode::of(sql_mode))
+        }
+        _ => Dialect::Postgres,
+    };
     let program = Program::compile_for(dialect, &sources, &variables)?;
     if let Some(jobs) = jobs {
         jobs.check(&program)?;
     }
     match &plan.engine {
-        Engine::Sqlite { .. } | Engine::Called {} => program.check_library()?,
+        Engine::Sqlite { .. } | Engine::Called { .. } => program.check_library()?,
         Engine::Postgres { protocol: Protocol::Simple, .. } => program.check_simple()?,
         Engine::Mysql { protocol: Protocol::Simple, .. } => program.check_mysql_simple()?,
         Engine::Mysql { .. } => program.check_mysql_prepared()?,

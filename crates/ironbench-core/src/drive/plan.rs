@@ -94,6 +94,9 @@ pub enum Engine {
         /// As of `Postgres`.
         #[serde(default)]
         reconnect: u64,
+        /// Of the clients' sessions; empty: not known.
+        #[serde(default)]
+        sql_mode: String,
     },
     Sqlite {
         path: String,
@@ -113,7 +116,14 @@ pub enum Engine {
         bind_back: bool,
     },
     /// Its connections are objects that the caller brings (`drive::called`): a driver in another language.
-    Called {},
+    Called {
+        /// Whether scripts are written for MySQL or MariaDB.
+        #[serde(default)]
+        mysql: bool,
+        /// As of `Mysql`.
+        #[serde(default)]
+        sql_mode: String,
+    },
     /// Answers at once, or after `service_ns` without using CPU: measures the harness.
     Null {
         #[serde(default)]
@@ -272,7 +282,7 @@ impl Engine {
             Self::Postgres { connection, .. } => Some(Server::Postgres(connection.clone())),
             Self::Mysql { connection, .. } => Some(Server::Mysql(connection.clone())),
             Self::Ldap { connection, .. } => Some(Server::Ldap(connection.clone())),
-            Self::Sqlite { .. } | Self::Called {} | Self::Null { .. } => None,
+            Self::Sqlite { .. } | Self::Called { .. } | Self::Null { .. } => None,
         }
     }
 }

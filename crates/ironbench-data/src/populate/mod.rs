@@ -79,7 +79,7 @@ impl Populate {
                 })
             }
             Engine::Ldap { .. } => Err(Error::input("population", "a directory has no tables to fill")),
-            Engine::Called {} => Err(Error::input("population", "it goes over the core's own wires alone")),
+            Engine::Called { .. } => Err(Error::input("population", "it goes over the core's own wires alone")),
             Engine::Sqlite { path, pragmas } => work(plan, control, plan.clients, &[self.kind(0)], |orders| {
                 sqlite::run(self, path, pragmas, orders, poll)
             }),

@@ -247,7 +247,7 @@ impl Scanner {
             self.begun();
             match self.text[self.at] {
                 quote @ (b'\'' | b'"' | b'`') => {
-                    self.open(State::Quoted { quote, escapes: quote != b'`' }, 1);
+                    self.open(State::Quoted { quote, escapes: self.mode.escapes(quote) }, 1);
                     return true;
                 }
                 byte if begins_word(byte) => {
@@ -278,6 +278,11 @@ impl Scanner {
     /// A statement without what ends it.
     fn finish(&mut self, text_end: usize, width: usize) {
         if self.statement.begins.is_some() {
+            // Of a comment that the server runs, the first word is its mark: `40101`, or the M of `/*M!`.
+            let first = &self.statement.first[..];
+            if first == b"SET" || first == b"M" || first.iter().all(u8::is_ascii_digit) {
+                self.set_mode(text_end);
+            }
             self.hand_on(Kind::Sql, text_end);
         }
         self.skip(text_end + width);

@@ -89,6 +89,22 @@ fn comments_that_the_server_runs_are_statements_and_the_clients_commands_are_tol
     assert_eq!(found[2], (Kind::Sql, 4, "use shop".to_owned()));
 }
 
+#[test]
+fn sql_mode_that_a_dump_sets_decides_what_a_backslash_means() {
+    let open = "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES' */;\n";
+    let back = "/*!50003 SET sql_mode = IFNULL(@OLD_SQL_MODE, '') */ ;\n";
+    let found = words(Dialect::Mariadb, &format!("{open}insert 'a\\';\nselect 1;\n{back}insert 'b\\'; c';"));
+    assert_eq!((&found[1][..], &found[2][..], &found[4][..]), ("insert 'a\\'", "select 1", "insert 'b\\'; c'"));
+    for set in [
+        "SET sql_mode='ANSI_QUOTES';",
+        "set session sql_mode = concat(@@sql_mode, ',ORACLE');",
+        "SET @@sql_mode=\"ANSI\";",
+    ] {
+        let found = words(Dialect::Mariadb, &format!("{set} select \"a\\\"; select 'b\\'; c';"));
+        assert_eq!(found[1..], ["select \"a\\\"", "select 'b\\'; c'"], "{set}");
+    }
+}
+
 proptest! {
     #[test]
     fn however_a_file_is_cut_its_pieces_are_the_same(

@@ -11,8 +11,9 @@ from ironbench.engines.administration import DENIED, no_checkpoint
 from ironbench.engines.mariadb import facts, given, settings
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import Address
-from ironbench.engines.server_session import Place, ServerSession
+from ironbench.engines.server_session import Own, Place, ServerSession
 from ironbench.errors import FailureError
+from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
 from ironbench.process.line import CANCELLED
 
@@ -28,6 +29,11 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
     engine = "mariadb"
     title = "MariaDB"
     broken = ("", "08", "70", "HY")
+
+    def __init__(self, address: Address, secrets: Secrets, own: Own | None = None) -> None:
+        super().__init__(address, secrets, own)
+        self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
+        """Of clients; that of ironbench's own connections is another one."""
 
     def connect(self) -> MysqlConnection:
         from ironbench import _core
@@ -53,7 +59,13 @@ class MariadbSession(ServerSession[Address, "MysqlConnection"]):
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         connection = self._address.connection(self._secrets)
-        return {"kind": "mysql", "connection": connection, "protocol": load_protocol, "io": io}
+        return {
+            "kind": "mysql",
+            "connection": connection,
+            "protocol": load_protocol,
+            "io": io,
+            "sql_mode": self._sql_mode,
+        }
 
     def known(self) -> dict[str, Any]:
         return self.asked(facts.read)

@@ -89,7 +89,8 @@ class Through(Engine):
             doc=f"{kind.title} through ODBC{'' if kind.tried else ' (untried: no server of it was at hand)'}",
             abilities=frozenset(abilities),
             preference=-100,
-            protocols=("library",),
+            # Strings and comments in scripts end where the database sees their end.
+            protocols=("mysql_library" if kind.backslashes else "library",),
             dialect=kind.dialect or Dialect(),
             packages=("pyodbc",),
             texts=kind.texts,

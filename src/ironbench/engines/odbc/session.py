@@ -34,6 +34,9 @@ class OdbcSession(SessionDefaults):
         self._connection: OdbcLine | None = OdbcLine(self._whole)
         self.driver_info = self._connection.driver_info
         self.kind = kinds.of(self.driver_info["product"])
+        self._sql_mode = ""
+        if self.kind.backslashes:
+            self._sql_mode = self._connection.query("select @@sql_mode")[0][0] or ""
         if self.kind.own or self.kind.splits:
             self._connection.close()
             self._connection = self.line()
@@ -57,6 +60,7 @@ class OdbcSession(SessionDefaults):
             "kind": "called",
             "address": self._whole,
             "product": self.driver_info["product"],
+            "core": {"mysql": self.kind.backslashes, "sql_mode": self._sql_mode},
             "driver": {"module": trial.__name__, "packages": packages},
             "loader": {"module": load.__name__, "packages": packages},
         }

@@ -34,7 +34,11 @@ impl Library for Computing {
 
 #[test]
 fn cpu_time_is_that_of_the_window_though_a_call_lasts_from_before_it_until_after_it() {
-    let plan = Plan { engine: Engine::Called {}, warmup_s: 0.1, ..plan(1, 1, Stop::DurationS(0.3)) };
+    let plan = Plan {
+        engine: Engine::Called { mysql: false, sql_mode: String::new() },
+        warmup_s: 0.1,
+        ..plan(1, 1, Stop::DurationS(0.3))
+    };
     let until = clock::now() + 800 * MILLISECOND;
     let open = |_: &_, _| Ok(Computing(until));
     let summary = called(&plan, None, &Control::new(), open, Patience::default(), &mut || true).unwrap().summary;
@@ -70,7 +74,11 @@ impl Library for Breaking {
 #[test]
 fn a_called_client_that_loses_its_connection_ends_alone_and_the_trial_with_the_last() {
     let of = |limits: [u64; 3], on_error| {
-        let plan = Plan { engine: Engine::Called {}, on_error, ..plan(3, 1, Stop::Transactions(5)) };
+        let plan = Plan {
+            engine: Engine::Called { mysql: false, sql_mode: String::new() },
+            on_error,
+            ..plan(3, 1, Stop::Transactions(5))
+        };
         let open = |_: &_, client: usize| Ok(Breaking(limits[client]));
         called(&plan, None, &Control::new(), open, Patience::default(), &mut || true).unwrap().summary
     };
