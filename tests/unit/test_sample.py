@@ -20,7 +20,7 @@ from ironbench.experiment.search import answer
 from ironbench.model.curve import Curve
 from ironbench.model.note import Note
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import enough, needed, sampled, too_few
+from ironbench.model.sample import enough, least_duration_s, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Store
@@ -239,6 +239,9 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
     assert few.sentence.endswith("the limit was held against percentiles of too few transactions, 99 % needs 299")
     text = search_summary(search, tried(5.0, 3), EMPTY)
     assert "percentiles of too few transactions in a trial are not shown: 99 % needs 299" in text
+    assert "trials of 60" in text
+    assert least_duration_s(tried(5.0, 3), ["response_time_p99_s", "throughput"]) == pytest.approx(30.0 * 299 / 150)
+    assert least_duration_s(tried(50.0, 3), ["response_time_p99_s"]) == 0.0
     sound = next(found for blocks in range(1, 30) if (found := answer(search, tried(50.0, blocks))) is not None)
     assert "too few" not in sound.sentence
     assert "not shown" not in search_summary(search, tried(50.0, 3), EMPTY)

@@ -63,14 +63,26 @@ def sampled(record: Record, metric: str) -> bool:
 def few(record: Record, metric: str) -> bool:
     """Whether it is a percentile of too few; never where counts are not known."""
     needs = _needs(metric)
-    if needs is None:
-        return False
-    least, rate_name = needs
-    metrics = record.metrics
-    count = metrics.get("transactions")
-    if rate_name is not None and (rate := metrics.get(rate_name)) is not None:
-        count = rate * record.elapsed_s
-    return count is not None and count < least
+    count = None if needs is None else _counted(record, needs[1])
+    return needs is not None and count is not None and count < needs[0]
+
+
+def _counted(record: Record, rate_name: str | None) -> float | None:
+    """Transactions of a trial, or of the part that this rate is of."""
+    if rate_name is not None and (rate := record.metrics.get(rate_name)) is not None:
+        return rate * record.elapsed_s
+    return record.metrics.get("transactions")
+
+
+def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float:
+    """So long must trials like these last that each has enough transactions for these percentiles; 0: they do."""
+    lasting = [0.0]
+    for record in records:
+        for metric in metrics:
+            needs = _needs(metric)
+            if needs is not None and few(record, metric) and (count := _counted(record, needs[1])):
+                lasting.append(record.elapsed_s * needs[0] / count)
+    return max(lasting)
 
 
 _MARGIN = 2

@@ -11,9 +11,10 @@ from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.summarise import Summary
+from ironbench.model.note import note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import IN_TABLES, lacking, late, too_few
+from ironbench.model.sample import IN_TABLES, lacking, late, least_duration_s, too_few
 from ironbench.model.search import Search
 from ironbench.printer import Printer
 from ironbench.report import document, plain, wording
@@ -117,6 +118,10 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
     few = lacking([record for record in records if record.status.comparable], list(names))
     known += [f"percentiles of too few {counted_in(records)[1]} in a trial are not shown: {few}"] if few else []
+    usable = [record for record in records if record.status.comparable]
+    limited = [one.metric for one in search.limits]
+    if seconds := least_duration_s(usable, limited):
+        known += wording.texts([note("search-too-short", metrics=tuple(limited), seconds=seconds)])
     return "\n".join([*limits, table, *(f"  - {line}" for line in known)])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from ironbench import units
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
-from ironbench.report.wording.values import Strings, names, strings
+from ironbench.report.wording.values import Number, Strings, highest, names, strings
 from ironbench.words import counted, some
 
 
@@ -64,3 +66,13 @@ def trials_missing(missing: int, due: int) -> str:
     """2 of 24 planned trials are still to be run: `ironbench lab resume` runs them"""
     verb, them = ("is", "it") if missing == 1 else ("are", "them")
     return f"{missing} of {due} planned trials {verb} still to be run: `ironbench lab resume` runs {them}"
+
+
+@wording("search-too-short")
+def search_too_short(metrics: Strings, seconds: Number) -> str:
+    """the search is inconclusive where trials have too few transactions for the limit on response_time_p99_s: at the
+    lowest rate tried, that takes trials of 60 s or longer"""
+    return (
+        f"the search is inconclusive where trials have too few transactions for the limit on {names(metrics)}: at the "
+        f"lowest rate tried, that takes trials of {units.span(math.ceil(highest(seconds)))} or longer"
+    )
