@@ -40,8 +40,11 @@ def command_line() -> str:
     import typer.main
 
     from ironbench.cli import VERBS, program
+    from ironbench.fields.row import optional
+    from ironbench.fields.run import RunFile
 
     group = typer.main.get_command(program(VERBS))
+    declared = {field.attribute: field for field in optional(RunFile)}
     parts = [
         "# Command line",
         "",
@@ -64,7 +67,7 @@ def command_line() -> str:
         for parameter in command.params:
             if parameter.name == "help":
                 continue
-            parts.append(_parameter(parameter))
+            parts.append(_parameter(parameter, declared.get(parameter.name) if name == "run" else None))
         parts.append("")
     return "\n".join(parts)
 
@@ -78,13 +81,17 @@ def _verbs(group: object, before: str = "") -> list[tuple[str, object]]:
     return found
 
 
-def _parameter(parameter: object) -> str:
+def _parameter(parameter: object, field: object) -> str:
+    """A row of the table; `field`: the one that the option is, where it is declared in the table of fields."""
     names = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))  # type: ignore[attr-defined]
     if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
         names = f"`{(parameter.name or '').upper()}`"  # type: ignore[attr-defined]
     default = getattr(parameter, "default", None)
     shown = "" if default in (None, "", False, []) or callable(default) else f"`{default}`"
-    return f"| {names} | {(getattr(parameter, 'help', '') or '').replace('|', chr(92) + '|')} | {shown} |"
+    about = getattr(parameter, "help", "") or ""
+    if field is not None:
+        about, shown = field.row.help, field.usual  # type: ignore[attr-defined]
+    return f"| {names} | {about.replace('|', chr(92) + '|')} | {shown} |"
 
 
 def metrics() -> str:

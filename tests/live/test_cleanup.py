@@ -17,7 +17,7 @@ from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import execute
 from ironbench.engines.cleanup import cleanup, leftovers, lines_of
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment.run_options import RunOptions
+from ironbench.plan import run_file
 from ironbench.process import processes, register
 from ironbench.process.processes import ProcessId
 
@@ -77,11 +77,11 @@ def test_a_directory_whose_server_outlived_its_ironbench_is_refused_until_cleanu
         parent.kill(signal.SIGKILL)
         with pytest.raises(Exception, match="a server already runs on it"):
             pg.start(pg.system(place / "d"))
-        asked = RunOptions("tpcb-like", engine="postgres", data=str(place / "d"), results=str(place / "r"))
+        options = {"engine": "postgres", "data": str(place / "d"), "results": str(place / "r")}
         with pytest.raises(InputError, match="a server already runs on it"):
-            execute(asked, json=False)
+            execute(run_file.read("tpcb-like", **options))
         capsys.readouterr()
-        assert execute(asked, json=False, plan_only=True) == 0
+        assert execute(run_file.read("tpcb-like", **options, plan=True)) == 0
         assert "a server already runs on it" in capsys.readouterr().out, "a plan starts nothing"
         cleanup(remove_data=False)
         session = pg.start(pg.system(place / "d"))

@@ -13,7 +13,7 @@ from restartable import Restartable
 from ssh_server import LACKING, SshServer
 from user import User, blocks
 
-from ironbench.plan.fields import SECTIONS
+from ironbench.fields.sections import SECTIONS
 
 pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 PAGE = "remote-server"

@@ -25,7 +25,7 @@ from raw_server import RawServer, free_port
 from ray_machines import RayMachines, lacking
 from user import User, blocks
 
-from ironbench.plan.fields import SECTIONS
+from ironbench.fields.sections import SECTIONS
 from ironbench.words import THIN
 
 PAGE = "many-machines"

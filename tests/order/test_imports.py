@@ -14,7 +14,7 @@ from ironbench.record import Store
 
 SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
 
-SHARED = {"model", "errors", "paths", "catalogue", "printer", "words", "units", "ranges", "_core"}
+SHARED = {"model", "errors", "paths", "catalogue", "printer", "words", "units", "ranges", "fields", "_core"}
 """Seen by all: values, errors, paths, shipped data, the mouth, how counts and units are written, the range of
 every quantity, the core."""
 
@@ -27,8 +27,9 @@ BELOW: dict[str, set[str]] = {
     "paths": {"errors"},
     "units": {"errors", "words"},
     "ranges": {"errors", "units", "words"},
+    "fields": {"errors", "model", "ranges"},
     "printer": {"errors", "streams", "words"},
-    "catalogue": {"errors", "units", "ranges"},
+    "catalogue": {"errors", "fields", "units", "ranges"},
 }
 """What each of these imports at most, itself aside."""
 

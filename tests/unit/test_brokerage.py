@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import pytest
 
 from ironbench import _core
 from ironbench.errors import InputError
-from ironbench.experiment.run_options import RunOptions, planned
+from ironbench.experiment.run_plan import planned
+from ironbench.plan import run_file
 from ironbench.workloads.brokerage import checks, tables, transactions
 
 ENGINES = ("postgres", "mariadb", "sqlite")
@@ -55,9 +55,11 @@ def test_every_engine_has_all_tables_keys_and_references(engine: str) -> None:
 def test_records_of_an_engine_without_foreign_keys_do_not_claim_them(
     engine: str, references: str, tmp_path: Path
 ) -> None:
-    asked = RunOptions(workload="brokerage", engine=engine, data=str(tmp_path / "d"))
-    assert planned(asked)[0].choice.options["references"] == references
-    assert planned(replace(asked, with_=("references=no",)))[0].choice.options["references"] == "no"
+    own = {"engine": engine, "data": str(tmp_path / "d")}
+    assert planned(run_file.read("brokerage", **own))[0].choice.options["references"] == references
+    assert (
+        planned(run_file.read("brokerage", **own, options=("references=no",)))[0].choice.options["references"] == "no"
+    )
 
 
 def test_tables_have_the_same_columns_on_every_engine() -> None:

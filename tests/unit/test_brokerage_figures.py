@@ -13,11 +13,12 @@ from ironbench import _core, workloads
 from ironbench.analyse.reproduce import run_command
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.run_options import RunOptions, planned
+from ironbench.experiment.run_plan import planned
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Choice, Load, System
+from ironbench.plan import run_file
 from ironbench.workloads.brokerage import figures, tables
 
 DECKS = 60
@@ -180,9 +181,11 @@ def test_the_market_has_connections_of_its_own() -> None:
 def test_a_trial_has_the_tries_that_were_asked_for_and_a_thousand_where_nobody_asks(
     asked: int | None, tries: int, tmp_path: Path
 ) -> None:
-    plan, _ = planned(RunOptions("brokerage", engine="sqlite", max_tries=asked, seed=1, data=str(tmp_path / "d")))
+    plan, _ = planned(run_file.read("brokerage", engine="sqlite", max_tries=asked, seed=1, data=str(tmp_path / "d")))
     assert {trial.cell.load.max_tries for trial in plan.trials} == {tries}
-    of_other = planned(RunOptions("igen-oltp", engine="sqlite", max_tries=asked, seed=1, data=str(tmp_path / "d")))[0]
+    of_other = planned(run_file.read("igen-oltp", engine="sqlite", max_tries=asked, seed=1, data=str(tmp_path / "d")))[
+        0
+    ]
     assert {trial.cell.load.max_tries for trial in of_other.trials} == {1 if asked is None else asked}
     lab = tmp_path / "tries.toml"
     said = "" if asked is None else f"max_tries = {asked}\n"

@@ -78,7 +78,7 @@ def test_a_processor_that_no_core_factor_fits_is_refused() -> None:
 @pytest.mark.parametrize("field", ["price", "currency", "per", "kind", "date", "source"])
 def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(field: str) -> None:
     text = "\n".join(line for line in LINE.splitlines() if not line.startswith(f"{field} "))
-    with pytest.raises(InputError, match=rf"sheet.toml: price x: has no {field}"):
+    with pytest.raises(InputError, match=rf"sheet.toml: price x, {field}: is missing"):
         sheet(text)
 
 
@@ -91,7 +91,7 @@ def test_a_price_without_unit_currency_date_or_source_is_refused_with_its_line(f
         ("price = -1", "out of range"),
         ("price = nan", "out of range"),
         ('price = "much"', "sheet.toml: price x, price: expected a number, got text in quotes"),
-        ("colour = 1", "sheet.toml: price x: there is no field colour"),
+        ("colour = 1", "sheet.toml: price x, colour: there is no such field"),
         ("pack = 1.5", "price x, pack: expected a whole number, got a number"),
         ('core_factors = {"*" = "half"}', "price x, core_factors: expected a number, got text in quotes"),
         ("core_factors = 0.5", "price x, core_factors: expected a table, got a number"),
@@ -267,13 +267,13 @@ def test_bills_in_two_currencies_are_not_shown_beside_each_other() -> None:
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("", "has no system"),
+        ("", "o.toml, system: is missing"),
         ("system = 1", "o.toml, system: expected a table, got a whole number"),
         ("[system]\na = 1", "system a: expected a table, got a whole number"),
         ("[system.a", "is no TOML: "),
-        ("[system.a]\nsockets = 1\nbuy = []", "system a: has no cores"),
+        ("[system.a]\nsockets = 1\nbuy = []", "system a, cores: is missing"),
         ('[system.a]\nsockets = 1\ncores = "2"\nbuy = []', "a, cores: expected a whole number, got text in quotes"),
-        ("[system.a]\nsockets = 1\ncores = 2\nlicences = 3\nbuy = []", "system a: there is no field licences"),
+        ("[system.a]\nsockets = 1\ncores = 2\nlicences = 3\nbuy = []", "system a, licences: there is no such field"),
         ("[system.a]\nsockets = 1\ncores = 2\nbuy = 'x'", "a, buy: expected a list .*, got text in quotes"),
         ("[system]", "names no system"),
         ("[system.a]\nsockets = 1\ncores = 0\nbuy = []", "out of range"),

@@ -18,9 +18,9 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.study import studies
 from ironbench.analyse.timelines import Line, Timeline
 from ironbench.errors import InputError
+from ironbench.fields.sections import LoadSection
 from ironbench.model.curve import Curve
 from ironbench.plan import curves, resolve
-from ironbench.plan.sections import LoadSection
 from ironbench.report import formats
 from ironbench.report.sections import sections
 from ironbench.views.plans.lab import how_many
@@ -92,7 +92,7 @@ def test_a_plan_shows_a_curve_and_not_the_mean_of_it() -> None:
         (LoadSection(rate="ramp:100-300/10s", clients=4), "--clients 4 --rate ramp:100-300/10s", "--duration"),
         (
             LoadSection(rate="sine:1-9/5s", duration="20s"),
-            "--rate sine:1-9/5s --arrivals poisson --duration 20s",
+            "--rate sine:1-9/5s --duration 20s",
             "mean",
         ),
         (LoadSection(clients="steps:1,8/5s"), "--clients steps:1,8/5s", "--rate"),

@@ -9,8 +9,8 @@ from ironbench.devices.arrange import requested_devices
 from ironbench.devices.mounting import Mounted
 from ironbench.devices.recorded import Measured, finish, raw
 from ironbench.errors import InputError
+from ironbench.fields.sections import DeviceSection, LayoutSection
 from ironbench.model.system import Device, Layout, Partition
-from ironbench.plan.sections import DeviceSection, LayoutSection
 
 MB = 1 << 20
 

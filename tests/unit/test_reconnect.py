@@ -13,9 +13,10 @@ from ironbench.analyse.reproduce import run_command
 from ironbench.analyse.study import studies
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.run_options import RunOptions, planned
+from ironbench.experiment.run_plan import planned
 from ironbench.experiment.trial import most_clients
 from ironbench.model.system import Load, connections
+from ironbench.plan import run_file
 from ironbench.report import formats
 
 NEW = Load(duration_s=30.0, warmup_s=5.0, on_error="stop", seed=1, reconnect=1)
@@ -41,13 +42,13 @@ method = "slices"
 )
 def test_what_keeps_its_connections_refuses_new_ones(workload: str, engine: str, cause: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=cause) as refused:
-        planned(RunOptions(workload, engine=engine, reconnect=1, data=str(tmp_path / "d")))
+        planned(run_file.read(workload, engine=engine, reconnect=1, data=str(tmp_path / "d")))
     assert refused.value.subject.startswith("--reconnect") and refused.value.hint
 
 
 def test_a_number_below_0_is_refused() -> None:
     with pytest.raises(InputError, match="out of range"):
-        planned(RunOptions("select-only", engine="null", reconnect=-1))
+        planned(run_file.read("select-only", engine="null", reconnect=-1))
 
 
 def test_it_is_a_factor_of_labs_which_are_measured_by_trials(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_what_keeps_its_connections_refuses_to_reconnect_after_a_loss_too(
     workload: str, engine: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError) as refused:
-        planned(RunOptions(workload, engine=engine, reconnect_on_loss=True, data=str(tmp_path / "d")))
+        planned(run_file.read(workload, engine=engine, reconnect_on_loss=True, data=str(tmp_path / "d")))
     assert refused.value.subject.startswith("--reconnect-on-loss")
 
 
@@ -104,5 +105,5 @@ def test_reconnecting_after_a_loss_is_repeated_by_its_own_command_and_needs_room
 
 
 def test_a_directory_reconnects_after_a_loss(tmp_path: Path) -> None:
-    plan = planned(RunOptions("directory", engine="slapd", reconnect_on_loss=True, data=str(tmp_path / "d")))[0]
+    plan = planned(run_file.read("directory", engine="slapd", reconnect_on_loss=True, data=str(tmp_path / "d")))[0]
     assert plan.trials[0].cell.load.reconnect_on_loss

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,23 @@ from ironbench import workloads
 from ironbench.cli.run import execute
 from ironbench.errors import InputError
 from ironbench.experiment import declare
-from ironbench.experiment.run_options import RunOptions, planned
+from ironbench.experiment.run_plan import planned
 from ironbench.experiment.trial import most_connections
+from ironbench.fields.run import RunFile
 from ironbench.machine import space
+from ironbench.plan import run_file
 from ironbench.record import Store
 
-PLAIN = RunOptions(workload="igen-oltp", engine="null", warmup="5s", seed=1)
+PLAIN = {"workload": "igen-oltp", "engine": "null", "warmup": "5s", "seed": 1}
+
+
+def plain(**changes: Any) -> RunFile:
+    return run_file.read(**PLAIN | changes)
 
 
 def refused(**changes: Any) -> InputError:
     with pytest.raises(InputError) as caught:
-        planned(replace(PLAIN, **changes))
+        planned(plain(**changes))
     assert caught.value.subject and caught.value.cause
     return caught.value
 
@@ -32,13 +37,13 @@ def refused(**changes: Any) -> InputError:
     [
         ({"workload": "igen-olpt"}, "workload igen-olpt", "did you mean igen-oltp"),
         ({"engine": "postgre"}, "engine postgre", "did you mean postgres?"),
-        ({"with_": ("scael=2",)}, "--with scael", "did you mean scale?"),
-        ({"with_": ("weight=lihgt",)}, "--with weight=lihgt", "did you mean light?"),
+        ({"options": ("scael=2",)}, "--with scael", "did you mean scale?"),
+        ({"options": ("weight=lihgt",)}, "--with weight=lihgt", "did you mean light?"),
         ({"protocol": "preparde"}, "--protocol", "did you mean prepared?"),
         ({"arrivals": "fixd"}, "--arrivals", "did you mean fixed?"),
         ({"io": "epol"}, "--io", "did you mean epoll?"),
-        ({"engine": "postgres", "set_": ("shared_bufers=2",)}, "--set shared_bufers=2", "shared_buffers"),
-        ({"engine": "sqlite", "set_": ("synchronus=off",)}, "--set synchronus", "synchronous"),
+        ({"engine": "postgres", "set": ("shared_bufers=2",)}, "--set shared_bufers=2", "shared_buffers"),
+        ({"engine": "sqlite", "set": ("synchronus=off",)}, "--set synchronus", "synchronous"),
     ],
 )
 def test_an_unknown_name_is_refused_and_the_nearest_suggested(
@@ -68,8 +73,8 @@ def test_an_unknown_name_is_refused_and_the_nearest_suggested(
         ({"rate": 10.0, "think_time": "1ms"}, "--think-time", "together with --rate"),
         ({"max_tries": -1}, "--max-tries", "out of range"),
         ({"data": "hdd"}, "--data", "not a directory"),
-        ({"with_": ("scale",)}, "--with", "not KEY=VALUE"),
-        ({"with_": ("scale=0",)}, "--with scale=0", "out of range"),
+        ({"options": ("scale",)}, "--with", "not KEY=VALUE"),
+        ({"options": ("scale=0",)}, "--with scale=0", "out of range"),
         ({"client_cpus": "4096"}, "--client-cpus", "not available"),
         ({"workload": "script"}, "script", "no file is named"),
         ({"workload": "script", "files": ("nowhere/x.sql",)}, "nowhere/x.sql", "no such file"),
@@ -96,7 +101,7 @@ def test_a_script_that_does_not_compile_is_shown_with_line_column_and_caret(tmp_
 def test_a_plan_says_what_was_in_its_scripts(tmp_path: Path) -> None:
     file = tmp_path / "my.sql"
     file.write_text("SELECT 1;\n")
-    asked = replace(PLAIN, workload="script", files=(f"{file}@3",))
+    asked = plain(workload="script", files=(f"{file}@3",))
     plan, _ = planned(asked)
     [digest] = plan.choice.digests
     file.write_text("SELECT 2;\n")
@@ -119,7 +124,7 @@ def test_data_that_cannot_fit_are_refused_before_a_directory_is_made(
 ) -> None:
     monkeypatch.setattr(space, "free_bytes", lambda _path: 20_000_000)
     for engine in ("postgres", "sqlite"):
-        error = refused(engine=engine, data=str(tmp_path / "d"), with_=("scale=100",))
+        error = refused(engine=engine, data=str(tmp_path / "d"), options=("scale=100",))
         assert "20.0\u202fMB are free" in error.cause
         assert error.hint
     assert list(tmp_path.iterdir()) == []
@@ -128,7 +133,7 @@ def test_data_that_cannot_fit_are_refused_before_a_directory_is_made(
 def test_data_that_may_be_there_already_need_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ironbench.json").write_text('{"made_by": "ironbench"}')
     monkeypatch.setattr(space, "free_bytes", lambda _path: 0)
-    plan, _ = planned(replace(PLAIN, engine="sqlite", data=str(tmp_path), with_=("scale=100",)))
+    plan, _ = planned(plain(engine="sqlite", data=str(tmp_path), options=("scale=100",)))
     assert plan.choice.options["scale"] == "100"
 
 
@@ -147,34 +152,32 @@ def test_a_results_directory_that_can_be_written_is_not_made_before_there_are_re
 
 
 def test_the_password_of_a_dsn_is_in_no_plan() -> None:
-    plan, secrets = planned(
-        replace(PLAIN, engine="postgres", dsn="postgresql://u:hidden@localhost:1/d", workload="select-only")
-    )
+    plan, secrets = planned(plain(engine="postgres", dsn="postgresql://u:hidden@localhost:1/d", workload="select-only"))
     assert "hidden" not in repr(plan) and "hidden" not in repr(secrets)
     assert secrets.password == "hidden"
 
 
 def test_a_search_is_planned_over_its_range() -> None:
-    plan, _ = planned(replace(PLAIN, clients="auto:2-64", threads=4, limit=("response_time_p99_s=20ms",)))
+    plan, _ = planned(plain(clients="auto:2-64", threads=4, limit=("response_time_p99_s=20ms",)))
     assert plan.search is not None
     assert (plan.search.of, plan.search.low, plan.search.high) == ("clients", 2, 64)
     assert plan.search.limits[0].most == pytest.approx(0.02)
     assert most_connections(plan) == 64
     assert [trial.cell.load.threads for trial in plan.trials] == [2, 4]
-    assert most_connections(planned(replace(PLAIN, clients="auto"))[0]) == 128
+    assert most_connections(planned(plain(clients="auto"))[0]) == 128
 
 
 def test_a_server_of_ours_takes_the_connections_of_whoever_works_beside_the_clients(tmp_path: Path) -> None:
     own = {"engine": "postgres", "data": str(tmp_path / "d"), "clients": "64"}
-    assert most_connections(planned(replace(PLAIN, workload="select-only", **own))[0]) == 64
+    assert most_connections(planned(plain(workload="select-only", **own))[0]) == 64
     # Where clients connect anew, it may not have ended their last connections yet.
-    assert most_connections(planned(replace(PLAIN, workload="select-only", reconnect=1, **own))[0]) == 128
+    assert most_connections(planned(plain(workload="select-only", reconnect=1, **own))[0]) == 128
     # Of a brokerage the market's and one for maintenance, too.
-    assert most_connections(planned(replace(PLAIN, workload="brokerage", **own))[0]) == 129
+    assert most_connections(planned(plain(workload="brokerage", **own))[0]) == 129
 
 
 def test_a_rate_is_searched_with_one_number_of_clients() -> None:
-    plan, _ = planned(replace(PLAIN, clients="8", rate="auto:100-5000", limit=("response_time_p99_s=20ms",)))
+    plan, _ = planned(plain(clients="8", rate="auto:100-5000", limit=("response_time_p99_s=20ms",)))
     assert [trial.cell.load.rate for trial in plan.trials] == [100.0, 5000.0]
     assert {trial.cell.load.clients for trial in plan.trials} == {8}
 
@@ -202,28 +205,28 @@ def test_a_search_that_cannot_be_is_refused(changes: dict[str, Any], subject: st
 
 def test_checkpoints_are_for_postgresql_and_set_once(tmp_path: Path) -> None:
     assert "no such checkpoints" in refused(checkpoint="10s", engine="null").cause
-    twice = refused(checkpoint="10s", engine="postgres", set_=("checkpoint_timeout=60s",), data=str(tmp_path / "d"))
+    twice = refused(checkpoint="10s", engine="postgres", set=("checkpoint_timeout=60s",), data=str(tmp_path / "d"))
     assert "checkpoint_timeout" in twice.cause
     assert "is not a duration" in refused(checkpoint="soon", engine="postgres").cause
 
 
 def test_the_time_between_checkpoints_is_part_of_the_load(tmp_path: Path) -> None:
-    plan, _ = planned(replace(PLAIN, engine="postgres", checkpoint="2m", data=str(tmp_path / "d")))
+    plan, _ = planned(plain(engine="postgres", checkpoint="2m", data=str(tmp_path / "d")))
     assert plan.trials[0].cell.load.checkpoint_s == 120.0
     assert "checkpoint_timeout" not in plan.system.settings
 
 
 def test_a_run_may_have_ideal_parts_and_a_limit_on_parallelism(tmp_path: Path) -> None:
-    options = replace(PLAIN, engine="postgres", data=str(tmp_path / "d"), clients="8", parallelism=2)
-    plan, _ = planned(replace(options, ideal="client,log"))
+    own = {"engine": "postgres", "data": str(tmp_path / "d"), "clients": "8", "parallelism": 2}
+    plan, _ = planned(plain(**own, ideal="client,log"))
     assert (plan.system.parallelism, plan.system.ideal) == (2, ("log", "client"))
     assert plan.system.layout.log is not None and plan.system.layout.log.startswith("/dev/shm")
     assert refused(ideal="lgo").subject == "--ideal"
 
 
 def test_a_run_reads_its_options_as_a_lab_reads_its_fields(tmp_path: Path) -> None:
-    options = replace(PLAIN, clients="4", threads=2, duration="7s", warmup="auto", io="epoll", cache="warm")
-    options = replace(options, engine="postgres", data=str(tmp_path / "d"), label="x")
+    own = {"engine": "postgres", "data": str(tmp_path / "d"), "label": "x", "clients": "4", "threads": 2}
+    options = plain(**own, duration="7s", warmup="auto", io="epoll", cache="warm")
     file = tmp_path / "lab.toml"
     file.write_text(
         'question = "?"\n[system]\nengine = "postgres"\nlabel = "x"\n[workload]\nname = "igen-oltp"\n'
@@ -264,12 +267,12 @@ def test_a_message_names_the_option_or_the_field_that_the_user_wrote(
 def test_what_takes_no_time_is_not_announced(
     warmup: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    execute(replace(PLAIN, duration="0.2s", warmup=warmup, results=str(tmp_path)), False)
+    execute(plain(duration="0.2s", warmup=warmup, results=str(tmp_path)))
     assert f"1 trial, {words}\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("option", "changes"), [("--set", {"set_": ("work_mem=1MB",)}), ("--memory", {"memory": "1GB"})]
+    ("option", "changes"), [("--set", {"set": ("work_mem=1MB",)}), ("--memory", {"memory": "1GB"})]
 )
 def test_what_would_configure_a_running_server_is_refused_with_both_ways_out(
     option: str, changes: dict[str, Any]
@@ -285,6 +288,6 @@ def test_the_time_of_a_number_of_transactions_is_not_claimed_to_be_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for warmup, words in (("0s", "1 trial, whose time is not known"), ("1s", "1 trial, about 1 s of warm-up, and")):
-        asked = replace(PLAIN, transactions=3, warmup=warmup, data="", results=str(tmp_path))
-        execute(asked, False)
+        asked = plain(transactions=3, warmup=warmup, data="", results=str(tmp_path))
+        execute(asked)
         assert words in capsys.readouterr().err

@@ -10,21 +10,26 @@ import pytest
 from factories import evidence, record
 
 from ironbench.errors import InputError
-from ironbench.experiment import run_options
-from ironbench.experiment.run_options import RunOptions
+from ironbench.experiment import run_plan
 from ironbench.model.record import Record
+from ironbench.plan import run_file
 from ironbench.printer import Printer
 from ironbench.record import Store
 
-SEARCH = RunOptions(
-    "igen-oltp", engine="null", seed=1, clients="auto:1-8", limit=("response_time_p99_s=1s",), tag=("commit=a",)
-)
-SWEEP = replace(SEARCH, clients="1,8", limit=())
+SEARCH = {
+    "workload": "igen-oltp",
+    "engine": "null",
+    "seed": 1,
+    "clients": "auto:1-8",
+    "limit": ("response_time_p99_s=1s",),
+    "tag": ("commit=a",),
+}
+SWEEP = {**SEARCH, "clients": "1,8", "limit": ()}
 
 
-def begun(options: RunOptions, store: Store, monkeypatch: pytest.MonkeyPatch) -> Record:
+def begun(options: dict[str, Any], store: Store, monkeypatch: pytest.MonkeyPatch) -> Record:
     """The first trial of a run, kept as if it had been measured on this machine."""
-    plan, _ = run_options.planned(options)
+    plan, _ = run_plan.planned(run_file.read(**options))
     trial, machine = plan.trials[0], "m1"
     one = record(
         plan.system,
@@ -38,17 +43,17 @@ def begun(options: RunOptions, store: Store, monkeypatch: pytest.MonkeyPatch) ->
     )
     one = replace(one, cell=trial.cell)
     store.keep(one, evidence())
-    monkeypatch.setattr(run_options, "fingerprint", dict)
-    monkeypatch.setattr(run_options, "content_key", lambda _: machine)
+    monkeypatch.setattr(run_plan, "fingerprint", dict)
+    monkeypatch.setattr(run_plan, "content_key", lambda _: machine)
     return one
 
 
 @pytest.mark.parametrize("options", [SEARCH, SWEEP], ids=["search", "sweep"])
-def test_the_same_command_goes_on(options: RunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_command_goes_on(options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path, Printer.silent())
     one = begun(options, store, monkeypatch)
-    for again in (options, replace(options, tag=()), replace(options, seed=None)):
-        plan, _ = run_options.resumed(again, store)
+    for again in (options, {**options, "tag": ()}, {**options, "seed": None}):
+        plan, _ = run_plan.resumed(run_file.read(**again), store)
         assert (plan.series, plan.tags) == (one.series, {"commit": "a"})
 
 
@@ -63,12 +68,12 @@ def test_the_same_command_goes_on(options: RunOptions, tmp_path: Path, monkeypat
     ],
 )
 def test_another_search_is_another_command(
-    before: RunOptions, changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: dict[str, Any], changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path, Printer.silent())
     begun(before, store, monkeypatch)
     with pytest.raises(InputError, match="no run of this command"):
-        run_options.resumed(replace(before, **changes), store)
+        run_plan.resumed(run_file.read(**before | changes), store)
 
 
 def test_a_run_whose_power_was_cut_otherwise_is_another_command(
@@ -76,10 +81,10 @@ def test_a_run_whose_power_was_cut_otherwise_is_another_command(
 ) -> None:
     store = Store(tmp_path, Printer.silent())
     begun(SWEEP, store, monkeypatch)
-    plan, secrets = run_options.planned(SWEEP)
-    monkeypatch.setattr(run_options, "planned", lambda _: (replace(plan, crash="lose"), secrets))
+    plan, secrets = run_plan.planned(run_file.read(**SWEEP))
+    monkeypatch.setattr(run_plan, "planned", lambda _: (replace(plan, crash="lose"), secrets))
     with pytest.raises(InputError, match="no run of this command"):
-        run_options.resumed(SWEEP, store)
+        run_plan.resumed(run_file.read(**SWEEP), store)
 
 
 def test_a_tag_that_the_run_does_not_have_is_refused_and_not_dropped(
@@ -88,5 +93,5 @@ def test_a_tag_that_the_run_does_not_have_is_refused_and_not_dropped(
     store = Store(tmp_path, Printer.silent())
     begun(SWEEP, store, monkeypatch)
     with pytest.raises(InputError, match="do not have it") as caught:
-        run_options.resumed(replace(SWEEP, tag=("commit=b",)), store)
+        run_plan.resumed(run_file.read(**{**SWEEP, "tag": ("commit=b",)}), store)
     assert caught.value.subject == "--tag commit=b"

@@ -13,14 +13,14 @@ from ironbench.analyse.comparability import other_work, unlike
 from ironbench.analyse.history import histories
 from ironbench.analyse.subjects import by_work, same_work, work_of_noise
 from ironbench.errors import InputError
-from ironbench.experiment import run_options
-from ironbench.experiment.run_options import RunOptions
+from ironbench.experiment import run_plan
+from ironbench.fields.run import RunFile
 from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Choice
-from ironbench.plan import sweep
+from ironbench.plan import run_file, sweep
 from ironbench.printer import Printer
 from ironbench.record import Store
 from ironbench.record.index import short
@@ -113,13 +113,13 @@ def test_a_run_is_resumed_by_its_own_command_alone(tmp_path: Path, monkeypatch: 
     store.keep(before, evidence())
     asked = before
 
-    def planned(_: RunOptions) -> tuple[Plan, Secrets]:
+    def planned(_: RunFile) -> tuple[Plan, Secrets]:
         return sweep.plan(asked.system, asked.choice, [asked.cell]), Secrets()
 
-    monkeypatch.setattr(run_options, "planned", planned)
-    monkeypatch.setattr(run_options, "fingerprint", dict)
-    monkeypatch.setattr(run_options, "content_key", lambda _: before.machine)
-    assert run_options.resumed(RunOptions("igen-cpu"), store)[0].series == before.series
+    monkeypatch.setattr(run_plan, "planned", planned)
+    monkeypatch.setattr(run_plan, "fingerprint", dict)
+    monkeypatch.setattr(run_plan, "content_key", lambda _: before.machine)
+    assert run_plan.resumed(run_file.read("igen-cpu"), store)[0].series == before.series
     asked = of("igen-cpu", png="two/set.png")
     with pytest.raises(InputError, match="no run of this command"):
-        run_options.resumed(RunOptions("igen-cpu"), store)
+        run_plan.resumed(run_file.read("igen-cpu"), store)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import InputError
+from ironbench.fields.sections import LoadSection
 from ironbench.model.system import Cell, Choice, Load, System
 from ironbench.plan import resolve
-from ironbench.plan.sections import LoadSection
 from ironbench.plan.sweep import CONFIRMATIONS, plan, search
 
 SYSTEM, CHOICE, DEFAULT = System("null", "test"), Choice("select-only"), Load()
@@ -45,15 +45,9 @@ def test_threads_never_outnumber_clients() -> None:
 @pytest.mark.parametrize(
     ("load", "subject"),
     [
-        (Load(duration_s=0), "--duration"),
-        (Load(duration_s=None, transactions=0), "--transactions"),
         (Load(duration_s=10, transactions=5), "--transactions"),
-        (Load(rate=0), "--rate"),
-        (Load(rate=-5), "--rate"),
-        (Load(rate=float("nan")), "--rate"),
         (Load(rate=5, think_time_s=1), "--think-time"),
         (Load(rate=5, duration_s=None, transactions=9), "--rate"),
-        (Load(max_tries=-1), "--max-tries"),
     ],
 )
 def test_a_load_that_cannot_be_driven_is_refused_before_anything_starts(load: Load, subject: str) -> None:

@@ -12,9 +12,9 @@ from factories import DISK, record
 from ironbench.analyse.differences import differences, facts_of
 from ironbench.cli.list import list_
 from ironbench.errors import InputError
-from ironbench.experiment import declare, run_options
+from ironbench.experiment import declare, run_plan
 from ironbench.model.secrets import HIDDEN
-from ironbench.plan import labfile, tags
+from ironbench.plan import labfile, run_file, tags
 from ironbench.record import Evidence, Store
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
@@ -49,8 +49,8 @@ def test_a_later_tag_of_one_key_wins_and_a_value_may_hold_an_equals_sign() -> No
 
 
 def test_a_run_plans_its_tags(tmp_path: Path) -> None:
-    asked = run_options.RunOptions("igen-oltp", engine="null", tag=("commit=1f3c2a9",), results=str(tmp_path))
-    assert run_options.planned(asked)[0].tags == {"commit": "1f3c2a9"}
+    asked = run_file.read("igen-oltp", engine="null", tag=("commit=1f3c2a9",), results=str(tmp_path))
+    assert run_plan.planned(asked)[0].tags == {"commit": "1f3c2a9"}
 
 
 def test_a_lab_has_the_tags_of_its_file_and_those_of_the_command_line_win(tmp_path: Path) -> None:

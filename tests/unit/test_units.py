@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -12,12 +12,18 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench import ranges, units
+from ironbench import units
+from ironbench.catalogue.prices import Price
 from ironbench.cli import VERBS, program
-from ironbench.errors import InputError, MistakesError, in_a_file
-from ironbench.plan import commands, labfile, resolve, sections
-from ironbench.plan.sections import LoadSection, Sections, Size, Time
-from ironbench.ranges import RANGES
+from ironbench.errors import InputError
+from ironbench.fields.check import mistakes, text, without
+from ironbench.fields.lab import LabFile, range_of
+from ironbench.fields.row import optional, table
+from ironbench.fields.run import RunFile
+from ironbench.fields.sections import LoadSection
+from ironbench.plan import labfile, resolve
+from ironbench.plan.offers import _OfferRow
+from ironbench.ranges import Range
 
 
 @pytest.mark.parametrize(
@@ -72,20 +78,33 @@ def test_what_is_no_number_with_a_unit_is_refused_in_a_short_message(text: str) 
         assert len(str(caught.value)) < 200
 
 
-def below(known: ranges.Range) -> float:
+def below(known: Range) -> float:
     if known.above:
         return known.low
     return known.low - 1 if known.whole or known.unit == "bytes" else known.low - 1e-6
 
 
-def within(known: ranges.Range) -> float:
+def within(known: Range) -> float:
     if known.above:
         return min(known.high, 0.5)
     return known.low
 
 
-def above(known: ranges.Range) -> float:
+def above(known: Range) -> float:
     return int(known.high) + 1 if known.whole or known.unit == "bytes" else math.nextafter(known.high, math.inf)
+
+
+def ranges_of(file: type[msgspec.Struct], before: str = "") -> Iterator[tuple[str, Range]]:
+    """Every field with a range by its path, of sections and of devices."""
+    for name, one in table(file).items():
+        struct = one.section or one.entries
+        if struct:
+            yield from ranges_of(struct, f"{before}{name}.")
+        elif one.row.range:
+            yield before + name, one.row.range
+
+
+RANGES = dict([*ranges_of(LabFile), *ranges_of(RunFile), *ranges_of(Price), *ranges_of(_OfferRow)])
 
 
 @pytest.mark.parametrize("name", RANGES)
@@ -96,7 +115,7 @@ def test_a_quantity_is_taken_at_its_bounds_and_refused_beyond_them(name: str) ->
     for value in (below(known), above(known), math.nan, math.inf, -math.inf):
         with pytest.raises(InputError, match="out of range"):
             known.require(name, value)
-    known.require(name, ranges.read(name, name, known.example) if name != "figure" else 1)
+    known.require(name, known.read(name, known.example))
 
 
 def lab_text(section: str, field: str, value: object) -> str:
@@ -111,44 +130,50 @@ def lab_text(section: str, field: str, value: object) -> str:
     )
 
 
-def fields() -> list[tuple[str, str]]:
-    """Every field of a lab file that holds a number."""
-    structs = {name: kind for name, kind in get_type_hints(Sections).items() if isinstance(kind, type)}
-    structs["measure"] = labfile.MeasureSection
-    found = []
-    for section, struct in structs.items():
-        if not issubclass(struct, msgspec.Struct):
-            continue
-        for name, kind in get_type_hints(struct).items():
-            kinds = {kind, *get_args(kind)} - {bool}
-            if kinds & {int, float, *get_args(Time), *get_args(Size)} - {str}:
-                found.append((section, name))
-    return found
+def numbers(file: type[msgspec.Struct]) -> list[str]:
+    """Paths of the fields of a lab file that hold a number."""
+    sections = {name: one.section for name, one in table(file).items() if one.section}
+    found = {f"{name}.{field}": one for name, section in sections.items() for field, one in table(section).items()}
+    return [path for path, one in found.items() if {int, float} & set(one.kinds) and not path.endswith("_cpus")]
 
 
-@pytest.mark.parametrize(("section", "field"), [one for one in fields() if not one[1].endswith("_cpus")])
-def test_every_number_of_a_lab_file_has_a_range_that_is_kept(section: str, field: str) -> None:
-    known = RANGES[field]
+@pytest.mark.parametrize("path", numbers(LabFile))
+def test_every_number_of_a_lab_file_has_a_range_that_is_kept(path: str) -> None:
+    known, (section, field) = range_of(path), path.split(".")
 
     def read(value: float) -> None:
-        declared = labfile.read(lab_text(section, field, value), "x.toml")
-        if section in ("system", "limits", "load", "commands"):
-            cell = msgspec.convert(declared.base, Sections)
-            with in_a_file():
-                resolve.system(cell, "x", Path("/"), (0,))
-                resolve.load(cell.load, 1)
-                commands.read(cell.commands, "trial")
+        labfile.read(lab_text(section, field, value), "x.toml")
 
     def kept(value: float) -> float:
         return int(value) if known.whole or known.unit == "bytes" else value
 
-    if (section, field) != ("measure", "stages"):
+    if field != "stages":
         for value in (within(known), known.high):
             read(kept(value))
     for value in (below(known), kept(known.high) + 1 if known.whole else known.high * 1.001):
-        with pytest.raises((InputError, MistakesError)) as caught:
+        with pytest.raises(InputError) as caught:
             read(kept(value))
         assert field in str(caught.value)
+
+
+def test_mistakes_are_values_with_path_cause_and_hint() -> None:
+    document = {"system": {"memroy": "1GB", "log": "/a"}, "load": {"threads": 0, "duration": "soon", "clients": True}}
+    found = {text(one.path): one for one in mistakes(document, LabFile)}
+    assert set(found) == {"system.memroy", "system.log", "load.threads", "load.duration", "load.clients"}
+    assert found["system.memroy"].hint == "did you mean memory?"
+    assert found["system.log"].hint == "log belongs to [layout]"
+    assert all(one.cause and one.hint for one in found.values())
+
+
+@given(st.dictionaries(st.sampled_from(numbers(LabFile)), st.floats() | st.integers() | st.text(max_size=8)))
+def test_what_has_no_mistake_is_read_and_what_has_one_is_not_in_the_rest(values: dict[str, Any]) -> None:
+    document: dict[str, Any] = {}
+    for path, value in values.items():
+        section, field = path.split(".")
+        document.setdefault(section, {})[field] = value
+    rest = without(document, (one.path for one in mistakes(document, LabFile)))
+    assert mistakes(rest, LabFile) == []
+    msgspec.convert(rest, LabFile)
 
 
 def numeric_options() -> list[tuple[str, Any]]:
@@ -163,7 +188,7 @@ def numeric_options() -> list[tuple[str, Any]]:
                 continue
             kinds = {parameter.type_descriptor.annotation, *get_args(parameter.type_descriptor.annotation)}
             numeric = bool(kinds & {int, float}) or parameter.metavar in ("N", "SIZE", "TIME", "SHARE")
-            if numeric or parameter.name in ("duration", "warmup", "think_time", "clients"):
+            if numeric:
                 found.append((f"{path} {parameter.opts[0]}".strip(), parameter))
 
     walk(typer.main.get_command(program(VERBS)), "")
@@ -172,39 +197,27 @@ def numeric_options() -> list[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("option", "parameter"), numeric_options(), ids=[name for name, _ in numeric_options()])
 def test_every_number_on_the_command_line_has_a_range(option: str, parameter: Any) -> None:
-    quantity = {"more": "blocks"}.get(parameter.name, parameter.name)
-    assert quantity in RANGES, f"{option}: give it a range in ironbench/ranges.py"
-    known = RANGES[quantity]
     parse = parameter.type_descriptor.parameter_info.parser
-    if parse is None:  # text, read when the verb runs: see the test of a run
-        assert parameter.type_descriptor.annotation is str, f"{option}: read it by cli.mistakes.whole or number"
+    if parse is None:  # text, read when the command runs: by the range of its field
+        assert str in {parameter.type_descriptor.annotation, *get_args(parameter.type_descriptor.annotation)}
+        assert any(path.endswith(f".{parameter.name}") for path in RANGES), f"{option}: no field is called so"
         return
-    for value in (below(known), above(known)):
-        with pytest.raises(InputError, match="out of range"):
-            parse(str(value))
+    for value in ("-1", "1e30"):
+        with pytest.raises(InputError, match=r"out of range|not a whole number"):
+            parse(value)
 
 
-@pytest.mark.parametrize(
-    ("option", "quantity"),
-    [
-        ("--duration", "duration"), ("--warmup", "warmup"), ("--think-time", "think_time"), ("--rate", "rate"),
-        ("--checkpoint", "checkpoint"), ("--memory", "memory"), ("--memory-total", "memory_total"),
-        ("--capacity", "capacity"), ("--clients", "clients"), ("--threads", "threads"), ("--repeats", "repeats"),
-        ("--transactions", "transactions"), ("--max-tries", "max_tries"), ("--seed", "seed"),
-        ("--reference-score", "reference_score"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("field", [one for one in optional(RunFile) if one.row.range], ids=lambda one: one.name)
 @pytest.mark.parametrize("side", [below, above])
-def test_a_run_refuses_what_is_out_of_range_before_anything_starts(option, quantity, side, capsys, monkeypatch) -> None:
+def test_a_run_refuses_what_is_out_of_range_before_anything_starts(field, side, capsys, monkeypatch) -> None:
     from ironbench.cli import main
 
-    known = RANGES[quantity]
+    known, option = field.row.range, field.options[0]
     value = side(known)
     if value < 0 and known.unit:
         return  # a minus is no duration and no size: test_what_is_no_number_with_a_unit
     text = f"{int(value)}" if known.unit == "bytes" or known.whole else f"{value:.17g}"
-    extra = ["--data", "ram"] if option == "--capacity" else []
-    monkeypatch.setattr("sys.argv", ["ironbench", "run", "select-only", f"{option}={text}", *extra])
+    monkeypatch.setattr("sys.argv", ["ironbench", "run", "select-only", f"{option}={text}"])
     with pytest.raises(SystemExit) as ended:
         main()
     said = capsys.readouterr().err
@@ -231,14 +244,14 @@ def test_a_cpu_set_is_read_as_taskset_writes_it() -> None:
 
 
 def test_counts_keep_their_order() -> None:
-    assert resolve.counts("clients", "--clients", "8,1,4") == (8, 1, 4)
+    assert resolve.counts("load.clients", "--clients", "8,1,4") == (8, 1, 4)
 
 
 @pytest.mark.parametrize(
     ("read", "cause"),
     [
-        (lambda: resolve.counts("clients", "--clients", "1,two"), "not a whole number"),
-        (lambda: resolve.counts("clients", "--clients", "2,2"), "twice"),
+        (lambda: resolve.counts("load.clients", "--clients", "1,two"), "not a whole number"),
+        (lambda: resolve.counts("load.clients", "--clients", "2,2"), "twice"),
         (lambda: resolve.cpus("--server-cpus", "9", range(2)), "not available"),
         (lambda: resolve.cpus("--server-cpus", "a", range(2)), "not a CPU"),
         (lambda: resolve.pairs("--set", ["fsync"]), "not KEY=VALUE"),
@@ -255,4 +268,3 @@ def test_nonsense_is_refused_with_subject_cause_and_way_out(read, cause) -> None
 def test_a_load_of_a_lab_is_resolved_in_base_units() -> None:
     found = resolve.load(LoadSection(duration="2m", think_time="5ms", checkpoint="10s"), 1)
     assert (found.duration_s, found.think_time_s, found.checkpoint_s) == (120.0, 0.005, 10.0)
-    assert sections.within("reference_score") == {"gt": 0.0, "le": 1e12}

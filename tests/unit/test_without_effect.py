@@ -14,14 +14,14 @@ from ironbench.engines.slapd import engine as slapd
 from ironbench.errors import InputError
 from ironbench.experiment import declare, new, server_control
 from ironbench.experiment.build import _require_checkpoints
-from ironbench.experiment.run_options import RunOptions, planned
+from ironbench.experiment.run_plan import planned
 from ironbench.model.system import Cell, Choice, Load, Setup, System
-from ironbench.plan import design
+from ironbench.plan import design, run_file
 
 
 def refused(workload: str = "igen-oltp", engine: str = "null", **changes: Any) -> InputError:
     with pytest.raises(InputError) as caught:
-        planned(RunOptions(workload, engine=engine, seed=1, **changes))
+        planned(run_file.read(workload, engine=engine, seed=1, **changes))
     assert caught.value.cause and caught.value.hint
     return caught.value
 
@@ -207,7 +207,7 @@ def test_the_beginning_of_a_log_is_not_replayed_as_a_warmup(tmp_path: Path) -> N
 
 def test_a_budget_leaves_the_length_of_work_that_has_one_of_its_own(tmp_path: Path) -> None:
     """Of a log all is replayed, and passes of storage are as long as without a budget."""
-    plan, _ = planned(RunOptions("storage", data=str(tmp_path), with_=("size=16MiB", "seconds=0.5"), budget="2m"))
+    plan, _ = planned(run_file.read("storage", data=str(tmp_path), options=("size=16MiB", "seconds=0.5"), budget="2m"))
     own_s = workloads.get("storage").usual_duration_s(plan.choice.options)
     assert own_s == 20.0 and {trial.cell.load.duration_s for trial in plan.trials} == {own_s}
     assert len(plan.trials) == 6
@@ -240,8 +240,8 @@ def test_a_budget_for_trials_of_no_known_time_is_refused_by_what_was_asked(
     [
         ("data", {"memory_total": "2GB"}, "--memory-total"),
         ("data", {"cache": "cold"}, "--cache"),
-        ("client,data", {"set_": ("shared_buffers=1GB",)}, "--set shared_buffers"),
-        ("data", {"set_": ("Shared_Buffers=1GB",)}, "--set Shared_Buffers"),
+        ("client,data", {"set": ("shared_buffers=1GB",)}, "--set shared_buffers"),
+        ("data", {"set": ("Shared_Buffers=1GB",)}, "--set Shared_Buffers"),
         ("client", {"client_cpus": "0"}, "--client-cpus"),
         ("client", {"think_time": "1ms"}, "--think-time"),
         ("log", {"log": "{folder}/l"}, "--log"),
@@ -260,7 +260,7 @@ def test_an_option_that_an_ideal_part_decides_is_refused(
 
 
 def test_what_a_record_says_of_ideal_data_can_be_asked_for_again(tmp_path: Path) -> None:
-    asked = RunOptions("select-only", engine="postgres", data=str(tmp_path / "d"), ideal="data", cache="hot")
+    asked = run_file.read("select-only", engine="postgres", data=str(tmp_path / "d"), ideal="data", cache="hot")
     assert planned(asked)[0].trials[0].cell.load.cache == "hot"
 
 
@@ -279,10 +279,10 @@ def test_a_machine_that_may_be_changed_for_nothing_is_refused() -> None:
 
 def test_a_machine_that_is_neither_watched_nor_changed_is_not_named() -> None:
     there: dict[str, Any] = {"dsn": "postgresql://h/b", "server": "ssh://h"}
-    asked = RunOptions("select-only", engine="postgres", observe=False, **there)
+    own: dict[str, Any] = {"workload": "select-only", "engine": "postgres", "observe": False, **there}
     assert refused("select-only", "postgres", observe=False, **there).subject == "--server"
-    planned(replace(asked, observe=True))
-    planned(replace(asked, control="ssh", server_cpus="0"))
+    planned(run_file.read(**own | {"observe": True}))
+    planned(run_file.read(**own, control="ssh", server_cpus="0"))
 
 
 @pytest.mark.parametrize(("layout", "unused"), [("{}", "fast"), ('{ log = "fast" }', "")])

@@ -6,18 +6,22 @@ import contextlib
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from ironbench import engines, workloads
 from ironbench.analyse.subjects import bare
 from ironbench.devices import arrange, file_systems
 from ironbench.errors import InputError, IronbenchError
 from ironbench.model.commands import LIMIT_S, Commands
+from ironbench.model.own_data import OwnData
 from ironbench.model.plan import CRASH
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted
 from ironbench.model.system import Choice, Layout, Load, System
+from ironbench.plan import run_file
 from ironbench.process import place
 from ironbench.units import exact
 
@@ -27,81 +31,93 @@ def run_command(records: Sequence[Record]) -> str:
     choice, load = records[0].choice, records[0].cell.load
     options = _usual_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
-    clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
-    threads = max(record.cell.load.threads for record in records)
-    words = ["ironbench", "run", choice.workload, *choice.scripts]
-    words += ["--dsn", redacted(system.dsn)] if system.dsn else ["--engine", system.engine]
-    words += ["--server", system.server] if system.server else []
+    document = {
+        "system": _system(system, load, choice.workload if bare(records[0]) else system.engine),
+        "layout": _places(system.layout),
+        "every_device": _every_device(system.layout, choice.workload, options, system.engine),
+        "limits": {
+            "memory_total": exact(system.memory_total_bytes) if system.memory_total_bytes else "",
+            "server_cpus": _cpus(system.server_cpus),
+            "client_cpus": _cpus(system.client_cpus),
+        },
+        "data": _own_data(choice),
+        "workload": {"with": dict(options.items() - _usual_options(choice).items()), "define": choice.defines},
+        "load": _load(records, choice, system.engine),
+        "commands": _commands(system.commands),
+        "measure": {
+            "repeats": _repeats(records),
+            "seed": load.seed,
+            "crash": records[0].conditions.get(CRASH, ""),
+        },
+        "tag": {key: redacted(value, key) for key, value in records[0].tags.items()},
+    }
+    return shlex.join(["ironbench", "run", choice.workload, *choice.scripts, *run_file.words(document)])
+
+
+def _system(system: System, load: Load, usual_label: str) -> dict[str, Any]:
     # In a lab, another cell may be the one for which they are there.
     cold = load.cache == "cold"
-    words += ["--control", "ssh"] if system.control and (cold or system.server_cpus) else []
-    words += ["--restart", redacted(system.restart)] if system.restart and cold else []
-    words += ["--clients", _curve(load, "clients") or clients]
-    words += ["--threads", str(threads)] if threads > 1 else []
-    words += _load_options(load, choice, system.engine)
-    repeats = 1 + max((record.block for record in records if record.purpose == Purpose.SWEEP), default=0)
-    words += ["--repeats", str(repeats)] if repeats > 1 else []
-    words += _own_data(choice)
-    for key, value in sorted(choice.defines.items()):
-        words += ["-D", f"{key}={value}"]
-    for key, value in sorted(options.items() - _usual_options(choice).items()):
-        words += ["--with", f"{key}={value}"]
-    for key, value in sorted(system.settings.items()):
-        words += ["--set", f"{key}={redacted(value, key)}"]
-    words += _places(system.layout, choice.workload, options, system.engine)
-    words += ["--crash", records[0].conditions[CRASH]] if CRASH in records[0].conditions else []
-    words += ["--parallelism", str(system.parallelism)] if system.parallelism is not None else []
-    words += ["--ideal", ",".join(system.ideal)] if system.ideal else []
-    words += ["--memory", exact(system.memory_bytes)] if system.memory_bytes else []
-    words += ["--memory-total", exact(system.memory_total_bytes)] if system.memory_total_bytes else []
-    for option, cpus in (("--server-cpus", system.server_cpus), ("--client-cpus", system.client_cpus)):
-        words += [option, ",".join(str(cpu) for cpu in cpus)] if cpus else []
-    words += ["--reference-score", _exact(system.reference_score)] if system.reference_score else []
-    words += _commands(system.commands)
-    usual_label = choice.workload if bare(records[0]) else system.engine
-    for key, value in records[0].tags.items():
-        words += ["--tag", f"{key}={redacted(value, key)}"]
-    words += ["--label", system.label] if system.label not in ("", usual_label) else []
-    return shlex.join(words)
+    return {
+        "engine": "" if system.dsn else system.engine,
+        "dsn": redacted(system.dsn) if system.dsn else "",
+        "server": system.server or "",
+        "control": "ssh" if system.control and (cold or system.server_cpus) else "",
+        "restart": redacted(system.restart) if system.restart and cold else "",
+        "label": system.label if system.label != usual_label else "",
+        "memory": exact(system.memory_bytes) if system.memory_bytes else "",
+        "parallelism": system.parallelism,
+        "reference_score": _exact(system.reference_score) if system.reference_score else None,
+        "ideal": list(system.ideal) or "",
+        "set": {key: redacted(value, key) for key, value in system.settings.items()},
+    }
 
 
-def _own_data(choice: Choice) -> list[str]:
-    """Where the files were: whoever repeats it must hold the same."""
-    data = choice.data
-    if data is None:
-        return []
-    words = ["--dump", data.dump] if data.dump else []
-    words += [word for file in data.setup for word in ("--setup", file)]
-    words += ["--template", data.template] if data.template else []
-    return [*words, "--check", data.check] if data.check else words
+def _cpus(cpus: Sequence[int] | None) -> str:
+    return ",".join(map(str, cpus or ()))
 
 
-def _load_options(load: Load, choice: Choice, engine: str) -> list[str]:
+def _repeats(records: Sequence[Record]) -> int | None:
+    blocks = 1 + max((record.block for record in records if record.purpose == Purpose.SWEEP), default=0)
+    return blocks if blocks > 1 else None
+
+
+def _own_data(choice: Choice) -> dict[str, Any]:
+    """Where the files were: whoever repeats it must have the same ones."""
+    data = choice.data or OwnData()
+    return {"dump": data.dump, "setup": list(data.setup), "template": data.template, "check": data.check}
+
+
+def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, Any]:
+    load = records[0].cell.load
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
     usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
     to_failures = workload is None or not workload.drives  # older records of work that drives itself name it, too
-    words = ["--workers", str(load.workers)] if load.workers else []
-    words += ["--cluster", load.cluster] if load.cluster else []
-    words += ["--fewer-workers"] if load.fewer_workers else []
-    if load.rate is not None:
-        words += ["--rate", _curve(load, "rate") or _exact(load.rate), "--arrivals", load.arrivals]
-    if load.transactions is not None:
-        words += ["--transactions", str(load.transactions)]
-    elif load.duration_s is not None and (load.curve is None or load.duration_s > load.curve.length_s):
-        words += ["--duration", f"{_exact(load.duration_s)}s"]
-    words += ["--warmup", "auto" if load.warmup_auto else f"{_exact(load.warmup_s)}s"]
-    words += ["--think-time", f"{_exact(load.think_time_s)}s"] if load.think_time_s else []
-    words += ["--reconnect", str(load.reconnect)] if load.reconnect else []
-    words += ["--max-tries", str(load.max_tries)] if load.max_tries != usual_tries else []
-    words += ["--on-error", load.on_error] if load.on_error != "stop" and to_failures else []
-    words += ["--reconnect-on-loss"] if load.reconnect_on_loss else []
-    words += ["--report-per-statement"] if load.report_per_statement else []
-    words += ["--protocol", load.protocol] if load.protocol != usual_protocol else []
-    words += ["--cache", load.cache] if load.cache else []
-    words += ["--checkpoint", f"{_exact(load.checkpoint_s)}s"] if load.checkpoint_s else []
-    words += ["--io", load.io] if load.io != "auto" else []
-    return [*words, "--seed", str(load.seed)]
+    clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
+    timed = load.transactions is None and load.duration_s is not None
+    by_curve = load.curve is not None and load.duration_s is not None and load.duration_s <= load.curve.length_s
+    return {
+        "clients": _curve(load, "clients") or clients,
+        "threads": max(record.cell.load.threads for record in records),
+        "workers": load.workers,
+        "cluster": load.cluster,
+        "fewer_workers": load.fewer_workers,
+        "rate": None if load.rate is None else _curve(load, "rate") or _exact(load.rate),
+        "arrivals": load.arrivals,
+        "duration": _time(load.duration_s) if timed and not by_curve else "",
+        "transactions": load.transactions,
+        "warmup": "auto" if load.warmup_auto else _time(load.warmup_s),
+        "think_time": _time(load.think_time_s),
+        "reconnect": load.reconnect,
+        "max_tries": load.max_tries if load.max_tries != usual_tries else None,
+        "on_error": load.on_error if to_failures else "stop",
+        "reconnect_on_loss": load.reconnect_on_loss,
+        "report_per_statement": load.report_per_statement,
+        "protocol": load.protocol if load.protocol != usual_protocol else "",
+        "cache": load.cache,
+        "checkpoint": _time(load.checkpoint_s) if load.checkpoint_s else "",
+        "io": load.io,
+    }
 
 
 def _curve(load: Load, of: str) -> str:
@@ -112,19 +128,23 @@ def _curve(load: Load, of: str) -> str:
     return text.rpartition(" (")[0] if text.startswith("file:") else text
 
 
-def _commands(every: Sequence[Commands]) -> list[str]:
+def _commands(every: Sequence[Commands]) -> dict[str, Any]:
     """A run has one pair, which the shell runs like several."""
-    prepare = " && ".join(one.prepare for one in every if one.prepare)
-    cleanup = "; ".join(one.cleanup for one in reversed(every) if one.cleanup)
-    words = ["--prepare", prepare] if prepare else []
-    words += ["--cleanup", cleanup] if cleanup else []
     limit_s = max((one.limit_s for one in every), default=LIMIT_S)
-    return [*words, *(["--command-limit", f"{_exact(limit_s)}s"] if limit_s != LIMIT_S else [])]
+    return {
+        "prepare": " && ".join(one.prepare for one in every if one.prepare),
+        "cleanup": "; ".join(one.cleanup for one in reversed(every) if one.cleanup),
+        "command_limit": _time(limit_s) if limit_s != LIMIT_S else "",
+    }
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else f"{_exact(seconds)}s"
 
 
 def _exact(value: float) -> str:
     """Every digit, without an exponent where the numbers are of human size."""
-    return f"{value:.15g}"
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
 def _usual_options(choice: Choice) -> dict[str, str]:
@@ -175,21 +195,29 @@ def is_usual(directory: str | None, engine: str) -> bool:
     return False
 
 
-def _places(layout: Layout, workload_name: str, options: Mapping[str, str], engine: str) -> list[str]:
+def _places(layout: Layout) -> dict[str, str]:
     """Directories, and the models of emulated devices: these are mounted anew in each run."""
-    models = {partition.role: device.model for device in layout.devices for partition in device.partitions}
-    named = {role: models.get(role) or getattr(layout, role) for role in arrange.ROLES}
-    words = [word for role, where in named.items() if where for word in (f"--{role}", where)]
+    models = _models(layout)
+    return {role: models.get(role) or getattr(layout, role) or "" for role in arrange.ROLES}
+
+
+def _models(layout: Layout) -> dict[str, str]:
+    return {partition.role: device.model for device in layout.devices for partition in device.partitions}
+
+
+def _every_device(layout: Layout, workload_name: str, options: Mapping[str, str], engine: str) -> dict[str, str]:
+    """What of the first emulated device is not usual."""
     if not layout.devices:
-        return words
-    device = layout.devices[0]
-    workload = workloads.find(workload_name)
+        return {}
+    device, workload = layout.devices[0], workloads.find(workload_name)
     roles = [partition.role for partition in device.partitions]
     size = sum(partition.bytes for partition in device.partitions)
-    if workload and size != _usual_bytes(roles, models, workload.estimate_bytes(engine, options)):
-        words += ["--capacity", exact(size)]
-    words += ["--fs", device.file_system] if device.file_system != file_systems.DEFAULT else []
-    return [*words, *(["--backing", device.backing] if device.backing != arrange.RAM else [])]
+    unusual = workload and size != _usual_bytes(roles, _models(layout), workload.estimate_bytes(engine, options))
+    return {
+        "capacity": exact(size) if unusual else "",
+        "fs": device.file_system if device.file_system != file_systems.DEFAULT else "",
+        "backing": device.backing if device.backing != arrange.RAM else "",
+    }
 
 
 def _usual_bytes(roles: Collection[str], placed: Collection[str], estimate_bytes: int) -> int:

@@ -8,17 +8,20 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench import ranges, units
+from ironbench import units
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.errors import InputError
+from ironbench.fields.lab import range_of
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled, unresolved
 from ironbench.model.system import Load
+from ironbench.ranges import DAY_S, Range
 from ironbench.stats.intervals import half_width
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
+_RESPONSE_TIME = Range(0.0, DAY_S, "s", above=True, example="10ms")
 _EXAMPLE = 'write for example "p99 < 10ms at 5000 tps"'
 LEAST_TRIALS = 3
 """Fewer give no interval, and so no upper bound."""
@@ -91,8 +94,8 @@ def parse(text: str) -> Target:
         raise InputError(f"--target {text!r}", "is not a target", _EXAMPLE)
     if match[2][-1].isdigit():
         raise InputError("--target", f"{match[2]} has no unit", f"write {match[2]}ms or {match[2]}s")
-    limit_s = ranges.read("response_time", "--target", match[2])
-    rate = ranges.read("rate", "--target", match[3])
+    limit_s = _RESPONSE_TIME.read("--target", match[2])
+    rate = range_of("load.rate").read("--target", match[3])
     return Target(text.strip(), f"response_time_{match[1].lower()}_s", limit_s, rate)
 
 

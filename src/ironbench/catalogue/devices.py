@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from ironbench.catalogue.typed import converted, document
+from ironbench.catalogue.typed import document
 from ironbench.errors import InputError, nearest
-from ironbench.ranges import RANGES
+from ironbench.fields.check import converted
+from ironbench.ranges import Range
 from ironbench.units import figure
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -35,6 +36,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Kind of model → the figures it is made of, all of them needed: see `crates/ironbench-device/src/figures.rs`."""
 
+_FIGURES = Range(0.0, 1e18, example="7.5 ms")
+"""Seconds, bytes, bytes per second, counts."""
 _SWITCHES = {"write_cache", "duplex", "protected", "compresses"}
 _WHOLE = {"queue", "units", "read_depth"}
 _MAY_BE_ZERO = {
@@ -129,13 +132,17 @@ class _ModelRow(msgspec.Struct, forbid_unknown_fields=True):
     published: list[_PublishedRow] = msgspec.field(default_factory=list)
 
 
+class _Sources(msgspec.Struct):
+    sources: dict[str, str]
+
+
 _HINT = "docs/guide/devices.md shows models of your own"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
     """Models from a TOML text, by name; `like` may name one above it or one of `known`. InputError."""
     table = document(text, place, _HINT)
-    sources = converted(table.pop("sources", {}), dict[str, str], f"{place}: sources", _HINT)
+    sources = converted({"sources": table.pop("sources", {})}, _Sources, place, _HINT).sources
     models: dict[str, DeviceModel] = {}
     for name, row in table.items():
         subject = f"{place}: {name}"
@@ -186,7 +193,7 @@ def _value(subject: str, key: str, written: Any) -> float | int | bool:
     if isinstance(written, bool):
         return written
     value = figure(subject, written)
-    RANGES["figure"].require(subject, value)
+    _FIGURES.require(subject, value)
     if value == 0 and key not in _MAY_BE_ZERO:
         raise InputError(subject, f"{written!r} is not above zero", "write a figure above zero")
     if key not in _WHOLE:

@@ -12,8 +12,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from ironbench.catalogue.typed import converted, document, quantity, text_of
+from ironbench.catalogue.typed import document, text_of
 from ironbench.errors import InputError, nearest, quoted
+from ironbench.fields.check import converted
+from ironbench.fields.row import row
+from ironbench.ranges import Range
 
 Kind = Literal["server", "storage", "licence", "power", "instance"]
 Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
@@ -26,6 +29,10 @@ Day = Annotated[
     str, Meta(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description='a date: "2026-11-21", "2026-11" or "2026"')
 ]
 Source = Annotated[str, Meta(min_length=1, description="where the number comes from")]
+_AMOUNTS = Range(0.0, 1e15, example="199.5")
+CORES = Range(1, 10**6, whole=True, example="8")
+SOCKETS = Range(1, 10**6, whole=True, example="2")
+MEMORY_GB = Range(0.0, 1e9, above=True, example="64")
 _HINT = "docs/guide/cost.md shows what may stand in a price sheet"
 
 
@@ -35,8 +42,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     name: str = ""
     """Its table's, in the sheet."""
     kind: Kind
-    price: Annotated[float, quantity("price")]
-    """For one unit, in `currency`."""
+    price: Annotated[float, row("an amount for one unit", _AMOUNTS)]
     currency: Currency
     per: Unit
     date: Day
@@ -44,16 +50,24 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     edition: str = ""
     every: Literal["once", "year", "month"] = "once"
     """How often it is paid."""
-    pack: Annotated[int, quantity("pack")] = 1
-    """Sold in packs of so many units."""
-    least_cores_per_socket: Annotated[int, quantity("least_cores")] = 0
-    least_cores_per_server: Annotated[int, quantity("least_cores")] = 0
-    most_cores: Annotated[int, quantity("cores")] | None = None
-    """What the edition uses of one server, at most; None: no limit."""
-    most_sockets: Annotated[int, quantity("sockets")] | None = None
-    most_memory_gb: Annotated[float, quantity("memory_gb")] | None = None
-    core_factors: dict[str, Annotated[float, quantity("price")]] = {}
-    """Pattern of the processor's name → licences per core; the first that fits counts."""
+    pack: Annotated[int, row("sold in packs of so many units", Range(1, 10**6, whole=True, example="2"))] = 1
+    least_cores_per_socket: Annotated[
+        int, row("licences of so many cores at least", Range(0, 10**6, whole=True, example="4"))
+    ] = 0
+    least_cores_per_server: Annotated[
+        int, row("licences of so many cores at least", Range(0, 10**6, whole=True, example="4"))
+    ] = 0
+    most_cores: (
+        Annotated[int, row("what the edition uses of one server, at most; left out: no limit", CORES)] | None
+    ) = None
+    most_sockets: Annotated[int, row("the same for sockets", SOCKETS)] | None = None
+    most_memory_gb: Annotated[float, row("the same for memory, in GB", MEMORY_GB)] | None = None
+    core_factors: dict[
+        str,
+        Annotated[
+            float, row("pattern of the processor's name → licences per core; the first that fits counts", _AMOUNTS)
+        ],
+    ] = {}
     estimate: bool = False
 
 
@@ -62,7 +76,10 @@ class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     currency: Currency = msgspec.field(name="from")
     into: Currency = msgspec.field(name="to")
-    rate: Annotated[float, quantity("exchange_rate")]
+    rate: Annotated[
+        float,
+        row("what one unit of the first currency is worth in the second", Range(0.0, 1e12, above=True, example="1.08")),
+    ]
     date: Day
     source: Source
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ironbench import ranges
 from ironbench.catalogue.devices import DeviceModel
 from ironbench.cli import device_mount
 from ironbench.cli.list import encoded
@@ -18,6 +17,8 @@ from ironbench.cli.options import JSON, group
 from ironbench.devices import models as known_models
 from ironbench.devices.device_probe import Seen, seen
 from ironbench.errors import FailureError, InputError
+from ironbench.fields.lab import range_of
+from ironbench.fields.sections import CAPACITY
 from ironbench.printer import Printer
 from ironbench.report.numbers import quantity, times
 from ironbench.report.plain import Column, fitted
@@ -51,7 +52,7 @@ def show(
     files, name = models or (), model.strip().lower()
     known = known_models.models(files)
     core = known_models.for_core(known)
-    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
+    size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     lone = known.get(name)
     is_controller = lone is not None and lone.kind == "controller"
     normal = name if is_controller else known_models.normal(model, files)
@@ -78,7 +79,10 @@ def mount(
     fs: Annotated[str, typer.Option(metavar="NAME", help="ext4, xfs or btrfs; btrfs:compress=zstd.")] = "ext4",
     backing: Annotated[str, typer.Option(metavar="DIR|ram", help="What holds the bytes.")] = "ram",
     seed: Annotated[
-        int, typer.Option(parser=whole("--seed"), metavar="N", help="Seed of what is random in the model.")
+        int,
+        typer.Option(
+            parser=whole("--seed", range_of("measure.seed")), metavar="N", help="Seed of what is random in the model."
+        ),
     ] = 0,
     trace: Annotated[
         str, typer.Option(metavar="FILE", help="Parquet file for every I/O, written when the device ends.")
@@ -138,7 +142,7 @@ def replay(
         cause = "given together with --keep-arrivals, and arrivals that are kept wait for no answer"
         raise InputError("--emulated", cause, "leave one of them out")
     core = known_models.for_core(known_models.models(models or ()))
-    size = int(ranges.read("capacity", "--capacity", capacity)) if capacity else None
+    size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
     answering_ns = 0
     if emulated:

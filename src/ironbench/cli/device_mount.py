@@ -10,10 +10,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ironbench import ranges
 from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.mounting import ORDER, Mounted
 from ironbench.errors import FailureError, InputError
+from ironbench.fields.sections import CAPACITY
 from ironbench.model.system import Device, Partition
 from ironbench.printer import Printer
 from ironbench.process import register
@@ -78,7 +78,7 @@ def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> 
     """The device that somebody asked for. InputError."""
     name = expression.normal("device", model)
     capability.require(f"device {name}")
-    bytes_ = int(ranges.read("capacity", "--capacity", capacity))
+    bytes_ = int(CAPACITY.read("--capacity", capacity))
     file_system = file_systems.validated("--fs", fs)
     alone = arrange.Request(name, (PARTITION,), bytes_, file_system, backing)
     (device,) = arrange.arranged((alone,), 0, f"device {name}")

@@ -11,6 +11,7 @@ import typer
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError, nearest
+from ironbench.fields.lab import range_of
 from ironbench.printer import Printer
 from ironbench.words import some
 
@@ -36,7 +37,7 @@ def gate(
     margin: Annotated[
         float | None,
         typer.Option(
-            parser=number("--margin"),
+            parser=number("--margin", range_of("measure.margin")),
             metavar="SHARE",
             help="How much slower is allowed, e.g. 0.05.  [default: the margin of the lab]",
         ),

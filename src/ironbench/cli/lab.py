@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ironbench import ranges, units
+from ironbench import units
+from ironbench.cli.declared import option
 from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
 from ironbench.errors import InputError, in_a_file, nearest
+from ironbench.fields.lab import LabFile, MeasureSection, range_of
+from ironbench.fields.run import RunSection
 from ironbench.model.purpose import Purpose
 from ironbench.printer import Printer
+from ironbench.ranges import Range
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
@@ -29,9 +33,7 @@ if TYPE_CHECKING:
 app = group("lab")
 
 FILE = Annotated[str, typer.Argument(help="A lab file (TOML).")]
-BUDGET = Annotated[
-    str, typer.Option(metavar="TIME", help="Time for the whole lab, e.g. 15m: chooses repeats and trial lengths.")
-]
+BUDGET = Annotated[str, option(MeasureSection, "budget")]
 CHANGED = Annotated[
     bool, typer.Option("--changed", help="Go on although the lab file, a program or the machine has changed.")
 ]
@@ -41,10 +43,8 @@ RESULTS = Annotated[
     str,
     typer.Option(metavar="DIR", help="Directory for this lab alone.  [default: ironbench-results/labs/NAME-SERIES]"),
 ]
-TRACE = Annotated[
-    str,
-    typer.Option(metavar="DIR", help="Trace every I/O of emulated devices into Parquet files there."),
-]
+TRACE = Annotated[str, option(RunSection, "trace")]
+BLOCKS = Range(6, 10_000, whole=True, example="12", note="fewer carry no verdict")
 
 
 @app.command("plan")
@@ -79,10 +79,7 @@ def run(
     budget: BUDGET = "",
     results: RESULTS = "",
     trace: TRACE = "",
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Note for every record; may be repeated, wins over the file's `tag`."),
-    ] = None,
+    tag: Annotated[list[str] | None, option(LabFile, "tag", " Wins over the file's `tag`.")] = None,
     json: JSON = False,
     gate: Annotated[
         bool,
@@ -155,7 +152,7 @@ def resume(
     more: Annotated[
         int | None,
         typer.Option(
-            parser=whole("--more", "blocks"),
+            parser=whole("--more", BLOCKS),
             metavar="N",
             help="Measure N blocks more, 6 at least, as a round of their own.",
         ),
@@ -221,7 +218,7 @@ def resume(
 def noise(
     file: FILE,
     blocks: Annotated[
-        int, typer.Option(parser=whole("--blocks"), metavar="N", help="How often each side is measured.")
+        int, typer.Option(parser=whole("--blocks", BLOCKS), metavar="N", help="How often each side is measured.")
     ] = 10,
     json: JSON = False,
 ) -> int:
@@ -276,7 +273,7 @@ def new(
 
 
 def _seconds(budget: str) -> float | None:
-    return ranges.read("budget", "--budget", budget) if budget else None
+    return range_of("measure.budget").read("--budget", budget) if budget else None
 
 
 def _conclude(
@@ -316,7 +313,7 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
     more = word == "more" and bool(colon)
     if not more and undecided not in ("", "fail", "pass"):
         raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
-    more_s = ranges.read("budget", "--undecided more", time_) if more else 0.0
+    more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
     from ironbench.experiment.gate import Policy  # after what may be refused: it takes half a second
 
     return Policy("pass" if undecided == "pass" else "fail", more_s)

@@ -15,6 +15,7 @@ from ironbench.cli.mistakes import number
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.cli.output import target, write
 from ironbench.errors import InputError, nearest
+from ironbench.fields.lab import range_of
 from ironbench.printer import Printer
 from ironbench.report import lead as report
 from ironbench.views.selection import both, usable
@@ -29,7 +30,12 @@ def lead(
     ],
     b: Annotated[str, typer.Argument(help="The system to compare with it.")],
     margin: Annotated[
-        float, typer.Option(parser=number("--margin"), metavar="SHARE", help="Ratios within it are called equal.")
+        float,
+        typer.Option(
+            parser=number("--margin", range_of("measure.margin")),
+            metavar="SHARE",
+            help="Ratios within it are called equal.",
+        ),
     ] = 0.05,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="FILE.html, .png or .json.  [default: text]")

@@ -12,34 +12,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ironbench import ranges
 from ironbench.errors import FailureError, InputError, IronbenchError, shortened
-from ironbench.model.curve import WORDS as CURVES
 from ironbench.model.redact import redacted
 from ironbench.model.secrets import HIDDEN, hidden
+from ironbench.ranges import Range
 from ironbench.words import clean
 
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 _COMMAND = re.compile(r"No such command '(.*?)'")
 
 
-def whole(option: str, quantity: str = "") -> Callable[[Any], int]:
-    """A reader of whole numbers in the range of the quantity, for an option's `parser`."""
-    return lambda text: int(ranges.read(quantity or _quantity(option), option, text))
+def whole(option: str, known: Range) -> Callable[[Any], int]:
+    """A reader of whole numbers in the range, for an option's `parser`."""
+    return lambda text: int(known.read(option, text))
 
 
-def number(option: str, quantity: str = "") -> Callable[[Any], float]:
+def number(option: str, known: Range) -> Callable[[Any], float]:
     """The same for numbers with a fraction."""
-    return lambda text: ranges.read(quantity or _quantity(option), option, text)
-
-
-def _quantity(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
-
-
-def or_search(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What `read` reads; text that asks for a search, or declares a curve, stays as it is."""
-    return lambda text: text if str(text).startswith(("auto", *CURVES)) else read(text)
+    return lambda text: known.read(option, text)
 
 
 def refuse_repeated(words: Sequence[str], command: Any) -> None:

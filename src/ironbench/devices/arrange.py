@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench import ranges, units
+from ironbench import units
 from ironbench.devices import capability, expression, file_systems
 from ironbench.engines import ideal
 from ironbench.errors import InputError, written
+from ironbench.fields.sections import CAPACITY, DeviceSection, LayoutSection
 from ironbench.machine import space
 from ironbench.model.system import Device, Layout, Partition
 from ironbench.paths import expanded
-from ironbench.plan.sections import DeviceSection, LayoutSection
 from ironbench.process import place
 
 ROLES = ("data", "temp", "log")
@@ -73,7 +73,7 @@ def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | 
     if not section.model:
         raise InputError(f"{subject}.model", "is missing", "name a model: `ironbench list devices`")
     size = section.capacity
-    capacity_bytes = int(ranges.read("capacity", written(f"{subject}.capacity"), size)) if size != "" else None
+    capacity_bytes = int(CAPACITY.read(written(f"{subject}.capacity"), size)) if size != "" else None
     backing = expanded(section.backing or RAM)
     return Request(
         expression.normal(written(f"{subject}.model"), section.model),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from ironbench.drive.power import WAYS
 from ironbench.engines.ideal import require as require_memory
 from ironbench.errors import InputError, collected, each, nearest, together, written
 from ironbench.experiment import server_control, server_watch, size
+from ironbench.fields.sections import Sections
 from ironbench.load import own
 from ironbench.machine import space
 from ironbench.model.commands import Commands
@@ -30,7 +31,6 @@ from ironbench.model.system import Cell, Choice, Load, Setup, System, connection
 from ironbench.plan import commands, resolve, sweep
 from ironbench.plan.design import DeclaredCell
 from ironbench.plan.labfile import Declared
-from ironbench.plan.sections import Sections
 from ironbench.process import place, processes, trust
 from ironbench.workloads import Workload
 
@@ -91,13 +91,7 @@ class Builder:
         """What the cell declares, read field by field, and the devices that it names."""
         sections, file = cell.sections, self.declared.file
         folder = Path(file).absolute().parent if file else None
-        chosen: list[tuple[Workload, dict[str, str]]] = []
-        checks: tuple[Callable[[], object], ...] = (
-            lambda: chosen.append(_chosen(sections, folder)),
-            lambda: resolve.validate_quantities(sections),
-        )
-        collected(checks)
-        ((workload, options),) = chosen
+        workload, options = _chosen(sections, folder)
         named, dsn = sections.system.engine, sections.system.dsn
         engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
         available = os.sched_getaffinity(0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ironbench import engines, ranges, units, workloads
+from ironbench import engines, units, workloads
 from ironbench.catalogue import typed
 from ironbench.devices.arrange import ROLES
 from ironbench.errors import InputError, collected, in_a_file
@@ -15,6 +15,7 @@ from ironbench.experiment import metric_checks, screen_size, server_control, siz
 from ironbench.experiment.build import Builder, without_password
 from ironbench.experiment.size import Planned, possible
 from ironbench.experiment.slices import slice_plan
+from ironbench.fields.lab import range_of
 from ironbench.load.estimate import Content
 from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
 from ironbench.model.secrets import Secrets
@@ -154,7 +155,7 @@ def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) 
         return draft
     slice_s = slice_plan.USUAL_S
     if measure.slice != "":
-        slice_s = ranges.read("slice", f"{declared.file}, measure.slice", measure.slice)
+        slice_s = range_of("measure.slice").read(f"{declared.file}, measure.slice", measure.slice)
     if why := slice_plan.why_trials(draft, contents):
         return replace(draft, method=replace(draft.method, why_trials=why))
     piloted = measure.slice == ""
@@ -235,7 +236,7 @@ def _method(declared: Declared) -> Method:
         margin=measure.margin,
         metric=measure.metric,
         restore=measure.restore,
-        quiet_s=ranges.read("quiet", f"{declared.file}, measure.quiet", measure.quiet),
+        quiet_s=range_of("measure.quiet").read(f"{declared.file}, measure.quiet", measure.quiet),
         order=measure.order,
         crash=measure.crash,
     )

@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import engines, ranges, workloads
+from ironbench import engines, workloads
 from ironbench.analyse.subjects import SLICES, TRIALS, by, method_of, work_of_noise
 from ironbench.devices import expression
 from ironbench.errors import InputError
 from ironbench.experiment.slices import slice_plan
+from ironbench.fields.lab import range_of
 from ironbench.load import estimate, snapshot
 from ironbench.load.estimate import Content
 from ironbench.machine.fingerprint import content_key, fingerprint
@@ -240,7 +241,7 @@ def of_length(setup: Setup, trial_s: float) -> Setup:
 def budget_s(declared: Declared, asked_s: float | None) -> float | None:
     if asked_s is not None or declared.measure.budget == "":
         return asked_s
-    return ranges.read("budget", f"{declared.file}, measure.budget", declared.measure.budget)
+    return range_of("measure.budget").read(f"{declared.file}, measure.budget", declared.measure.budget)
 
 
 def content(setup: Setup, restore: str) -> Content:

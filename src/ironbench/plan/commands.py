@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench import ranges
 from ironbench.errors import InputError, written
+from ironbench.fields.lab import PairSection, range_of
+from ironbench.fields.sections import CommandsSection
 from ironbench.model.commands import ASK, Commands, asked, plot
 from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.system import Setup, Trial
-from ironbench.plan.sections import CommandsSection, PairSection
 
 LONGEST = 1000
 """Characters of a command: records, which are short, hold it."""
@@ -97,7 +97,7 @@ def _read(pair: CommandsSection | PairSection, of: str, where: str, limit: str |
         _validate(written(f"{where}.{name}"), text)
     if limit == "":
         return commands
-    limit_s = ranges.read("command_limit", written("commands.command_limit"), limit)
+    limit_s = range_of("commands.command_limit").read(written("commands.command_limit"), limit)
     return Commands(commands.prepare, commands.cleanup, limit_s, of)
 
 

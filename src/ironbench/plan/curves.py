@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ironbench import ranges, units
+from ironbench import units
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError, quoted, written
+from ironbench.fields.lab import range_of
 from ironbench.model.curve import WORDS, Curve
 from ironbench.paths import expanded
 
@@ -42,7 +43,7 @@ def read(field: str, text: str, folder: Path | None) -> Curve:
     if not slash:
         raise _wrong(field, text, "does not say how long it takes")
     seconds = units.seconds(written(field), time.strip())
-    ranges.RANGES["duration"].require(written(field), seconds)
+    range_of("load.duration").require(written(field), seconds)
     normal = f"{kind}:{values.replace(' ', '')}/{time.strip()}"
     if kind == "steps":
         steps = [_value(field, of, one) for one in values.split(",")]
@@ -82,7 +83,7 @@ def _wrong(field: str, text: str, why: str) -> InputError:
 def _value(field: str, of: str, text: str) -> float:
     if text.strip() in ("0", "0.0"):
         return 0.0
-    return float(ranges.read(of, written(field), text.strip()))
+    return float(range_of(f"load.{of}").read(written(field), text.strip()))
 
 
 def _checked(field: str, curve: Curve) -> Curve:
@@ -125,11 +126,11 @@ def _points(field: str, of: str, name: str, text: str) -> Iterator[tuple[float, 
             raise InputError(subject, f"the first time is {words[0]}", "begin with the time 0")
         if second < last:
             raise InputError(subject, f"{words[0]} is before the line above", "times go forward")
-        ranges.RANGES["warmup"].require(subject, second)
+        range_of("load.warmup").require(subject, second)
         last, first = second, False
         zero = words[1] in ("0", "0.0")
         try:
-            value = 0.0 if zero else float(ranges.read(of, subject, words[1]))
+            value = 0.0 if zero else float(range_of(f"load.{of}").read(subject, words[1]))
         except InputError as error:
             raise InputError(subject, error.cause, "write a time and a value, for example 30s 500") from None
         yield second, value

@@ -12,10 +12,12 @@ import msgspec
 
 from ironbench import units
 from ironbench.errors import InputError, nearest
+from ironbench.fields import check
+from ironbench.fields.check import Path
+from ironbench.fields.sections import CommandsSection, Sections
 from ironbench.model.lab import SCREEN
-from ironbench.plan import fields, screen
+from ironbench.plan import paths, screen
 from ironbench.plan.labfile import Declared
-from ironbench.plan.sections import CommandsSection, Sections
 from ironbench.plan.vary import Varied
 from ironbench.plan.vary import named as level_name
 from ironbench.words import grouped
@@ -138,13 +140,13 @@ def named(levels: Mapping[str, str]) -> str:
     return " ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
-def at(declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[fields.Path, Any] = {}) -> DeclaredCell:
+def at(declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
     """The cell of these levels, with fields of its own."""
     chosen = {
         f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
     }
     chosen[name] = {**chosen.get(name, {}), **own}
-    changes: dict[fields.Path, Any] = {}
+    changes: dict[Path, Any] = {}
     added = []
     where = f"{declared.file}, cell {name}" if declared.file else ""
     for level, of_level in chosen.items():
@@ -152,10 +154,9 @@ def at(declared: Declared, levels: Mapping[str, str], name: str, own: Mapping[fi
         changes |= {path: value for path, value in of_level.items() if path[0] != "commands"}
         if commands:
             inherited = {name: one for name, one in declared.base["commands"].items() if name == "command_limit"}
-            added.append((level, fields.converted(inherited | commands, CommandsSection, where)))
-    document = fields.applied(declared.base, changes)
-    fields.validate(document, Sections, where)
-    return DeclaredCell(name, dict(levels), fields.converted(document, Sections, where), tuple(added))
+            added.append((level, check.converted(inherited | commands, CommandsSection, where)))
+    document = paths.applied(declared.base, changes)
+    return DeclaredCell(name, dict(levels), check.converted(document, Sections, where), tuple(added))
 
 
 def _explicit(declared: Declared) -> Iterator[DeclaredCell]:
@@ -179,7 +180,7 @@ def _explicit(declared: Declared) -> Iterator[DeclaredCell]:
             raise InputError(f"{where}.{unknown}", "is no factor", f"{hint}a cell that sets fields needs a name")
         if not name and not known:
             raise InputError(where, "has no name", 'write name = "…", and the fields in which it differs')
-        changes = fields.overrides(own, declared.base, where)
+        changes = paths.overrides(own, declared.base, where)
         shown = levels if known else {"cell": name}
         yield _cell_of(declared, levels, shown, name or named(levels), changes)
 
@@ -189,7 +190,7 @@ def _cell_of(
     levels: Mapping[str, str],
     shown: Mapping[str, str],
     name: str,
-    changes: Mapping[fields.Path, Any],
+    changes: Mapping[Path, Any],
 ) -> DeclaredCell:
     cell = at(declared, levels, name, changes)
     return replace(cell, levels=dict(shown))

@@ -8,35 +8,48 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ironbench.catalogue.prices import currency
-from ironbench.catalogue.typed import converted, document, quantity
+from ironbench.catalogue.prices import CORES, MEMORY_GB, SOCKETS, currency
+from ironbench.catalogue.typed import document
 from ironbench.errors import InputError, nearest
-from ironbench.model.cost import Offer, Range
+from ironbench.fields.check import converted
+from ironbench.fields.row import row
+from ironbench.model import cost
+from ironbench.model.cost import Offer
+from ironbench.ranges import Range
 
+_SHARES = Range(0.0, 1e6, above=True, example="0.6")
 _HINT = "docs/guide/cost.md shows what may stand in a systems file"
 
 
 class _OfferRow(msgspec.Struct, forbid_unknown_fields=True):
-    sockets: Annotated[int, quantity("sockets")]
-    cores: Annotated[int, quantity("cores")]
+    sockets: Annotated[int, row("processor sockets of one server", SOCKETS)]
+    cores: Annotated[int, row("physical cores of one server", CORES)]
     buy: list[str]
-    servers: Annotated[int, quantity("servers")] = 1
+    servers: Annotated[int, row("number of servers", Range(1, 10**6, whole=True, example="1"))] = 1
     processor: str = ""
-    memory_gb: Annotated[float, quantity("memory_gb")] | None = None
-    storage_tb: Annotated[float, quantity("storage_tb")] = 0.0
-    watts: Annotated[float, quantity("watts")] = 0.0
+    memory_gb: Annotated[float, row("memory of one server in GB", MEMORY_GB)] | None = None
+    storage_tb: Annotated[float, row("storage in TB", Range(0.0, 1e9, example="2"))] = 0.0
+    watts: Annotated[float, row("power that all servers draw, in watts", Range(0.0, 1e9, example="300"))] = 0.0
     records: str = ""
-    score: Annotated[float, quantity("score")] | None = None
+    score: Annotated[float, row("score in a benchmark", Range(0.0, 1e15, above=True, example="5000"))] | None = None
     share_of: str = ""
-    share: Annotated[float | list[float], quantity("share")] | None = None
-    core_speed: Annotated[float | list[float], quantity("share")] | None = None
+    share: (
+        Annotated[float | list[float], row("share of the score of another system, or its lower and upper end", _SHARES)]
+        | None
+    ) = None
+    core_speed: Annotated[float | list[float], row("speed of a core, or its lower and upper end", _SHARES)] | None = (
+        None
+    )
     source: str = ""
 
 
 class _OffersFile(msgspec.Struct, forbid_unknown_fields=True):
     system: dict[str, Any]
     question: str = ""
-    years: Annotated[float, quantity("years")] | None = None
+    years: (
+        Annotated[float, row("years for which running costs are counted", Range(0.0, 100.0, above=True, example="3"))]
+        | None
+    ) = None
     currency: str = ""
     unit: str = ""
 
@@ -97,13 +110,13 @@ def _offer(file: str, name: str, table: Any) -> Offer:
     )
 
 
-def _range(subject: str, field: str, value: float | list[float] | None) -> Range | None:
+def _range(subject: str, field: str, value: float | list[float] | None) -> cost.Range | None:
     if value is None:
         return None
     bounds = value if isinstance(value, list) else [value, value]
     if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1]:
         raise InputError(subject, f"{field} = {value} is no range", f"write for example {field} = [0.60, 0.65]")
-    return Range(bounds[0], bounds[1])
+    return cost.Range(bounds[0], bounds[1])
 
 
 def _known_shares(file: str, offers: tuple[Offer, ...]) -> None:

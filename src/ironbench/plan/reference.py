@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from ironbench.plan.labfile import LabFile
-from ironbench.plan.sections import DeviceSection
+from ironbench.fields.lab import LabFile
+from ironbench.fields.row import Field, table
+from ironbench.fields.sections import DeviceSection
 
 _SECTIONS = ("system", "devices", "layout", "limits", "data", "workload", "load", "commands", "measure", "expect")
 
@@ -42,61 +43,33 @@ def page() -> str:
         *_section("At the top", LabFile, leave_out=_SECTIONS),
     ]
     for name in _SECTIONS:
-        kind = _field(LabFile, name).type
-        parts += _section("[devices.NAME]", DeviceSection) if name == "devices" else _section(f"[{name}]", kind.cls)
+        kind = table(LabFile)[name].section
+        parts += _section(f"[{name}]", kind) if kind else _section("[devices.NAME]", DeviceSection)
     return "\n".join(parts)
 
 
-def _section(title: str, struct: type, leave_out: tuple[str, ...] = ()) -> list[str]:
-    info = msgspec.inspect.type_info(struct)
-    assert isinstance(info, msgspec.inspect.StructType)
+def _section(title: str, struct: type[msgspec.Struct], leave_out: tuple[str, ...] = ()) -> list[str]:
     rows = [
-        f"| `{field.encode_name}` | {_kind(field.type)} | {_default(field)} | {_meaning(field.type)} |"
-        for field in info.fields
-        if field.encode_name not in leave_out
+        f"| `{name}` | {_kinds(field)} | {field.usual} | {field.row.help.replace('|', chr(92) + '|')} |"
+        for name, field in table(struct).items()
+        if name not in leave_out
     ]
     about = [] if leave_out else [(struct.__doc__ or "").strip(), ""]
     return [f"## {title}", "", *about, "| field | value | default | meaning |", "|---|---|---|---|", *rows, ""]
 
 
-def _field(struct: type, name: str) -> Any:
-    info = msgspec.inspect.type_info(struct)
-    assert isinstance(info, msgspec.inspect.StructType)
-    return next(field for field in info.fields if field.encode_name == name)
-
-
-def _meaning(kind: Any) -> str:
-    extra = kind.extra_json_schema if isinstance(kind, msgspec.inspect.Metadata) else None
-    return str((extra or {}).get("description", "")).replace("|", "\\|")
-
-
-def _kind(kind: Any) -> str:
+def _kinds(field: Field) -> str:
     """In the words of TOML."""
-    known = msgspec.inspect
-    if isinstance(kind, known.Metadata):
-        return _kind(kind.type)
-    if isinstance(kind, known.UnionType):
-        return " or ".join(dict.fromkeys(_kind(one) for one in kind.types if not isinstance(one, known.NoneType)))
-    if isinstance(kind, known.LiteralType):
-        return ", ".join(f"`{word}`" for word in kind.values if word)
-    if isinstance(kind, known.ListType):
-        return "list" if isinstance(kind.item_type, known.AnyType) else f"list of {_kind(kind.item_type)}"
-    if isinstance(kind, known.DictType):
-        return "table"
-    return _WORDS[type(kind).__name__]
+    return " or ".join(dict.fromkeys(_words(kind) for kind in field.kinds))
 
 
-_WORDS = {
-    "StructType": "table",
-    "StrType": "text",
-    "IntType": "whole number",
-    "FloatType": "number",
-    "BoolType": "true or false",
-}
+def _words(kind: Any) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return ", ".join(f"`{word}`" for word in inner if word)
+    if origin is list:
+        return "list" if inner[0] is Any else f"list of {_words(inner[0])}"
+    return _KINDS.get(origin or kind, "table")
 
 
-def _default(field: Any) -> str:
-    value = field.default
-    if value in (msgspec.NODEFAULT, "", None):
-        return ""
-    return f"`{value}`"
+_KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}

@@ -5,40 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from ironbench import ranges
-from ironbench.errors import InputError, collected, nearest, quoted, written
+from ironbench.errors import InputError, nearest, quoted, written
+from ironbench.fields.lab import range_of
+from ironbench.fields.sections import DataSection, LoadSection, Sections, Setting
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.paths import expanded
 from ironbench.plan import curves, rates
-from ironbench.plan.sections import DataSection, LoadSection, Sections, Setting
 
 IDEAL = ("log", "data", "temp", "client")
 _MOST_CPUS = 8192
 """Of a Linux machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
 DURATION_S = 30.0
 WARMUP_S = 5.0
-
-
-def validate_quantities(sections: Sections) -> None:
-    """InputError: sizes, times and numbers that cannot be read or are out of range, all of them at once."""
-    load = sections.load
-    quantities: dict[str, str | int | float | None] = {
-        "system.memory": sections.system.memory,
-        "limits.memory_total": sections.limits.memory_total,
-        "load.rate": None if isinstance(load.rate, str) else load.rate,
-        "load.duration": load.duration,
-        "load.transactions": load.transactions,
-        "load.warmup": None if load.warmup == "auto" else load.warmup,
-        "load.think_time": load.think_time,
-        "load.checkpoint": load.checkpoint,
-        "commands.command_limit": sections.commands.command_limit,
-    }
-    collected(partial(_read, field, value) for field, value in quantities.items() if value is not None)
 
 
 def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[int]) -> System:
@@ -151,14 +133,6 @@ def validate(load: Load) -> None:
         raise InputError(
             written("load.transactions"), f"given together with {written('load.duration')}", "choose one of them"
         )
-    for quantity, value in (
-        ("duration", load.duration_s),
-        ("transactions", load.transactions),
-        ("rate", load.rate),
-        ("max_tries", load.max_tries),
-    ):
-        if value is not None:
-            ranges.RANGES[quantity].require(written(f"load.{quantity}"), value)
     if load.rate is not None or load.rate_share is not None:
         if load.think_time_s:
             raise InputError(
@@ -246,8 +220,7 @@ def _size(subject: str, text: str | int) -> int | None:
 
 
 def _read(subject: str, text: str | int | float) -> float | None:
-    """The field's last word names its quantity."""
-    return ranges.read(subject.rpartition(".")[2], written(subject), text) if text != "" else None
+    return range_of(subject).read(written(subject), text) if text != "" else None
 
 
 def _cpus(subject: str, text: str | int, available: Iterable[int] | None) -> tuple[int, ...] | None:
@@ -290,11 +263,11 @@ def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple
     return system, load
 
 
-def counts(quantity: str, subject: str, text: str) -> tuple[int, ...]:
-    """`1,2,4,8` as distinct whole numbers in the range of the quantity, in the order written. InputError."""
+def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
+    """`1,2,4,8` as distinct whole numbers in the range of the field, in the order written. InputError."""
     numbers: list[int] = []
     for part in text.split(","):
-        number = int(ranges.read(quantity, subject, part.strip()))
+        number = int(range_of(field).read(subject, part.strip()))
         if number in numbers:
             raise InputError(subject, f"{number} is named twice", "name each number once; repeats repeat the trials")
         numbers.append(number)

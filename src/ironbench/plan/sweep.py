@@ -12,13 +12,15 @@ from dataclasses import replace
 
 import msgspec
 
-from ironbench import catalogue, ranges, units
+from ironbench import catalogue, units
 from ironbench.errors import InputError, quoted, written
+from ironbench.fields.lab import range_of
+from ironbench.fields.sections import LoadSection
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.search import Best, Limit, Search
 from ironbench.model.system import Cell, Choice, Load, Setup, System, Trial
-from ironbench.plan.sections import LoadSection
+from ironbench.ranges import Range
 
 CONFIRMATIONS = 3
 """Fresh trials of the peak. Choosing the best of several noisy points favours the luckiest one, so the chosen trial
@@ -47,6 +49,7 @@ def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1
 
 
 AUTO = "auto"
+_LIMITS = Range(0.0, 1e18, above=True, example="0.8")
 _RANGE = re.compile(r"auto:\s*([0-9]{1,15})\s*-\s*([0-9]{1,15})\s*")
 _MOST_CLIENTS = 128
 """Where the search ends that is given no range: more than most databases gain anything from."""
@@ -86,7 +89,7 @@ def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -
     of, text = ("clients", clients) if of_clients else ("rate", rate)
     field = f"load.{of}"
     low, high = _range(field, str(text))
-    ranges.RANGES[of].require(written(field), high)
+    range_of(field).require(written(field), high)
     found = tuple(_limit(limit) for limit in limits)
     return Search(of, low, high, found, max(2, repeats))
 
@@ -165,7 +168,7 @@ def _limit(text: str) -> Limit:
         )
     subject = written("load.limit", name)
     limit = _value(subject, value, known.unit)
-    ranges.RANGES["limit"].require(subject, limit)
+    _LIMITS.require(subject, limit)
     return Limit(name, limit)
 
 

@@ -13,9 +13,10 @@ import msgspec
 
 from ironbench import units
 from ironbench.errors import InputError, collected, quoted
-from ironbench.plan import fields
-from ironbench.plan.fields import Path
-from ironbench.plan.sections import Sections
+from ironbench.fields import check
+from ironbench.fields.check import Path
+from ironbench.fields.sections import SECTIONS, Sections
+from ironbench.plan import paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,11 @@ def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: st
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """`load.clients = […]` without quotes is a table within a table; it means the same as with them."""
     for name, value in table.items():
-        if name in fields.SECTIONS and isinstance(value, Mapping):
-            of_fields = {key: inner for key, inner in value.items() if key in fields.SECTIONS[name]}
+        if name in SECTIONS and isinstance(value, Mapping):
+            of_fields = {key: inner for key, inner in value.items() if key in SECTIONS[name]}
             levels = {key: inner for key, inner in value.items() if key not in of_fields}
             for key, inner in of_fields.items():
-                if (name, key) in fields.OPEN and isinstance(inner, Mapping):
+                if (name, key) in paths.OPEN and isinstance(inner, Mapping):
                     for setting, one in inner.items():
                         yield from _dotted(f"{name}.{key}.{setting}", one)
                 else:
@@ -87,7 +88,7 @@ def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _names(written: Sequence[str]) -> dict[str, str]:
     """The last word of a path is a factor's name, unless two factors would be called the same."""
-    short = {name: name.rpartition(".")[2] if name.partition(".")[0] in fields.SECTIONS else name for name in written}
+    short = {name: name.rpartition(".")[2] if name.partition(".")[0] in SECTIONS else name for name in written}
     taken = list(short.values())
     return {name: word if taken.count(word) == 1 else name for name, word in short.items()}
 
@@ -96,7 +97,7 @@ def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Itera
     if isinstance(value, Mapping):
         for level, changes in value.items():
             if isinstance(changes, Mapping):
-                yield Level(level, fields.overrides(changes, base, f"{where}.{_quoted(level)}"))
+                yield Level(level, paths.overrides(changes, base, f"{where}.{_quoted(level)}"))
             else:
                 yield Level(level, {_field(name, base, where): changes})
     elif isinstance(value, list | str):
@@ -148,8 +149,8 @@ def _readings(number: str, unit: str) -> dict[str, float]:
 
 
 def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
-    path = fields.found(name, base, where)
-    if len(path) == 1 or path in fields.OPEN:
+    path = paths.found(name, base, where)
+    if len(path) == 1 or path in paths.OPEN:
         raise InputError(where, f"{name} is a table, not a field", "name one of its fields, or write named levels")
     return path
 
@@ -174,15 +175,14 @@ def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
             raise InputError(where, f"level {number + 1} has no name", "give it one")
         if level.name in names:
             raise InputError(where, f"level {level.name} is named twice", "name each level once")
-        document = fields.applied(base, level.changes)
+        document = paths.applied(base, level.changes)
         content = msgspec.json.encode(document, order="deterministic")
         if content in known:
             raise InputError(
                 where, f"levels {known[content]} and {level.name} are equal", "a level must differ from the others"
             )
         at = f"{where}, level {level.name}"
-        fields.validate(document, Sections, at)
-        fields.converted(document, Sections, at)
+        check.converted(document, Sections, at)
         names.add(level.name)
         known[content] = level.name
 
@@ -190,12 +190,12 @@ def _validate(factor: Varied, base: Mapping[str, Any], where: str) -> None:
 def _no_field_twice(known: Sequence[Varied], file: str) -> None:
     setter: dict[Path, str] = {}
     for factor in known:
-        paths = dict.fromkeys(path for level in factor.levels for path in level.changes)
-        for path in (path for path in paths if path[0] != "commands"):  # those of all factors are run
+        changed = dict.fromkeys(path for level in factor.levels for path in level.changes)
+        for path in (path for path in changed if path[0] != "commands"):  # those of all factors are run
             if path in setter:
                 raise InputError(
                     f"{file}, vary",
-                    f"factors {setter[path]} and {factor.name} both set {fields.text(path)}",
+                    f"factors {setter[path]} and {factor.name} both set {check.text(path)}",
                     "make them one factor with named levels, or let one of them leave the field alone",
                 )
             setter[path] = factor.name

@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from ironbench.fields.lab import range_of
 from ironbench.model.commands import LIMIT_S
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import SCHEMA, Status
-from ironbench.ranges import RANGES
 
 LONGEST = 1 << 12
 """Characters of any text; of a name a tenth."""
@@ -35,7 +35,7 @@ Text = Annotated[str, Meta(max_length=LONGEST)]
 Document = Annotated[str, Meta(max_length=1 << 20)]
 """A file's content, or a command of a shell."""
 Natural = Annotated[int, Meta(ge=0, le=1 << 62)]
-Seed = Annotated[int, Meta(ge=0, le=RANGES["seed"].high)]
+Seed = Annotated[int, Meta(ge=0, le=range_of("measure.seed").high)]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[float, Meta(ge=1e-9, le=LARGEST)]
@@ -60,7 +60,7 @@ class Load(Struct):
     think_time_s: Amount = 0.0
     reconnect: Natural = 0
     duration_s: Positive | None = 30.0
-    transactions: Annotated[int, Meta(ge=1, le=RANGES["transactions"].high)] | None = None
+    transactions: Annotated[int, Meta(ge=1, le=range_of("load.transactions").high)] | None = None
     warmup_s: Amount = 0.0
     warmup_auto: bool = False
     max_tries: Natural = 1

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironbench import ranges
 from ironbench.errors import InputError, written
+from ironbench.fields.sections import MEMORY
 from ironbench.model.note import Note, note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Work
@@ -42,7 +42,7 @@ class IgenRam(Workload):
     def validated(self, options: Mapping[str, str]) -> dict[str, str]:
         valid = super().validated(options)
         subject = written("workload.with", f"memory={valid['memory']}")
-        if ranges.read("memory", subject, valid["memory"]) < 1 << 20:
+        if MEMORY.read(subject, valid["memory"]) < 1 << 20:
             raise InputError(subject, "is too little for a lottery", "1MiB or more is possible")
         return valid
 
@@ -75,7 +75,7 @@ class IgenRam(Workload):
 
 def _require(threads: int, memory: str) -> int:
     """Bytes of each thread. InputError: more than is free."""
-    size = int(ranges.read("memory", written("workload.with", "memory"), memory))
+    size = int(MEMORY.read(written("workload.with", "memory"), memory))
     free.require(written("workload.with", f"memory={memory}"), threads, size)
     return size
 

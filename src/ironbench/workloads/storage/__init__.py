@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ironbench import ranges
 from ironbench.errors import InputError, written
 from ironbench.machine import space
 from ironbench.model.note import note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
+from ironbench.ranges import MOST_BYTES, Range
 from ironbench.workloads import free
 from ironbench.workloads.base import Option, Workload
 from ironbench.workloads.storage import figures, files, passes
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ironbench._core import StorageProgress
 
 _SETS = "; ".join(f"`{name}`: {words}" for name, words in SET_WORDS.items())
+_SIZE = Range(16 * MIB, MOST_BYTES, "bytes", example="1GiB")
 _ALL_CACHED = "tests=cost reads all of it from the page cache: choose a smaller size, or other tests"
 _SECONDS = "of every pass, when --duration does not say how long all of them take"
 
@@ -80,7 +81,7 @@ class Storage(Workload):
                 cause,
                 "leave it out, or choose other tests: without direct I/O both are one",
             )
-        size = ranges.read("size", written("workload.with", f"size={valid['size']}"), valid["size"])
+        size = _SIZE.read(written("workload.with", f"size={valid['size']}"), valid["size"])
         if size % MIB:
             raise InputError(
                 written("workload.with", f"size={valid['size']}"), "it is not whole MiB", "write for example 1GiB"
@@ -200,7 +201,7 @@ def _outcome(done: list[Pass], options: Mapping[str, str], used: float) -> Outco
 
 
 def _size(options: Mapping[str, str]) -> int:
-    return int(ranges.read("size", written("workload.with", "size"), options["size"]))
+    return int(_SIZE.read(written("workload.with", "size"), options["size"]))
 
 
 def _beside(options: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,52 @@
+"""The command line from the table of fields: options with their help, and what was typed as a document."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ironbench.fields.row import Field, optional, table
+
+
+def option(section: type[msgspec.Struct], name: str, more: str = "") -> Any:
+    """The option of a field; `more` is added to its help."""
+    return _option(table(section)[name], more)
+
+
+def _option(field: Field, more: str = "") -> Any:
+    return typer.Option(
+        *field.options,
+        metavar=field.placeholder or None,
+        help=field.row.help + more + (f"  [default: {field.usual}]" if field.usual else ""),
+        envvar=field.row.variable or None,
+        show_default=False,
+    )
+
+
+def declares(
+    arguments: Mapping[str, Any], file: type[msgspec.Struct]
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Gives a command, which takes all values by name, these arguments and an option for every field of the file. None
+    is what was not given."""
+
+    def with_options(command: Callable[..., int]) -> Callable[..., int]:
+        every = [_parameter(name, one, name == "workload") for name, one in arguments.items()]
+        every += [_parameter(one.attribute, Annotated[_kind(one) | None, _option(one)]) for one in optional(file)]
+        command.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in every}
+        return command
+
+    return with_options
+
+
+def _kind(field: Field) -> Any:
+    return bool if field.switch else list[str] if field.many else str
+
+
+def _parameter(name: str, annotation: Any, required: bool = False) -> inspect.Parameter:
+    default = inspect.Parameter.empty if required else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -1,0 +1,176 @@
+"""Checks a document against its section in one pass: every mistake as a value, with the path of its field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from ironbench.errors import InputError, nearest, quoted, together, written
+from ironbench.fields.row import Field, stands_for_a_number, table
+from ironbench.fields.sections import SHORT, Section
+
+_S = TypeVar("_S")
+Path = tuple[str, ...]
+"""`("system", "set", "work_mem")`."""
+_KINDS = {
+    "str": "text in quotes", "int": "a whole number", "float": "a number", "bool": "true or false",
+    "array": "a list [ … ]", "object": "a table", "null": "nothing",
+}  # fmt: skip
+_PATTERN = ("Expected `str` matching", "Expected `str` of length")
+LAB_FILE = "`docs/reference/lab-file.md` lists all fields"
+
+
+class Mistake(NamedTuple):
+    """Something wrong with a field."""
+
+    path: Path
+    cause: str
+    hint: str
+
+
+def text(path: Path) -> str:
+    """A path as it is written in files and messages."""
+    return ".".join(path)
+
+
+def mistakes(document: object, struct: type[msgspec.Struct], hint: str = LAB_FILE, path: Path = ()) -> list[Mistake]:
+    """Unknown and missing names, values of a wrong kind, unknown words, numbers out of range. `hint` says where the
+    user finds what a field takes."""
+    return list(_mistakes(document, struct, hint, path))
+
+
+def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: Path) -> Iterator[Mistake]:
+    if not isinstance(document, Mapping):
+        yield Mistake(path, f"expected a table, got {_kind_of(document)}", hint)
+        return
+    known = table(struct)
+    for name, field in known.items():
+        if field.default is msgspec.NODEFAULT and name not in document:
+            yield Mistake((*path, name), "is missing", f"add {name} = {_expected(field)}; {hint}")
+    for name, value in document.items():
+        at, known_field = (*path, name), known.get(name)
+        if known_field is None:
+            near = nearest_field(name, known) if issubclass(struct, Section) else nearest(name, list(known))
+            yield Mistake(at, "there is no such field", near)
+        elif known_field.section:
+            yield from _mistakes(value, known_field.section, hint, at)
+        else:
+            yield from _of_value(known_field, value, hint, at)
+
+
+def nearest_field(name: str, siblings: Collection[str]) -> str:
+    """A hint: a sibling with a similar name; else the section that has a field of this name."""
+    if name in SHORT and name not in siblings:
+        section, field = SHORT[name]
+        return f"{field} belongs to [{section}]"
+    return nearest(name, list(siblings))
+
+
+def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mistake]:
+    if field.words and isinstance(value, str) and not _is_word_or_other(field, value):
+        yield Mistake(at, f"{quoted(value)} is unknown", nearest(value, [word for word in field.words if word]))
+        return
+    if field.entries and isinstance(value, Mapping):
+        for name, entry in value.items():
+            if not (isinstance(entry, str) and str in field.entry_kinds):
+                yield from _mistakes(entry, field.entries, hint, (*at, name))
+        return
+    if field.entries and isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _mistakes(entry, field.entries, hint, (*at[:-1], f"{at[-1]}[{number}]"))
+        return
+    known = field.row.range
+    try:
+        # Text that is neither a number nor stands for one is refused below, in words about numbers.
+        if not (known and field.row.texts and isinstance(value, str)):
+            msgspec.convert(value, field.type)
+        for one in _numbers(value) if known else ():
+            if isinstance(one, str) and (stands_for_a_number(field, one) or (not one and known and known.unit)):
+                continue
+            if known and isinstance(one, str) and not known.unit:
+                known.number("", one)  # what it looks like is not what it is
+                raise InputError("", f"expected {'a whole' if known.whole else 'a'} number, got text in quotes", hint)
+            if known:
+                known.read("", one)
+    except msgspec.ValidationError as error:
+        yield _wrong_kind(str(error), field, value, hint, at)
+    except InputError as error:
+        yield Mistake(at, error.cause, error.hint)
+
+
+def _is_word_or_other(field: Field, value: str) -> bool:
+    return value in field.words or str in field.kinds
+
+
+def _numbers(value: object) -> Collection[Any]:
+    """The values that a range is for: of a list or table each."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else [] if value is None or isinstance(value, bool) else [value]
+
+
+def _wrong_kind(message: str, field: Field, value: object, hint: str, at: Path) -> Mistake:
+    cause = message.partition(" - at `$")[0]
+    if isinstance(value, str) and cause.startswith(_PATTERN):
+        return Mistake(at, f"{quoted(value)} does not fit", f"write {_expected(field)}")
+    return Mistake(at, _plainly(cause), hint)
+
+
+def _expected(field: Field) -> str:
+    """What a field takes, in words."""
+    return " or ".join(f'"{word}"' for word in field.words) or field.row.help or "…"
+
+
+def _plainly(cause: str) -> str:
+    """`Expected `int`, got `str`` in the words of the file."""
+
+    def kind(match: re.Match[str]) -> str:
+        names = [name for name in map(str.strip, match[1].split("|")) if name != "null" or match[1] == "null"]
+        names = [name for name in names if name != "int" or "float" not in names]
+        return " or ".join(_KINDS.get(name, name) for name in names)
+
+    return re.sub(r"`([^`]*)`", kind, cause[:1].lower() + cause[1:])
+
+
+def _kind_of(value: object) -> str:
+    kinds = ((bool, "bool"), (str, "str"), (int, "int"), (float, "float"), (list, "array"), (type(None), "null"))
+    return _KINDS[next((name for kind, name in kinds if isinstance(value, kind)), "object")]
+
+
+def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
+    """The mistakes as errors, one for each field. `where`: the file, or a place in it; empty: options of the command
+    line are named instead."""
+    known: dict[str, InputError] = {}
+    for one in found:
+        subject = ", ".join(filter(None, (where, text(one.path)))) if where else written(text(one.path))
+        known.setdefault(subject, InputError(subject, one.cause, one.hint))
+    return list(known.values())
+
+
+def refused(found: Iterable[Mistake], where: str) -> None:
+    """InputError of all mistakes, unless there are none; `where`: as in `errors`."""
+    if every := errors(found, where):
+        raise together(every)
+
+
+def converted(document: object, struct: type[_S], where: str, hint: str = LAB_FILE) -> _S:
+    """The document as a struct. InputError of all mistakes."""
+    refused(mistakes(document, struct, hint), where)  # type: ignore[arg-type]
+    return msgspec.convert(document, struct)
+
+
+def without(document: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
+    """The document without the fields at these paths."""
+    wrong = set(paths)
+
+    def kept(value: object, at: Path) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: kept(one, (*at, name)) for name, one in value.items() if (*at, name) not in wrong}
+
+    sound = kept(document, ())
+    assert isinstance(sound, dict)
+    return sound

@@ -1,0 +1,183 @@
+"""A lab file: the shared sections, and what only a declared experiment has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from ironbench.fields.row import row, table
+from ironbench.fields.sections import CommandsSection, Section, Sections, Tags, Time
+from ironbench.ranges import DAY_S, MOST_WHOLE, YEAR_S, Range
+
+
+class MeasureSection(Section):
+    """How trials are repeated and judged."""
+
+    repeats: Annotated[
+        int | None,
+        row(
+            "Blocks: how often every configuration is measured, each block in random order.",
+            Range(1, 10_000, whole=True, example="6"),
+            usual="6 in a lab, 1 in a run",
+        ),
+    ] = None
+    order: Annotated[
+        Literal["random", "fixed"],
+        row("Order of the configurations within a block; `fixed` is the order of the file.", run=False),
+    ] = "random"
+    seed: Annotated[
+        int | None,
+        row(
+            "Seed of random order and random values; the same seed gives the same ones.",
+            Range(0, MOST_WHOLE, whole=True, example="1"),
+            usual="derived from the text of a lab file, a new one in a run",
+        ),
+    ] = None
+    crash: Annotated[
+        Literal["", "lose", "subset", "torn"],
+        row(
+            "Cut the power of emulated devices after each trial. Writes that were not flushed are lost: all (`lose`), "
+            "some (`subset`), or in part (`torn`). Then the checks run.",
+            metavar="HOW",
+        ),
+    ] = ""
+    margin: Annotated[
+        float,
+        row(
+            "Configurations whose ratio is within 1/(1+margin) to 1+margin are called equivalent.",
+            Range(0.0, 1.0, above=True, example="0.05", note="a share; 0.05 is 5 %"),
+            run=False,
+        ),
+    ] = 0.05
+    metric: Annotated[str, row("The metric that the lab's answer is about.", run=False)] = "throughput"
+    compare: Annotated[
+        list[str],
+        row(
+            "The comparisons that get a verdict, e.g. `log=memory over log=disk`. Other configurations are measured "
+            "and shown without one.",
+            usual="those of the design",
+            run=False,
+        ),
+    ] = field(default_factory=list)
+    method: Annotated[
+        Literal["trials", "slices", "auto"],
+        row(
+            "`trials`: the configurations of a block are measured one after another, each in one piece. `slices`: "
+            "their systems run side by side and take turns of about a second, the others paused. Where they cannot, "
+            "trials, and `lab plan` says why. `auto`: `slices` where it applies. See `docs/concepts/slices.md`.",
+            run=False,
+        ),
+    ] = "trials"
+    slice: Annotated[
+        Time,
+        row(
+            "Length of a slice, of method `slices`.",
+            Range(0.2, 60.0, "s", example="1s"),
+            usual="a pilot in the first block chooses the shortest of 0.5, 1, 2 and 5 s of which the start-up is less "
+            "than 1 %",
+            run=False,
+        ),
+    ] = ""
+    restore: Annotated[Literal["auto", "trial", "block"], row("When data go back to their first state.", run=False)] = (
+        "auto"
+    )
+    quiet: Annotated[
+        Time,
+        row(
+            "Longest wait for a machine without other load before a trial.",
+            Range(0.0, DAY_S, "s", example="30s"),
+            run=False,
+        ),
+    ] = "30s"
+    rates: Annotated[
+        Literal["auto", "none"] | list[str],
+        row(
+            "Percentages of the baseline's peak at which configurations are also measured, so that response times can "
+            "be compared at the same load; `auto`: 50, 70 and 90 % where the lab varies the system; `none`: not.",
+            run=False,
+        ),
+    ] = "auto"
+    budget: Annotated[
+        Time,
+        row(
+            "Time for the whole run or lab, e.g. 15m: chooses repeats and the length of trials.",
+            Range(0.0, YEAR_S, "s", above=True, example="15m"),
+        ),
+    ] = ""
+    stages: Annotated[
+        int | list[int] | None,
+        row(
+            "Interim analyses of the findings: their number, or the blocks before each one, e.g. [6, 4].",
+            Range(1, 10_000, whole=True, example="2"),
+            run=False,
+        ),
+    ] = None
+
+
+class ExpectSection(Section):
+    """What the author expects, so that a run can confirm or refute it."""
+
+    claims: Annotated[
+        list[str],
+        row(
+            "`log=memory over log=disk: 1.00 to 1.10`, `order: memory > ssd > disk`; (metric) before `:`.",
+            run=False,
+        ),
+    ] = field(default_factory=list)
+
+
+class PairSection(Section):
+    """A command, and what undoes it."""
+
+    prepare: Annotated[
+        str,
+        Meta(description="Run by `sh -c` in the lab file's directory; `ask: …` asks a person and waits for Enter."),
+    ] = ""
+    cleanup: Annotated[str, Meta(description="Undoes it, however the lab ends.")] = ""
+
+
+class LabCommandsSection(CommandsSection):
+    """Commands of your own: what ironbench cannot vary, a command can. Those of a factor's level are added to these."""
+
+    lab: Annotated[PairSection, Meta(description="Once for the whole lab: `lab.prepare`, `lab.cleanup`.")] = field(
+        default_factory=PairSection
+    )
+    block: Annotated[PairSection, Meta(description="Once for each block.")] = field(default_factory=PairSection)
+
+
+class LabFile(Sections):
+    """A declared experiment."""
+
+    question: Annotated[str, Meta(description="What the lab shall answer, as a sentence. Required.")] = ""
+    design: Annotated[
+        Literal["one-at-a-time", "full", "explicit", "screen"],
+        Meta(
+            description="Which combinations of levels are measured; the first level of a factor is the baseline's. "
+            "`screen` is what `ironbench tune` does."
+        ),
+    ] = "one-at-a-time"
+    vary: Annotated[
+        dict[str, list[Any] | str | dict[str, Any]],
+        Meta(
+            description="Factor = list of a field's values, a range `128MB..2GB` (its two ends), or a table of named "
+            "levels that override any fields."
+        ),
+    ] = field(default_factory=dict)
+    cell: Annotated[
+        list[dict[str, Any]],
+        Meta(description="For the explicit design: factor = level, or a name with fields; the first is the baseline."),
+    ] = field(default_factory=list)
+    commands: LabCommandsSection = field(default_factory=LabCommandsSection)
+    tag: Tags = field(default_factory=dict)
+    measure: MeasureSection = field(default_factory=MeasureSection)
+    expect: ExpectSection = field(default_factory=ExpectSection)
+
+
+def range_of(path: str) -> Range:
+    """The range of a lab file's field: `load.rate`."""
+    section, _, name = path.partition(".")
+    struct = table(LabFile)[section].section
+    known = table(struct)[name].row.range if struct else None
+    assert known, f"{path} has no range"
+    return known

@@ -1,0 +1,193 @@
+"""A row of the table of fields: what is known of a field besides its name, type and default."""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ironbench.ranges import Range
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What people and checks need to know of a field."""
+
+    help: str = ""
+    range: Range | None = None
+    """Of its number, size or time; of each one in a list or table."""
+    usual: str = ""
+    """What applies where the field is not given, if that is more than its default value."""
+    metavar: str = ""
+    """Placeholder of its value in the help page of the command line."""
+    option: tuple[str, ...] = ()
+    """Names on the command line; empty: `--name`."""
+    run: bool = True
+    """Whether `ironbench run` has it as an option."""
+    texts: str = ""
+    """Pattern of the texts that stand in place of a number: a search, a curve."""
+    variable: str = ""
+    """Environment variable that sets the option."""
+
+
+_ROW = "row"
+
+
+def row(
+    help: str,
+    range: Range | None = None,
+    *,
+    usual: str = "",
+    metavar: str = "",
+    option: tuple[str, ...] = (),
+    run: bool = True,
+    texts: str = "",
+    variable: str = "",
+) -> msgspec.Meta:
+    """The annotation of a field: `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
+    bounds = {"exclusiveMinimum" if range.above else "minimum": range.low, "maximum": range.high} if range else None
+    return msgspec.Meta(
+        description=f"{help} Default: {usual}." if usual else help,
+        extra_json_schema=bounds,
+        extra={_ROW: Row(help, range, usual, metavar, option, run, texts, variable)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field with its row."""
+
+    name: str
+    """In lab files, and on the command line behind `--`."""
+    attribute: str
+    """Of the struct."""
+    type: Any
+    """With its annotations, as msgspec reads it."""
+    default: Any
+    """`msgspec.NODEFAULT` where the field must be given."""
+    row: Row
+
+    @property
+    def usual(self) -> str:
+        """What applies where it is not given, in words; empty for what is then off or empty."""
+        value = self.default
+        shown = isinstance(value, str | int | float) and not isinstance(value, bool)
+        return self.row.usual or (str(value) if shown else "")
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The types that its value may have, without annotations: `(int, str)` for `int | Annotated[str, …]`."""
+        return tuple(_kinds(self.type))
+
+    @property
+    def section(self) -> type[msgspec.Struct] | None:
+        """The struct that the field is, if it is a section of fields."""
+        (first, *others) = self.kinds
+        return first if not others and _is_struct(first) else None
+
+    @property
+    def entries(self) -> type[msgspec.Struct] | None:
+        """The struct of each entry, if the field is a list of sections, or a table with names of the user's choice."""
+        return next((one for one in self.entry_kinds if _is_struct(one)), None)
+
+    @property
+    def entry_kinds(self) -> tuple[Any, ...]:
+        """The types of each entry of a list or table."""
+        many = (kind for kind in self.kinds if typing.get_origin(kind) in (list, dict))
+        return tuple(one for kind in many for one in _kinds(typing.get_args(kind)[-1]))
+
+    @property
+    def words(self) -> tuple[Any, ...]:
+        """The words that the field takes; empty if it takes other texts, too."""
+        return tuple(word for kind in self.kinds if _is_words(kind) for word in typing.get_args(kind))
+
+    @property
+    def origins(self) -> tuple[Any, ...]:
+        """Its kinds without what is in them: `(str, list)` for `str | list[str]`."""
+        return tuple(typing.get_origin(kind) or kind for kind in self.kinds)
+
+    @property
+    def many(self) -> bool:
+        """Whether its value is a list or a table, for which an option is given several times."""
+        return self.origins[0] in (list, dict)
+
+    @property
+    def switch(self) -> bool:
+        """Whether it is true or false."""
+        return self.kinds == (bool,)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Its names on the command line."""
+        return self.row.option or ("--" + self.name.replace("_", "-"),)
+
+    @property
+    def placeholder(self) -> str:
+        """What the help page writes for its value."""
+        if self.row.metavar or self.switch:
+            return self.row.metavar
+        if self.row.range:
+            return {"s": "TIME", "bytes": "SIZE"}.get(self.row.range.unit, "N")
+        return "KEY=VALUE" if dict in self.origins else "NAME"
+
+
+@cache
+def table(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
+    """The fields of a section by the name that they have in a file."""
+    return {one.encode_name: _field(one) for one in msgspec.structs.fields(struct)}
+
+
+def optional(file: type[msgspec.Struct]) -> Iterator[Field]:
+    """The fields of a document and of its sections that are options of the command line."""
+    for one in table(file).values():
+        if one.section:
+            yield from optional(one.section)
+        elif one.row.run and one.row.help:
+            yield one
+
+
+def _field(info: msgspec.structs.FieldInfo) -> Field:
+    default = info.default
+    if info.default_factory is not msgspec.NODEFAULT:
+        default = info.default_factory()
+    return Field(info.encode_name, info.name, info.type, default, _row(info.type))
+
+
+def _row(hint: Any) -> Row:
+    """The row among the annotations of a type; a description alone is its help."""
+    for meta in getattr(hint, "__metadata__", ()):
+        if isinstance(meta, msgspec.Meta):
+            return (meta.extra or {}).get(_ROW) or Row(meta.description or "")
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return next((found for one in typing.get_args(hint) if (found := _row(one)) != Row()), Row())
+    return _row(typing.get_args(hint)[1]) if typing.get_origin(hint) is dict else Row()
+
+
+def _kinds(hint: Any) -> Iterator[Any]:
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        yield from _kinds(hint.__origin__)
+    elif isinstance(hint, types.UnionType) or origin is typing.Union:
+        for one in typing.get_args(hint):
+            yield from _kinds(one)
+    elif hint is not types.NoneType:
+        yield hint
+
+
+def _is_struct(kind: Any) -> typing.TypeGuard[type[msgspec.Struct]]:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _is_words(kind: Any) -> bool:
+    return typing.get_origin(kind) is typing.Literal
+
+
+def stands_for_a_number(field: Field, text: str) -> bool:
+    """Whether the text asks for a search or declares a curve, where the field allows that."""
+    return bool(field.row.texts) and re.match(field.row.texts, text) is not None

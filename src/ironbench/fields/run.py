@@ -1,0 +1,51 @@
+"""What `ironbench run` declares: the shared sections, and options that no lab file has."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import field
+
+from ironbench.fields.lab import MeasureSection
+from ironbench.fields.row import row
+from ironbench.fields.sections import DeviceSection, Section, Sections, Tags
+from ironbench.ranges import Range
+
+
+class RunSection(Section):
+    """How the command itself works."""
+
+    observe: Annotated[bool, row("Sample machine and server during trials.", option=("--observe/--no-observe",))] = True
+    progress: Annotated[
+        int | None,
+        row(
+            "Print a line on stderr every N seconds: transactions per second, response time, failures.",
+            Range(1, 86400, whole=True, example="5"),
+            option=("--progress", "-P"),
+        ),
+    ] = None
+    trace: Annotated[str, row("Trace every I/O of emulated devices into Parquet files there.", metavar="DIR")] = ""
+    require: Annotated[
+        list[str],
+        row(
+            'What each configuration must meet, e.g. "p99 < 10ms" or "rate = 200/s"; may be repeated. Exit code 4 if '
+            "the confidence interval refutes it, 3 if that is inconclusive.",
+            metavar="LIMIT",
+        ),
+    ] = field(default_factory=list)
+    results: Annotated[str, row("Where records go.", metavar="DIR", variable="IRONBENCH_RESULTS")] = "ironbench-results"
+    plan: Annotated[bool, row("Show what would be done and how long it takes; start nothing.")] = False
+    resume: Annotated[bool, row("Continue the newest run of the same system, work and load.")] = False
+    json: Annotated[bool, row("One JSON document on stdout.")] = False
+
+
+class RunFile(Sections):
+    """The options of `ironbench run` as a document."""
+
+    measure: MeasureSection = field(default_factory=MeasureSection)
+    every_device: DeviceSection = field(default_factory=DeviceSection)
+    """What holds of each emulated device that the layout names."""
+    tag: Tags = field(default_factory=dict)
+    run: RunSection = field(default_factory=RunSection)
+    sweep: list[int] = field(default_factory=list)
+    """Numbers of clients to measure; empty: as `load.clients` says."""

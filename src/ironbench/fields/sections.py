@@ -1,0 +1,356 @@
+"""The sections that lab files and `ironbench run` share: a system, its data and its load."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from ironbench.fields.row import row, table
+from ironbench.model.curve import WORDS as CURVES
+from ironbench.ranges import DAY_S, MOST_BYTES, YEAR_S, Range
+
+Time = str | int | float
+Size = str | int
+Setting = str | bool | int | float
+SEARCHES = f"^(auto|{'|'.join(CURVES)})"
+"""How text begins that asks for a search, or declares a curve."""
+Tags = Annotated[
+    dict[str, Setting],
+    row("Notes for every record, e.g. `commit=1f3c2a9`; `ironbench history` orders records by one."),
+]
+CAPACITY = Range(1, MOST_BYTES, "bytes", example="8GB")
+MEMORY = Range(1, MOST_BYTES, "bytes", example="1GB")
+
+
+class Section(Struct, forbid_unknown_fields=True):
+    """Fields that belong together."""
+
+
+class SystemSection(Section):
+    """The system under test."""
+
+    engine: Annotated[
+        str,
+        row("Database to run on: see `ironbench list engines`.", usual="the preferred one that the workload runs on"),
+    ] = ""
+    dsn: Annotated[str, row("An existing server, as URI or key=value pairs.", metavar="ADDRESS")] = ""
+    server: Annotated[
+        str,
+        row(
+            "Machine of the `dsn` server, which ironbench samples over ssh: see docs/guide/remote-server.md.",
+            metavar="ssh://USER@HOST",
+        ),
+    ] = ""
+    control: Annotated[
+        Literal["", "ssh"],
+        row(
+            "`ssh`: allow changes of that machine for trials: pin the server to `server_cpus`; for a cold `cache` "
+            "restart it and drop the page cache. ironbench undoes what lasts.",
+            metavar="ssh",
+        ),
+    ] = ""
+    restart: Annotated[
+        str,
+        row("What restarts that server: a systemd unit `NAME.service`, or a command.", metavar="UNIT"),
+    ] = ""
+    bin: Annotated[
+        str,
+        row(
+            "Directory of the engine's programs; `wheel:16` names those that came with ironbench.",
+            run=False,
+        ),
+    ] = ""
+    label: Annotated[str, row("Name of the system in tables and charts.")] = ""
+    memory: Annotated[Size, row("The engine's own data cache, e.g. 1GB.", MEMORY)] = ""
+    parallelism: Annotated[
+        int | None,
+        row("Max. processes or threads of one statement; 1: no parallelism.", Range(1, 1024, whole=True, example="2")),
+    ] = None
+    reference_score: Annotated[
+        float | None,
+        row(
+            "Score of its processors in another benchmark, higher is faster: charts of queries show the ratio that it "
+            "predicts.",
+            Range(0.0, 1e12, above=True, example="31.5"),
+        ),
+    ] = None
+    ideal: Annotated[
+        str | list[str],
+        row("Parts made as good as free: `log`, `data`, `temp`, `client`; `none`.", metavar="PARTS"),
+    ] = ""
+    set: Annotated[dict[str, Setting], row("Engine settings, in the engine's own words.")] = {}
+
+
+class DeviceSection(Section):
+    """An emulated device that `[layout]` names; roles that name the same one share it, each has a partition of its own.
+
+    A device that needs nothing but its model is written `name = "expression"`.
+    """
+
+    model: Annotated[str, row("A device expression, e.g. `raid0(4, ssd-sata-2011)`. Required.", run=False)] = ""
+    capacity: Annotated[
+        Size,
+        row(
+            "Size of each emulated device.",
+            CAPACITY,
+            usual="twice the data and some more; for a log alone 2GiB, for spills 1GiB and the data",
+        ),
+    ] = ""
+    fs: Annotated[str, row("File system of emulated devices: `ext4`, `xfs` or `btrfs`; `btrfs:compress=zstd`.",
+                           usual="ext4")] = ""  # fmt: skip
+    backing: Annotated[
+        str, row("What stores the bytes of emulated devices: a directory, or `ram`.", usual="ram", metavar="DIR|ram")
+    ] = ""
+
+
+class LayoutSection(Section):
+    """Where the engine's bytes are stored: in directories (with a slash), or on emulated devices."""
+
+    data: Annotated[
+        str,
+        row(
+            "Where the data are stored: a directory, or an emulated device (a device expression; in a lab file also a "
+            "name in [devices]).",
+            metavar="DIR|DEVICE",
+        ),
+    ] = ""
+    temp: Annotated[str, row("The same for temporary files (spills).", metavar="DIR|DEVICE")] = ""
+    log: Annotated[str, row("The same for the log (WAL).", metavar="DIR|DEVICE")] = ""
+
+
+class LimitsSection(Section):
+    """What the system may use of the machine."""
+
+    memory_total: Annotated[
+        Size,
+        row(
+            "Enforced limit on the engine and the page cache of its files (a memory control group), e.g. 2GB.",
+            Range(1, MOST_BYTES, "bytes", example="2GB"),
+        ),
+    ] = ""
+    server_cpus: Annotated[str | int, row("CPUs of the engine, e.g. 0 or 0-3.", metavar="CPUS")] = ""
+    client_cpus: Annotated[str | int, row("CPUs of the driving threads.", metavar="CPUS")] = ""
+
+
+class DataSection(Section):
+    """Your own data, from which every trial starts."""
+
+    dump: Annotated[
+        str,
+        row(
+            "Dump of your own database (a file or directory), from which every trial starts: see "
+            "docs/guide/your-own-data.md.",
+            metavar="FILE",
+        ),
+    ] = ""
+    setup: Annotated[
+        list[str],
+        row("SQL files that run after the dump or template is restored, or create your data.", metavar="FILE"),
+    ] = []
+    template: Annotated[
+        str, row("Database on the `dsn` server; every trial starts from a copy of it.", metavar="DB")
+    ] = ""
+    check: Annotated[
+        str, row("Query that must return true after every trial; otherwise the trial is voided.", metavar="SQL")
+    ] = ""
+
+
+class WorkloadSection(Section):
+    """The work."""
+
+    name: Annotated[str, row("See `ironbench list workloads`. Required.", run=False)] = ""
+    files: Annotated[list[str], row("For `script`: FILE or FILE@WEIGHT, one or more.", run=False)] = []
+    options: Annotated[dict[str, Setting], row("Workload options.")] = field(default_factory=dict, name="with")
+    define: Annotated[dict[str, Setting], row("Variables for the scripts.", metavar="VAR=VALUE", option=("-D",))] = {}
+
+
+class LoadSection(Section):
+    """How hard a trial drives the system."""
+
+    clients: Annotated[
+        int | Annotated[str, Meta(pattern=SEARCHES)],
+        row(
+            "Number of clients. `auto` or `auto:1-128` searches for the best number; `ramp:1-64/60s` is a curve of how "
+            "many are active, see docs/guide/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
+            Range(1, 10_000, whole=True, example="8"),
+            texts=SEARCHES,
+        ),
+    ] = 1
+    threads: Annotated[
+        int,
+        row(
+            "Driving threads, shared by the clients; no more are started than there are clients.",
+            Range(1, 1024, whole=True, example="2"),
+        ),
+    ] = 1
+    workers: Annotated[
+        int,
+        row(
+            "Processes, started by Ray, that share the clients or the rate, and the load of large data; 0: ironbench "
+            "itself drives and loads.",
+            Range(0, 1000, whole=True, example="4"),
+        ),
+    ] = 0
+    cluster: Annotated[
+        str, row("Running Ray cluster with a machine for each worker: its address, or `auto`.", metavar="ADDRESS|auto")
+    ] = ""
+    fewer_workers: Annotated[
+        bool,
+        row(
+            "After a machine of the cluster was lost, continue with the machines that are left. Blocks whose trials "
+            "had unequal numbers of workers are left out of comparisons. Without it, such trials fail.",
+            option=("--fewer-workers/--no-fewer-workers",),
+        ),
+    ] = False
+    rate: Annotated[
+        float | str | None,
+        row(
+            "Open loop: transactions started per second, all clients together. `auto:100-5000` searches for the "
+            "highest that keeps `limit`; `ramp:100-5000/60s`, `steps:100,500/20s`, `sine:100-500/60s` and `file:FILE` "
+            "are curves. In a lab file, `70%` is a percentage of the baseline's closed-loop peak, measured first.",
+            Range(0.001, 1e9, example="500", note="transactions per second; a closed loop has no rate"),
+            texts=rf"{SEARCHES}|^.*%",
+        ),
+    ] = None
+    limit: Annotated[
+        list[str],
+        row("Limits that a search keeps, e.g. response_time_p99_s=20ms.", metavar="METRIC=VALUE"),
+    ] = []
+    arrivals: Annotated[
+        Literal["poisson", "fixed"], row("Open loop: `poisson` or `fixed` intervals between starts.", metavar="KIND")
+    ] = "poisson"
+    duration: Annotated[
+        Time,
+        row(
+            "Measured time of each trial, e.g. 30s.",
+            Range(0.001, YEAR_S, "s", example="30s", note="a trial needs time to measure"),
+            usual="30s, or the workload's own",
+        ),
+    ] = ""
+    transactions: Annotated[
+        int | None,
+        row("Transactions per client, instead of a duration.", Range(1, 10**15, whole=True, example="1000")),
+    ] = None
+    warmup: Annotated[
+        Time,
+        row(
+            "Load before the measured time, not measured; `auto`: a pilot trial decides.",
+            Range(0.0, YEAR_S, "s", example="5s"),
+            usual="5s, or the workload's own",
+            texts="^auto$",
+        ),
+    ] = ""
+    think_time: Annotated[
+        Time,
+        row(
+            "Closed loop: pause of each client between transactions, e.g. 10ms.",
+            Range(0.0, DAY_S, "s", example="10ms"),
+        ),
+    ] = "0s"
+    reconnect: Annotated[
+        int,
+        row(
+            "Transactions after which a client opens a new connection: 1 is pgbench's `-C`; 0: never.",
+            Range(0, 10**9, whole=True, example="1", note="transactions of a connection; 0 keeps connections"),
+        ),
+    ] = 0
+    max_tries: Annotated[
+        int | None,
+        row(
+            "Tries after serialization failures and deadlocks; 0: without limit.",
+            Range(0, 2**31 - 1, whole=True, example="3", note="1 never retries, 0 retries without limit"),
+            usual="1, or the workload's own",
+        ),
+    ] = None
+    on_error: Annotated[
+        Literal["stop", "continue"],
+        row(
+            "`stop`: an error in the first second ends the trial, unless another try can succeed. `continue`: the "
+            "transaction counts as failed, and the trial goes on.",
+            metavar="HOW",
+        ),
+    ] = "stop"
+    reconnect_on_loss: Annotated[
+        bool,
+        row(
+            "A client whose connection is lost opens a new one and continues. Without it the trial ends, or with "
+            "`on_error` `continue` only the client, as in pgbench."
+        ),
+    ] = False
+    report_per_statement: Annotated[
+        bool, row("Time every SQL command of the scripts by itself.", option=("--report-per-statement", "-r"))
+    ] = False
+    protocol: Annotated[
+        Literal["", "prepared", "extended", "simple"],
+        row(
+            "Send statements `prepared`, `extended` or `simple`, where the engine has the choice.",
+            usual="simple for script, select-only, tpcb-like and simple-update, as in pgbench; else prepared",
+        ),
+    ] = ""
+    cache: Annotated[
+        Literal["", "cold", "warm", "hot"],
+        row(
+            "Caches at the start of each trial: `cold`, `warm` or `hot`.",
+            usual="as the trial before left them",
+            metavar="STATE",
+        ),
+    ] = ""
+    io: Annotated[
+        Literal["auto", "io_uring", "epoll"], row("How clients do I/O over a network: `auto`, `io_uring` or `epoll`.")
+    ] = "auto"
+    checkpoint: Annotated[
+        Time,
+        row(
+            "Time from one checkpoint to the next, e.g. 10s.",
+            Range(0.0, DAY_S, "s", above=True, example="10s"),
+            usual="three in each trial that writes, on a server that ironbench starts; else the server's setting",
+        ),
+    ] = ""
+
+
+class CommandsSection(Section):
+    """Commands of your own, before and after each trial; those of a factor's level are added to these."""
+
+    prepare: Annotated[
+        str,
+        row(
+            "Command to run (`sh -c`) before the engine starts, in a lab before each trial, from the lab file's "
+            "directory; `ask: …` asks a person and waits for Enter.",
+            metavar="COMMAND",
+        ),
+    ] = ""
+    cleanup: Annotated[str, row("Command that undoes `prepare`, however the run or trial ends.", metavar="COMMAND")] = (
+        ""
+    )
+    command_limit: Annotated[
+        Time,
+        row(
+            "Time limit of each command; beyond it, it is killed with all its processes.",
+            Range(0.0, DAY_S, "s", above=True, example="2m"),
+            usual="2m",
+        ),
+    ] = ""
+
+
+class Sections(Section):
+    """Everything that a level can change."""
+
+    system: SystemSection = field(default_factory=SystemSection)
+    devices: Annotated[
+        dict[str, str | DeviceSection], row("Emulated devices with names of your choice.", run=False)
+    ] = field(default_factory=dict)
+    layout: LayoutSection = field(default_factory=LayoutSection)
+    limits: LimitsSection = field(default_factory=LimitsSection)
+    data: DataSection = field(default_factory=DataSection)
+    workload: WorkloadSection = field(default_factory=WorkloadSection)
+    load: LoadSection = field(default_factory=LoadSection)
+    commands: CommandsSection = field(default_factory=CommandsSection)
+
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    name: tuple(table(one.section)) for name, one in table(Sections).items() if one.section
+}
+"""Section → its fields; [devices] has names of the user's own."""
+SHORT: dict[str, tuple[str, str]] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
+"""Last word → path; no two fields of different sections share one."""

@@ -1,0 +1,116 @@
+"""Fields of a lab file by path: what a short name means, and how a level's values get into a document."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ironbench.errors import InputError, nearest
+from ironbench.fields.check import Path, nearest_field, text
+from ironbench.fields.row import table
+from ironbench.fields.sections import SECTIONS, SHORT, DeviceSection
+
+OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
+"""Tables whose keys are the user's own: settings, options, variables."""
+DEVICES = "devices"
+
+
+def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
+    """The path that `load.clients`, `clients` or, where the file sets it, `work_mem` stands for. InputError.
+
+    `table`: its value is one, so that `data` means the section and not `layout.data`.
+    """
+    section, dot, rest = name.partition(".")
+    if section == DEVICES:
+        return (DEVICES, *_of_a_device(rest, base.get(DEVICES, {}), where)) if dot else (DEVICES,)
+    if dot and section in SECTIONS:
+        field, dot, key = rest.partition(".")
+        if field not in SECTIONS[section]:
+            raise InputError(where, f"there is no field {name}", nearest_field(field, SECTIONS[section]))
+        if dot and (section, field) not in OPEN:
+            raise InputError(where, f"{section}.{field} is no table", f"write {section}.{field} = …")
+        return (section, field, key) if dot else (section, field)
+    if name in SECTIONS and (table or name not in SHORT):
+        return (name,)
+    if name in SHORT:
+        return SHORT[name]
+    own = [(*table, name) for table in OPEN if name in base.get(table[0], {}).get(table[1], {})]
+    if len(own) == 1:
+        return own[0]
+    if own:
+        raise InputError(where, f"{name} means {' or '.join(map(text, own))}", "write the whole path")
+    raise InputError(where, f"there is no field {name}", _hint(name))
+
+
+def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
+    """`array` or `array.fs`, of a device that the file declares."""
+    device, dot, field = name.partition(".")
+    if device not in devices:
+        raise InputError(where, f"there is no device {device} in [devices]", nearest(device, list(devices)))
+    if not isinstance(devices[device], Mapping):
+        raise InputError(where, f"device {device} is one expression", f"write [devices.{device}] model = …")
+    if dot and field not in (known := table(DeviceSection)):
+        raise InputError(where, f"there is no field {DEVICES}.{name}", nearest(field, list(known)))
+    return (device, field) if dot else (device,)
+
+
+def _hint(name: str) -> str:
+    paths = [text(path) for path in SHORT.values()]
+    hint = nearest(name, [*SHORT, *paths])
+    if hint.startswith("did you mean"):
+        return hint
+    return f"an engine's setting is written system.set.{name}, a workload's option workload.with.{name}; " + nearest(
+        name, paths
+    )
+
+
+def overrides(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> dict[Path, Any]:
+    """The fields that a level sets, whether they are written with their path or as tables. InputError."""
+    return dict(_flat(level, base, where))
+
+
+def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iterator[tuple[Path, Any]]:
+    for name, value in level.items():
+        path = found(name, base, where, isinstance(value, Mapping))
+        if isinstance(value, Mapping):
+            if len(path) == 1 or (path[0] == DEVICES and len(path) == 2):
+                yield from _flat({f"{text(path)}.{key}": inner for key, inner in value.items()}, base, where)
+            elif path in OPEN:
+                yield from _keys(path, value)
+            else:
+                raise InputError(where, f"{text(path)} takes a value, not a table", f"write {name} = …")
+        elif len(path) == 1 or path in OPEN or (path[0] == DEVICES and len(path) == 2):
+            raise InputError(where, f"{text(path)} takes a table", f"write {name} = {{ … }}")
+        else:
+            yield path, value
+
+
+def with_dotted_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`set.auto_explain.log_timing = 1` without quotes means the setting `auto_explain.log_timing`."""
+    joined = copy.deepcopy(dict(document))
+    for section, field in OPEN:
+        table = joined.get(section)
+        if isinstance(table, dict) and isinstance(table.get(field), dict):
+            table[field] = {path[-1]: value for path, value in _keys((section, field), table[field])}
+    return joined
+
+
+def _keys(path: Path, values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Keys of an open table; `auto_explain.log_nested_statements` is one key with a dot in it."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _keys(path, {f"{key}.{inner}": one for inner, one in value.items()})
+        else:
+            yield (*path, key), value
+
+
+def applied(base: Mapping[str, Any], changes: Mapping[Path, Any]) -> dict[str, Any]:
+    """The document with the changes in it; `base` stays as it is."""
+    document = copy.deepcopy(dict(base))
+    for path, value in changes.items():
+        table = document
+        for step in path[:-1]:
+            table = table.setdefault(step, {})
+        table[path[-1]] = value
+    return document
