@@ -27,7 +27,7 @@ def made(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Study]:
         trials = with_doubts()
         return studies(trials, Shelf(trials))
     found: list[Study] = []
-    monkeypatch.setattr(as_json, "render", lambda known: found.extend(known) or b"")
+    monkeypatch.setattr(as_json, "render", lambda known: found.extend(known) or b"{}")
     test_study_goldens.MADE[name]()
     return found
 
@@ -37,9 +37,7 @@ def tables(study: Study) -> Iterator[tuple[str, Table]]:
     content = report(study)
     yield "peaks", content.peaks
     for section in content.sections:
-        drawn = [chart.table for chart in section.charts]
-        yield from ((f"{section.id}: {chart.title}", chart.table) for chart in section.charts)
-        yield from ((f"{section.id}: {name}", table) for name, table in section.tables if table not in drawn)
+        yield from ((f"{section.id}: {name}", table) for name, table in section.every_table)
 
 
 NAMES = ["with-doubts", *(name for name in test_study_goldens.MADE if name not in ("compared", "gated", "run-as-json"))]
@@ -70,6 +68,17 @@ def test_csv_has_every_cell_with_its_unrounded_numbers(name: str, monkeypatch: p
 def comparable(found: Counter[Any]) -> Counter[str]:
     """NaN differs from itself."""
     return Counter({repr(key): number for key, number in found.items()})
+
+
+@pytest.mark.parametrize("name", ["with-doubts", "storage", "losses"])
+def test_json_has_the_cells_of_every_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for study in made(name, monkeypatch):
+        content = report(study)
+        kept = [table for section in content.sections for _, table in section.every_table if table.rows]
+        written = as_json.tables(content.sections)
+        assert [one["columns"] for one in written] == [table.head for table in kept]
+        for one, table in zip(written, kept, strict=True):
+            assert one["rows"] == [list(map(typed, row)) for row in table.rows]
 
 
 @pytest.mark.parametrize("name", NAMES)

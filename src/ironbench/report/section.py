@@ -91,6 +91,13 @@ class Section:
         """Charts that are written out as far down as `depth`."""
         return [chart for chart in self.charts if max(self.depth.value, chart.depth.value) <= depth.value]
 
+    @property
+    def every_table(self) -> Iterator[tuple[str, Table]]:
+        """The tables of its charts and its own, each once and with its name, for programs."""
+        drawn = [chart.table for chart in self.charts]
+        yield from ((chart.title, chart.table) for chart in self.charts)
+        yield from ((name, table) for name, table in self.tables if table not in drawn)
+
     def tables_at(self, depth: Depth) -> list[tuple[str, Table]]:
         return [] if self.depth.value > depth.value else [one for one in self.tables if one[1].rows]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -114,18 +114,25 @@ def each_value(table: Table) -> str:
     return "; ".join(f"{row[0]}, {head}: {text}" for row in table.texts for head, text in _told(table, row))
 
 
-def each_row(table: Table) -> str:
-    """A chart of rows in words: `log on disk: server 37 %, client 12 %; …`."""
-    return "; ".join(
-        f"{row[0]}: {', '.join(f'{head} {text}' for head, text in _told(table, row))}" for row in table.texts
+def each_row(table: Table, columns: Collection[str] = ()) -> str:
+    """A chart of rows in words: `log on disk: server 37 %, client 12 %; …`. `columns`: the heads of
+    those that count; all when left out."""
+    rows = (
+        (row[0], ", ".join(f"{head} {text}" for head, text in _told(table, row) if not columns or head in columns))
+        for row in table.texts
     )
+    return "; ".join(f"{name}: {figures}" for name, figures in rows)
 
 
 def each_line(table: Table, unit: str) -> str:
     """A chart of lines in words, first and last values: `log on disk: 530/s with 1 to 2 560/s with 20 clients; …`."""
     lines = []
     for at, name in enumerate(table.head[1:], 1):
-        known = [(shown(row[0]), shown(row[at])) for row in table.rows if isinstance(row[at], Cell)]
+        known = [
+            (shown(row[0]), shown(replace(cell.alone, note="")))
+            for row in table.rows
+            if isinstance(cell := row[at], Cell)
+        ]
         if known:
             (first, least), (last, most) = known[0], known[-1]
             lines.append(f"{name}: {least} with {first} to {most} with {last} {unit}")

@@ -62,7 +62,7 @@ def peaks(leads: Leads) -> Chart | None:
         numbers=True,
     )
     return Chart(
-        "lead", f"Peaks of {leads.b} compared with {leads.a}", f"Ratios of {len(named)} figures at the peak",
+        "lead", f"Peaks of {leads.b} compared with {leads.a}", f"Ratios at the peak. {base.each_row(table)}.",
         base.specification(layers, datasets, rows.height(len(named))), table, legend=tuple(keys), wide=True,
     )  # fmt: skip
 
@@ -139,13 +139,14 @@ def by_clients(leads: Leads) -> Chart | None:
     keys = list(base.keys(names))
     keys += [Key("95 % interval", "muted", "line")] if any(row["low"] < row["high"] for row in points) else []
     keys += [Key("ratio of the clock frequencies", "muted", "dash")] if leads.clock else []
+    table = _table(names, counts, by_place)
     x = places("clients or threads", [str(number) for number in counts])
     return Chart(
         "lead-by-clients",
         f"{leads.b} compared with {leads.a} at each number of clients",
-        f"Ratios of throughput at {', '.join(map(str, counts))} clients or threads",
+        f"Ratios of throughput. {base.each_line(table, 'clients or threads')}.",
         base.specification(_layers(names, x, scale), {"points": points, "one": lines[0], "clock": lines[1]}, 300),
-        _table(names, counts, by_place),
+        table,
         f"throughput with {leads.a} as 1, logarithmic",
         tuple(keys),
         wide=True,

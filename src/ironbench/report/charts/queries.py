@@ -224,8 +224,8 @@ def _alt(shown: Sequence[Subject], baseline: str) -> str:
     for subject in shown:
         best, worst = (pick(subject.ratios, key=lambda one: one.ratio) for pick in (min, max))
         words.append(
-            f"{subject.name}: from {number(best.ratio, 3)} times for {best.query} to {number(worst.ratio, 3)} for "
-            f"{worst.query}, {number(subject.overall or 1.0, 3)} over all"
+            f"{subject.name}: from {times(best.ratio)} for {best.query} to {times(worst.ratio)} for {worst.query}, "
+            f"{times(subject.overall or 1.0)} over all"
         )
     return f"Time of each query over that of {baseline}. {'; '.join(words)}."
 

@@ -6,10 +6,9 @@ import statistics
 from typing import Any
 
 from ironbench.analyse.queries import Queries
-from ironbench.report.cell import Cell, Row
+from ironbench.report.cell import Cell, Row, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.numbers import number
 
 _ALL = "all queries"
 
@@ -42,7 +41,7 @@ def speed_up(queries: Queries | None) -> list[Chart]:
         {"query": query, "degree": last.parallelism, "gain": ratios[last.parallelism or 1][query]}
         for query in dict.fromkeys((ranked[0], ranked[-1]))
     ]
-    overall = number(means[last.parallelism or 1], 3)
+    overall = shown(all_of_them[-1])
     return [
         Chart(
             "speed-up",

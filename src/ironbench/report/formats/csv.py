@@ -50,12 +50,8 @@ def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> 
 
 
 def section(title: str, part: Section) -> Iterator[_Row]:
-    drawn = [chart.table for chart in part.charts]
-    for chart in part.charts:
-        yield from _table(title, part.title, chart.title, chart.table)
-    for name, table in part.tables:
-        if table not in drawn:
-            yield from _table(title, part.title, name, table)
+    for name, table in part.every_table:
+        yield from _table(title, part.title, name, table)
 
 
 def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:

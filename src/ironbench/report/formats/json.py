@@ -11,7 +11,10 @@ from ironbench.model.lab import Lab
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report.answer import answer
 from ironbench.report.as_json import encoded, plain_value, run_fields
+from ironbench.report.cell import typed
+from ironbench.report.document import report
 from ironbench.report.page import Page
+from ironbench.report.section import Section
 
 if TYPE_CHECKING:
     from ironbench.record import Store
@@ -20,11 +23,29 @@ if TYPE_CHECKING:
 def render(studies: Sequence[Study]) -> bytes:
     """`{schema, studies: […]}`, of labs `{schema, labs: […]}`: everything computed; trials by their id."""
     kind = "labs" if any(study.lab for study in studies) else "studies"
-    return encoded({"schema": SCHEMA, kind: [document(study) for study in studies]})
+    return encoded(
+        {"schema": SCHEMA, kind: [{**document(study), "tables": tables(report(study).sections)} for study in studies]}
+    )
 
 
 def render_page(page: Page) -> bytes:
-    return encoded({"schema": SCHEMA, "title": page.title, "answer": page.answer.sentences, **page.fields})
+    head = {"schema": SCHEMA, "title": page.title, "answer": page.answer.sentences}
+    return encoded({**head, **page.fields, "tables": tables(page.shown)})
+
+
+def tables(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """What the sections show: cells with their unrounded numbers in base units, null where there is no value."""
+    return [
+        {
+            "section": section.title,
+            "table": name,
+            "columns": table.head,
+            "rows": [list(map(typed, row)) for row in table.rows],
+        }
+        for section in sections
+        for name, table in section.every_table
+        if table.rows
+    ]
 
 
 def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:

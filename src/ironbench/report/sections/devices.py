@@ -92,13 +92,14 @@ def _chart(study: Study, metric: str, distributions: list[tuple[str, Distributio
         "mark": {"type": "line", "interpolate": "step-before", "strokeWidth": 1.7},
         "encoding": _encoding(names, metric, dashes, [row["edge"] for row in rows]),
     }
+    table = _io_table(distributions)
     roles = tuple(Key(role, "muted", stroke) for role, stroke in dashes.items()) if len(dashes) > 1 else ()
     return Chart(
         f"io-{metric}",
         _TITLES[metric],
-        _alt(metric, distributions),
+        f"{_TITLES[metric]}. {base.each_row(table)}.",
         base.specification([layer], {"io": rows}, 190),
-        _io_table(distributions),
+        table,
         "% of them" + (f", {next(iter(dashes))} device" if len(dashes) == 1 else ""),
         (*base.keys(names, "line"), *roles),
     )
@@ -148,15 +149,6 @@ def _timed(one: Distribution) -> bool:
 
 def _edge(one: Distribution, edge: float) -> Cell:
     return Cell(edge, "s" if _timed(one) else "KiB")
-
-
-def _alt(metric: str, distributions: list[tuple[str, Distribution]]) -> str:
-    words = [
-        f"{name}, {one.part}: half of them up to {shown(_edge(one, one.quantile(0.5)))}, "
-        f"99 % up to {shown(_edge(one, one.quantile(0.99)))}"
-        for name, one in distributions
-    ]
-    return f"{_TITLES[metric]}. {'; '.join(words)}."
 
 
 def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:

@@ -42,6 +42,7 @@ def latency(study: Study) -> list[Chart]:
     names, drawn = [part.name for part in study.parts], {name for name, _ in lines}
     suffix, factor = scale("s", [seconds for _, line in lines for share, seconds in line.points if share <= 0.999])
     rows = [row for name, line in lines for row in _rows(name, line, factor)]
+    table = _table(lines, study.counts[1])
     kind, axis = base.value_scale([row["value"] for row in rows], 25)
     layers = [_layer(names, drawn, {"scale": kind, "axis": {**axis, "title": None}}, study)]
     strokes = (Key("response time", "muted", "line"), Key("service time", "muted", "dash")) if study.open_loop else ()
@@ -49,9 +50,9 @@ def latency(study: Study) -> list[Chart]:
         Chart(
             "latency",
             f"Response time by percentile, {study.place}",
-            _alt(lines, study.place),
+            _alt(table, study.place),
             base.specification(layers, {"percentiles": rows}, 300),
-            _table(lines, study.counts[1]),
+            table,
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),
             (*(key for key in base.keys(names, "line") if key.label in drawn), *strokes),
             f"Read it so: at 99 %, one {study.counts[0]} in a hundred took longer than the line shows."
@@ -115,12 +116,13 @@ def _layer(names: list[str], drawn: Collection[str], value: dict[str, Any], stud
     }
 
 
-def _alt(lines: list[tuple[str, Percentiles]], place: str) -> str:
-    words = []
-    for name, line in lines:
-        known = dict(line.points)
-        figures = [f"{share * 100:g} % {quantity(known[share], 's')}" for share in (0.5, 0.99, 0.999) if share in known]
-        words.append(f"{name}, {line.metric.replace('_', ' ')}: {', '.join(figures)}")
+def _alt(table: Table, place: str) -> str:
+    by_line = zip(table.head[1:], zip(*(row[1:] for row in table.texts), strict=True), strict=True)
+    shares = [share for share, *_ in table.texts]
+    words = [
+        f"{line}: {', '.join(f'{share} {text}' for share, text in zip(shares, times, strict=True) if text)}"
+        for line, times in by_line
+    ]
     return f"Percentiles {place}. {'; '.join(words)}."
 
 

@@ -13,12 +13,12 @@ from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report import theme
-from ironbench.report.cell import EMPTY, Cell, centre, count, failed, spread
+from ironbench.report.cell import EMPTY, Cell, Row, centre, count, failed, shown, spread
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.findings import metric_words
-from ironbench.report.numbers import measured, quantity, scale, unit_of
+from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section
 
 PLACE = 1400
@@ -42,7 +42,8 @@ def points(study: Study) -> list[Chart]:
         return []
     unit = unit_of(study.metric)
     suffix, factor = scale(unit, [cell.metric.high for cell in cells if cell.metric])
-    names = rows.named([_row(cell, factor, unit) for cell in cells])
+    table = _table(cells, study.metric)
+    names = rows.named([_row(row, factor) for row in table.rows])
     trials = [
         {**_trial(cell, record, study.metric, factor, unit), "place": row["place"]}
         for row, cell in zip(names, cells, strict=True)
@@ -64,9 +65,9 @@ def points(study: Study) -> list[Chart]:
         Chart(
             "points",
             f"{metric_words(study.metric).capitalize()}, every trial",
-            _alt(cells, study.metric),
+            f"{metric_words(study.metric).capitalize()} of every trial. {base.each_row(table, ('median',))}.",
             base.specification(layers, {"cells": names, "trials": trials}, rows.height(len(cells))),
-            _table(cells, study.metric),
+            table,
             _title(study, suffix, kind),
             tuple(keys),
             wide=True,
@@ -128,9 +129,11 @@ _TOOLTIP = [
 ]
 
 
-def _row(cell: Measured, factor: float, unit: str) -> dict[str, Any]:
-    assert cell.metric
-    return {"name": cell.name, "median": cell.metric.centre / factor, "text": measured(cell.metric, unit)}
+def _row(row: Row, factor: float) -> dict[str, Any]:
+    """A cell of the lab, from its row of the table."""
+    name, _, median, *_ = row
+    figures = base.figures(median, factor) if isinstance(median, Cell) else {}
+    return {"name": shown(name), "median": figures.get("value"), "text": shown(median)}
 
 
 def _trial(cell: Measured, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:
@@ -185,12 +188,6 @@ def _points(count: int, x: dict[str, Any], colour: dict[str, Any], some_suspect:
         "encoding": {"x": x, "y": y, "tooltip": _TOOLTIP},
     }
     return [median, each, doubtful] if some_suspect else [median, each]
-
-
-def _alt(cells: Sequence[Measured], metric: str) -> str:
-    unit = unit_of(metric)
-    words = [f"{cell.name}: median {measured(cell.metric, unit)}" for cell in cells]
-    return f"{metric_words(metric).capitalize()} of every trial. {'; '.join(words)}."
 
 
 def _table(cells: Sequence[Measured], metric: str) -> Table:
