@@ -12,6 +12,8 @@ from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record
 from ironbench.report.numbers import NOT_KNOWN, base_unit, between, written
 
+ESTIMATE = "≈"
+"""Precedes every number that is an estimate or rests on one."""
 CONFIDENCE = 0.95
 """Confidence of the intervals that do not share their chance of error with others."""
 
@@ -30,6 +32,8 @@ class Cell:
     """Of the interval from `low` to `high`; None: they are the smallest and largest of the values seen."""
     signed: bool = False
     """Whether a value above zero has a plus sign."""
+    estimate: bool = False
+    """Whether it is an estimate or rests on one."""
     bare: bool = False
     """Whether the unit stands elsewhere, such as in the column's head."""
     note: str = ""
@@ -72,10 +76,9 @@ def shown(content: Content) -> str:
     if isinstance(content, Missing):
         return content.words
     bounds = "" if content.low is None or content.high is None else _range(content, content.low, content.high)
-    if content.value is None:
-        return f"{bounds} ({content.note})" if content.note else bounds
-    beside = ", ".join(filter(None, (bounds, content.note)))
-    return f"{_value(content)} ({beside})" if beside else _value(content)
+    first, rest = (bounds, "") if content.value is None else (_value(content), bounds)
+    beside = ", ".join(filter(None, (rest, content.note)))
+    return f"{ESTIMATE if content.estimate else ''}{first}{f' ({beside})' if beside else ''}"
 
 
 def _value(content: Cell) -> str:
@@ -91,14 +94,16 @@ def _range(content: Cell, low: float, high: float) -> str:
 
 
 def typed(content: Content) -> Any:
-    """The cell for programs: text as it is, null where there is no value, else the numbers with their unit."""
+    """The cell for programs: text as it is, null or the reason where there is no value, else the numbers with their
+    unit."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):
-        return None
+        return None if content in (ABSENT, EMPTY) else {"missing": content.words}
     fields = {name: getattr(content, name) for name in ("value", "low", "high", "confidence")}
     known = {name: value for name, value in fields.items() if value is not None and math.isfinite(value)}
-    return {**known, "unit": content.base, **({"note": content.note} if content.note else {})}
+    words = {"note": content.note} if content.note else {}
+    return {**known, "unit": content.base, **({"estimate": True} if content.estimate else {}), **words}
 
 
 def centre(summary: Summary | None, unit: str) -> Cell | Missing:

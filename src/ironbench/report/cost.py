@@ -12,13 +12,12 @@ from ironbench import units
 from ironbench.analyse.cost import Costs, Row
 from ironbench.model.cost import Bill, Line, Range
 from ironbench.report import wording
+from ironbench.report.cell import ABSENT, CONFIDENCE, ESTIMATE, Cell, Missing, count
 from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
 from ironbench.words import THIN, grouped, in_percent, listed
 
 _NONE = "–"
-ESTIMATE = "≈"
-"""Precedes every number that is an estimate or rests on one."""
 ONE_RUN = (
     "Intervals are 95%. A score of one run has that of its trials: another run may differ by more, which several runs "
     "would show."
@@ -122,13 +121,13 @@ def _systems(costs: Costs, width: int | None) -> str:
     over = next((text for row in rows if row.bill and (text := _over(row.bill))), "")
     columns = [
         Column("system", tuple(row.name for row in rows)),
-        Column("cores", tuple(str(row.cores or _NONE) for row in rows), right=True),
+        Column("cores", tuple(count(row.cores) if row.cores else ABSENT for row in rows), right=True),
         Column(f"bill{over}", tuple(money(row.bill) if row.bill else _NONE for row in rows), right=True),
-        Column(unit, tuple(_range(row.score, row.estimate) for row in rows), right=True),
-        Column(f"{unit} per core", tuple(_range(row.per_core, row.estimate) for row in rows), right=True, rank=2),
+        Column(unit, tuple(_score(row.score, row.estimate) for row in rows), right=True),
+        Column(f"{unit} per core", tuple(_score(row.per_core, row.estimate) for row in rows), right=True, rank=2),
     ]
     if currency:
-        cells = tuple(_range(row.per_thousand, row.estimate) for row in rows)
+        cells = tuple(_score(row.per_thousand, row.estimate) for row in rows)
         columns.append(Column(f"{unit} per 1000 {currency}", cells, right=True, rank=1))
     if costs.target:
         columns.append(Column("target", tuple(_attained(row) for row in rows), prose=True))
@@ -235,17 +234,16 @@ def _value(range: Range | None) -> float | None:
     return range.centre if range else None
 
 
-def _range(range: Range | None, estimate: bool) -> str:
-    if range is None:
-        return _NONE
-    return f"{ESTIMATE if estimate else ''}{with_interval(range)}"
-
-
-def with_interval(range: Range) -> str:
+def _score(range: Range | None, estimate: bool) -> Cell | Missing:
     """`1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
-    if range.centre is None or range.low == range.high:
-        return _span(range, 4)
-    return f"{number(range.centre, 4)} ({_span(range, 4) if range.bounded else 'one trial'})"
+    if range is None:
+        return ABSENT
+    if range.low == range.high:
+        return Cell(range.low, "score", estimate=estimate)
+    if range.centre is not None and not range.bounded:
+        return Cell(range.centre, "score", estimate=estimate, note="one trial")
+    confidence = None if range.centre is None else CONFIDENCE
+    return Cell(range.centre, "score", range.low, range.high, confidence, estimate=estimate)
 
 
 def _span(range: Range, digits: int) -> str:

@@ -8,10 +8,9 @@ import msgspec
 
 from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
 from ironbench.model.cost import Range
-from ironbench.report.cost import ESTIMATE, ESTIMATE_NOTE, ONE_RUN
-from ironbench.report.numbers import number
+from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Missing, count
+from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
 from ironbench.report.plain import Column, fitted
-from ironbench.words import THIN
 
 _NONE = "–"
 _TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."
@@ -45,14 +44,15 @@ def columns(ranking: Ranking) -> list[Column]:
         Column("per socket", _figures(places, [place.per_socket for place in places]), right=True, rank=1),
     ]
     if ranking.currency:
-        plain = _figures(places, [place.per_currency for place in places])
-        priced = tuple(f"{ESTIMATE if one.estimate else ''}{cell}" for one, cell in zip(places, plain, strict=True))
+        priced = _figures(places, [place.per_currency for place in places], estimates=True)
         found.append(Column(f"per 1000 {ranking.currency} of licences", priced, right=True))
     found += [
         Column("system", tuple(place.system for place in places)),
         Column("processor", tuple(place.processor for place in places), rank=2),
-        Column("cores", tuple(str(place.cores or _NONE) for place in places), right=True),
-        Column("sockets", tuple(str(place.sockets or _NONE) for place in places), right=True, rank=3),
+        Column("cores", tuple(count(place.cores) if place.cores else ABSENT for place in places), right=True),
+        Column(
+            "sockets", tuple(count(place.sockets) if place.sockets else ABSENT for place in places), right=True, rank=3
+        ),
         *_others(places),
     ]
     return found
@@ -91,19 +91,21 @@ def _rank(place: Place) -> str:
     return str(place.rank) if place.rank == place.worst_rank else f"{place.rank} to {place.worst_rank}"
 
 
-def _figures(places: Sequence[Place], values: Sequence[float | None]) -> tuple[str, ...]:
-    """Each with its interval, where it was measured here."""
-    return tuple(_figure(value, place.range(value)) for place, value in zip(places, values, strict=True))
+def _figures(
+    places: Sequence[Place], values: Sequence[float | None], estimates: bool = False
+) -> tuple[Cell | Missing, ...]:
+    """Each with its interval, where it was measured here. `estimates`: whether those of estimated prices are marked."""
+    return tuple(
+        _figure(value, place.range(value), estimates and place.estimate)
+        for place, value in zip(places, values, strict=True)
+    )
 
 
-def _figure(value: float | None, range: Range | None) -> str:
+def _figure(value: float | None, range: Range | None, estimate: bool) -> Cell | Missing:
     if value is None:
-        return _NONE
+        return ABSENT
     if range is None or range.low == range.high:
-        return _number(value)
-    interval = f"{number(range.low, 4)} to {number(range.high, 4)}" if range.bounded else "one trial"
-    return f"{_number(value)} ({interval})"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}".replace(",", THIN)
+        return Cell(value, "hundredths", estimate=estimate)
+    if not range.bounded:
+        return Cell(value, "hundredths", estimate=estimate, note="one trial")
+    return Cell(value, "hundredths", range.low, range.high, CONFIDENCE, estimate=estimate)

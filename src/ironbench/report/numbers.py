@@ -38,6 +38,8 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "ratio": ("1", lambda value: number(value, 4 if 1 <= value < 1.0995 else 3), _TIMES),
     "to 1": ("1", number, " to 1"),
     "p": ("1", lambda p: "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}", ""),
+    "score": ("1", lambda value: number(value, 4), ""),
+    "hundredths": ("1", lambda value: f"{value:,.2f}".replace(",", THIN), ""),
     "1/s": ("1/s", number, "/s"),
     "count/s": ("1/s", grouped, "/s"),
     "rate": ("1/s", units.all_digits, "/s"),
