@@ -20,9 +20,10 @@ from ironbench.errors import FailureError, InputError
 from ironbench.fields.lab import range_of
 from ironbench.fields.sections import CAPACITY
 from ironbench.printer import Printer
+from ironbench.report.cell import Cell
 from ironbench.report.numbers import quantity, times
 from ironbench.report.plain import Column, fitted
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
     from ironbench.devices.replay import Check, Prediction
@@ -207,10 +208,10 @@ def _written(text: str) -> str:
 def _seen(text: str, found: tuple[Seen, ...], width: int | None) -> str:
     columns = [
         Column("what a benchmark would see", tuple(one.what for one in found)),
-        Column("I/Os per s", tuple(grouped(one.iops) for one in found), right=True),
-        Column("MB/s", tuple(f"{one.bytes_per_s / 1e6:,.1f}" for one in found), right=True),
-        Column("mean", tuple(quantity(one.mean_s, "s") for one in found), right=True),
-        Column("99th percentile", tuple(quantity(one.p99_s, "s") for one in found), right=True),
+        Column("I/Os per s", tuple(Cell(one.iops, "count/s", bare=True) for one in found), right=True),
+        Column("MB/s", tuple(Cell(one.bytes_per_s, "MB/s", bare=True) for one in found), right=True),
+        Column("mean", tuple(Cell(one.mean_s, "s") for one in found), right=True),
+        Column("99th percentile", tuple(Cell(one.p99_s, "s") for one in found), right=True),
     ]
     return f"{text}\n\n{fitted(columns, width)[0].rstrip()}"
 
@@ -266,10 +267,10 @@ def _prediction_page(prediction: Prediction, check: Check | None, width: int | N
     columns = [
         Column("operation", tuple(one.op for one, _, _ in rows)),
         Column("latency", tuple(kind for _, kind, _ in rows)),
-        Column("mean", tuple(quantity(h.mean_s, "s") for _, _, h in rows), right=True),
-        Column("median", tuple(quantity(h.quantile(0.5), "s") for _, _, h in rows), right=True),
-        Column("99th percentile", tuple(quantity(h.quantile(0.99), "s") for _, _, h in rows), right=True),
-        Column("longest", tuple(quantity(h.max_s, "s") for _, _, h in rows), right=True),
+        Column("mean", tuple(Cell(h.mean_s, "s") for _, _, h in rows), right=True),
+        Column("median", tuple(Cell(h.quantile(0.5), "s") for _, _, h in rows), right=True),
+        Column("99th percentile", tuple(Cell(h.quantile(0.99), "s") for _, _, h in rows), right=True),
+        Column("longest", tuple(Cell(h.max_s, "s") for _, _, h in rows), right=True),
     ]
     doubts = [f"out of range: {doubt}" for doubt in prediction.out_of_range]
     return "\n".join([*lines, "", fitted(columns, width)[0].rstrip(), *([""] if doubts else []), *doubts])

@@ -76,7 +76,7 @@ def shown(content: Content) -> str:
     if isinstance(content, Missing):
         return content.words
     bounds = "" if content.low is None or content.high is None else _range(content, content.low, content.high)
-    first, rest = (bounds, "") if content.value is None else (_value(content), bounds)
+    first, rest = (bounds, "") if content.value is None and bounds else (_value(content), bounds)
     beside = ", ".join(filter(None, (rest, content.note)))
     return f"{ESTIMATE if content.estimate else ''}{first}{f' ({beside})' if beside else ''}"
 
