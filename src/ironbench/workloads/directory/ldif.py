@@ -32,8 +32,7 @@ _MODIFICATIONS = ("add", "delete", "replace", "increment")
 _NOT_ENTRIES = (b"search", b"result", b"ref", b"matcheddn", b"control", b"text")
 """First words of records that ldapsearch prints beside entries (ldapsearch(1), -L)."""
 _OPERATIONAL = frozenset(
-    name.encode()
-    for name in (
+    (
         *("createtimestamp", "creatorsname", "modifytimestamp", "modifiersname", "entryuuid", "entrycsn", "entrydn"),
         *("structuralobjectclass", "subschemasubentry", "hassubordinates", "numsubordinates", "contextcsn"),
         *("entryttl", "governingstructurerule", "authtimestamp", "pwdchangedtime", "nsuniqueid", "entryid", "parentid"),
@@ -176,8 +175,9 @@ def _record(path: Path, first_line: int, text: bytes) -> Record | None:
         if word not in _KINDS:
             raise InputError(f"{path}, line {rest[0].number}", f"changetype {word} is unknown", _CHANGE_HINT)
         kind, rest = _KINDS[word], rest[1:]
-    _refuse_misplaced(path, kind, rest)
-    kept = [one for one in rest if kind != ADD or one.name.partition(";")[0].encode() not in _OPERATIONAL]
+    if kind != ADD or any(one.parts is None for one in rest):
+        _refuse_misplaced(path, kind, rest)
+    kept = [one for one in rest if kind != ADD or one.name.partition(";")[0] not in _OPERATIONAL]
     head = [written(b"dn", dn.encode()), *([f"changetype: {_WORDS[kind]}".encode()] if kind != ADD else [])]
     body = b"\n".join([*head, *(_line(path, one) for one in kept)]) + b"\n\n"
     return Record(path, first.number, dn, body, kind, _renamed(path, dn, rest) if kind == RENAME else "")
