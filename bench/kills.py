@@ -16,6 +16,7 @@ from ironbench.model.record import Record
 from ironbench.process import processes, register
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
+from ironbench.report import wording
 
 SOURCE = Path(__file__).parents[1] / "src"
 COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()", "lab"]
@@ -122,7 +123,9 @@ def _wrong(directory: LabDirectory) -> list[str]:
     name, planned = directory.path.name, [(trial.cell.name, trial.block) for trial in directory.lab().trials]
     found = [(record.cell.name, record.block) for record in _in_order(directory) if record.status.comparable]
     faults = [
-        f"{name}: {one.id} {one.status.value}: {one.cause}" for one in directory.records() if not one.status.comparable
+        f"{name}: {one.id} {one.status.value}: {wording.cause(one)}"
+        for one in directory.records()
+        if not one.status.comparable
     ]
     if sorted(found) != sorted(planned):
         faults.append(f"{name}: {len(found)} trials that count of {len(planned)} planned, {len(set(found))} places")

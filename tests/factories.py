@@ -334,3 +334,12 @@ def arrive(parcel: Path, directory: Path) -> Arrived:
     """Imports a parcel."""
     with Reader(parcel) as reader:
         return take_in(reader, directory)
+
+
+def codes(*notes: Note) -> list[str]:
+    """The codes of notes and of those that they contain, in order."""
+    found = []
+    for one in notes:
+        inner = [part for value in one.values.values() for part in (value if isinstance(value, tuple) else (value,))]
+        found += [one.code, *codes(*(part for part in inner if isinstance(part, Note)))]
+    return found

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
+from ironbench.model.note import Note, note
 from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import hidden
 
@@ -23,6 +24,8 @@ class IronbenchError(Exception):
     """`subject: cause` and, on a line of its own, `hint`: the way out."""
 
     exit_code = 1
+    code = "error"
+    """Of the note that records it as the cause of a trial: what is decided by the kind of an error is decided by it."""
     sqlstate = ""
     """The database server's five-character code, when the error is a server's."""
     number = 0
@@ -38,6 +41,11 @@ class IronbenchError(Exception):
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.cause}"
+
+    @property
+    def note(self) -> Note:
+        """The error as the cause of a trial."""
+        return note(self.code, error=str(self))
 
 
 class InputError(IronbenchError):

@@ -15,6 +15,7 @@ from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim
+from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import formats
@@ -33,7 +34,9 @@ def held(name: str, text: str) -> None:
 def with_doubts() -> list[Record]:
     trials = example()
     trials[5] = suspect(trials[5])
-    dead = record(DISK, 8, None, status=Status.VOIDED, block=3, cause="check failed: order totals", machine="m1")
+    dead = record(
+        DISK, 8, None, status=Status.VOIDED, block=3, causes=(text_note("check failed: order totals"),), machine="m1"
+    )
     return [*trials, dead]
 
 
@@ -78,7 +81,9 @@ def test_a_lab(format: str) -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=8, claims=claims, skipped={"log=ssd": "/ssd is not there"})
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 2900.0}, observed=True)
     for place in (4, 5):  # both sides of a block: one that only one side lost would allow no verdict
-        records[place] = replace(records[place], status=Status.FAILED, metrics={}, cause="server died: out of memory")
+        records[place] = replace(
+            records[place], status=Status.FAILED, metrics={}, causes=(text_note("server died: out of memory"),)
+        )
         records.append(replace(records[place], attempt=2, id=f"{records[place].id}-a2"))
     records[7] = suspect(records[7])
     noise = [Noise("m1", "igen-oltp scale=4 weight=light", "throughput", 12, 0.015, 0.021, "2026-11-20T08:00:00")]

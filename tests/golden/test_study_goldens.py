@@ -23,7 +23,8 @@ from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim, Lab
-from ironbench.model.record import SIDE_BY_SIDE, Record, Status
+from ironbench.model.note import note, text_note
+from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Store
 from ironbench.report import comparison
@@ -90,8 +91,10 @@ def two_systems() -> bytes:
     """With flagged, invalid and aborted trials."""
     records = example()
     records[5] = suspect(records[5])
-    dead = record(DISK, 8, None, status=Status.VOIDED, block=3, cause="check failed: order totals", machine="m1")
-    cut = record(MEMORY, 8, 900.0, status=Status.CUT_SHORT, block=4, cause="interrupted", machine="m1")
+    dead = record(
+        DISK, 8, None, status=Status.VOIDED, block=3, causes=(text_note("check failed: order totals"),), machine="m1"
+    )
+    cut = record(MEMORY, 8, 900.0, status=Status.CUT_SHORT, block=4, causes=(text_note("interrupted"),), machine="m1")
     return runs(*records, dead, cut)
 
 
@@ -138,7 +141,7 @@ def slices() -> bytes:
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 1950.0}, spread=0.01)
     metrics = {"slices": 40.0, "slice_systems": 2.0, "slice_error": 0.004, "slice_autocorrelation": 0.1}
     beside = [
-        replace(one, conditions={SIDE_BY_SIDE: f"block {one.block}"}, metrics={**one.metrics, **metrics})
+        replace(one, method=SLICES, turns_since=f"block {one.block}", metrics={**one.metrics, **metrics})
         for one in records
     ]
     return of_lab(plan, beside)
@@ -149,7 +152,9 @@ def losses() -> bytes:
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=8, skipped={"log=ssd": "/ssd is not there"})
     records = trials(plan, {"log=disk": 1800.0, "log=memory": 1990.0})
     for place in (2, 4, 5):
-        records[place] = replace(records[place], status=Status.FAILED, metrics={}, cause="server died: out of memory")
+        records[place] = replace(
+            records[place], status=Status.FAILED, metrics={}, causes=(text_note("server died: out of memory"),)
+        )
     records.append(replace(records[4], attempt=2, id=f"{records[4].id}-a2"))
     records[7] = suspect(records[7])
     records[9] = suspect(records[9])
@@ -169,7 +174,7 @@ def queries() -> bytes:
         times = {f"query_time_s{{query=q{number:02}}}": number / 100 / faster for number in range(1, 23)}
         scores = {"power": 360.0 * faster, "power_unrounded": 2877.3 * faster, "query_time_geomean_s": 0.012 / faster}
         one = record(system, 1, 67.0, metrics={**times, **scores}, block=block, id=f"{system.label[-4:]}{block}")
-        return replace(one, choice=Choice("tpch", {"sf": "1"}), conditions={"answers": "22 of 22 right"})
+        return replace(one, choice=Choice("tpch", {"sf": "1"}), answers=note("answers-checked", right=22, of=22))
 
     return runs(*(single(*of, block) for block in range(3) for of in ((DISK, 1.0 + block / 50), (MEMORY, 1.3))))
 

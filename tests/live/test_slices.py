@@ -13,7 +13,6 @@ from patience import eventually
 from user import User
 
 from ironbench.experiment.slices.slice_plan import LENGTHS_S
-from ironbench.model.record import SIDE_BY_SIDE
 from ironbench.process import processes, register
 
 pytestmark = pytest.mark.live
@@ -67,7 +66,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
     ]
     for one in found:
         metrics = one["metrics"]
-        assert one["status"] in ("ok", "suspect"), one["cause"]  # its checks hold: every commit is accounted for
+        assert one["status"] in ("ok", "suspect"), one["causes"]  # its checks hold: every commit is accounted for
         assert (metrics["slices"], metrics["slice_length_s"]) == (6, 0.25)
         assert 0 < metrics["transactions"] == pytest.approx(metrics["throughput"] * one["elapsed_s"])
         assert (metrics["frozen_cpu_s"], metrics["frozen_io_bytes"]) == (0, 0)
@@ -75,7 +74,7 @@ def test_each_system_of_a_block_has_one_record_of_its_slices_and_none_works_whil
         assert metrics["slice_paid_s"] > 0  # at the end of its own turns …
         assert metrics["slice_debt_s"] > 0  # … and after the last one
         assert "the others frozen" in one["conditions"]["slices"]
-    began = {(one["block"], one["conditions"][SIDE_BY_SIDE]) for one in found}
+    began = {(one["block"], one["turns_since"]) for one in found}
     assert len(began) == 2
     assert user.nothing_runs()
     assert user("lab", "resume", "turns.toml").code == told.code
@@ -99,7 +98,7 @@ def test_cells_of_one_running_server_take_turns_on_the_same_tables_and_their_che
     found = records(user)
     assert [one["attempt"] for one in found] == [1, 1, 1, 1]
     for one in found:
-        assert one["status"] in ("ok", "suspect"), one["cause"]
+        assert one["status"] in ("ok", "suspect"), one["causes"]
         assert (one["metrics"]["slices"], one["metrics"]["slice_length_s"]) == (6, 0.25)
         assert "frozen_cpu_s" not in one["metrics"]
         assert "idle on the same server" in one["conditions"]["slices"]
@@ -127,8 +126,8 @@ def test_rated_cells_are_measured_by_trials_beside_slices_of_a_length_that_a_pil
     assert told.code in (0, 3), told
     found = records(user)
     own = [one for one in found if one["purpose"] == "lab"]
-    by_slices = [one for one in own if SIDE_BY_SIDE in one["conditions"]]
-    rated = [one for one in own if SIDE_BY_SIDE not in one["conditions"]]
+    by_slices = [one for one in own if one["turns_since"]]
+    rated = [one for one in own if not one["turns_since"]]
     assert len(by_slices) == len(rated) == 4
     (length_s,) = {one["metrics"]["slice_length_s"] for one in by_slices}
     assert length_s in LENGTHS_S
@@ -176,7 +175,7 @@ again = { layout.data = "flash", layout.log = "flash", set = { work_mem = "8MB" 
     found = {one["cell"]["name"].partition("=")[2]: one for one in records(user)}
     assert set(found) == {"disk", "flash", "again"}
     for one in found.values():
-        assert one["status"] in ("ok", "suspect"), one["cause"]
+        assert one["status"] in ("ok", "suspect"), one["causes"]
         assert one["metrics"]["frozen_io_bytes"] <= 64 << 10  # what its file system has to write of itself
         assert one["metrics"]["frozen_cpu_s"] < 0.01 * one["elapsed_s"]
         assert one["metrics"]["device_flush_latency_p99_s{role=log}"] > 0
@@ -205,7 +204,7 @@ def test_whatever_ends_a_lab_while_systems_are_frozen_leaves_none_and_resume_rep
     assert told.code in (0, 3), told
     good = [one for one in records(user) if one["status"] in ("ok", "suspect")]
     assert len(good) == 4
-    assert len({(one["block"], one["conditions"][SIDE_BY_SIDE]) for one in good}) == 2
+    assert len({(one["block"], one["turns_since"]) for one in good}) == 2
 
 
 @pytest.mark.long
@@ -221,6 +220,6 @@ def test_a_block_that_lost_a_frozen_system_has_nothing_to_compare_and_is_measure
     lost = [one for one in found if one["attempt"] == 1]
     assert len(lost) == 2
     assert {one["status"] for one in lost} <= {"voided", "failed"}
-    assert any("its block is not whole" in one["cause"] for one in lost)
+    assert any(one["code"] == "block-not-whole" for lost_one in lost for one in lost_one["causes"])
     assert len([one for one in found if one["attempt"] == 2 and one["status"] in ("ok", "suspect")]) == 2
     assert not any(processes.identify(one.server.pid) for one in servers(user) if one.server)

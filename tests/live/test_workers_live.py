@@ -120,7 +120,7 @@ def test_a_trial_whose_worker_is_lost_is_voided_and_the_lab_tries_it_again(user:
         told = begun.measured(within_s=150.0)
     records = [json.loads(path.read_text()) for path in (user.home / "lab").glob("trials/*/record.json")]
     voided = [record for record in records if record["status"] == "voided"]
-    assert len(voided) == 1 and "was lost" in voided[0]["cause"], told.stderr
+    assert len(voided) == 1 and "was lost" in str(voided[0]["causes"]), told.stderr
     again = [record for record in records if record["cell"]["name"] == voided[0]["cell"]["name"]]
     assert sum(record["block"] == voided[0]["block"] and record["status"] != "voided" for record in again) == 1
     assert len(records) == 7

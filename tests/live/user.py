@@ -15,6 +15,9 @@ from typing import Any
 import launch
 from patience import eventually
 
+from ironbench.record.decoded import decoded
+from ironbench.report import wording
+
 PAUSED = ("--think-time", "5ms")
 """Leaves the CPUs to other tests: for rules that hold however much work is done."""
 FULL_SPEED = ("--duration", "0.5s", "--warmup", "0s", "--no-observe")
@@ -76,7 +79,7 @@ class User:
         """Every record in the results, oldest first; a half-written one fails the test."""
         written = sorted(self.results.glob("trials/*/record.json"), key=lambda path: path.stat().st_mtime_ns)
         assert len(written) == len(list(self.results.glob("trials/*")))
-        return [json.loads(path.read_text()) for path in written]
+        return list(map(_record, written))
 
     def untouched(self) -> bool:
         """Nothing was written for this user and nothing runs."""
@@ -120,7 +123,13 @@ def visitor(place: Path, home: Path) -> User:
 
 def records(results: Path) -> list[dict[str, Any]]:
     """Every record in a results directory, in the order of their ids."""
-    return [json.loads(path.read_text()) for path in sorted(results.glob("trials/*/record.json"))]
+    return list(map(_record, sorted(results.glob("trials/*/record.json"))))
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """The document, with its causes in words."""
+    document: dict[str, Any] = json.loads(path.read_text())
+    return {**document, "cause": wording.cause(decoded(path.read_bytes()))}
 
 
 def blocks(page: str, language: str) -> list[str]:

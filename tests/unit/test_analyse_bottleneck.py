@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from factories import record
+from factories import codes, record
 
 from ironbench import workloads
 from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, total, where_time_goes
 from ironbench.analyse.shares import waterfall
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.bottleneck import limit_sentence
@@ -54,7 +54,7 @@ def test_parts_are_shares_of_the_time_of_a_transaction() -> None:
     )
     assert found.limit.resource == "the log"
     assert found.limit.gain is not None and found.limit.gain.low < 1 / 0.3 < found.limit.gain.high
-    assert "The limit is the log: 70\u202f% of the time" in found.limit.sentence
+    assert (found.limit.note.code, found.limit.note.values["share"]) == ("limit", pytest.approx(0.7))
 
 
 def test_what_is_counted_has_no_sampling_error_and_what_is_sampled_has() -> None:
@@ -85,7 +85,7 @@ def test_no_limit_is_named_that_the_data_do_not_show(shares: dict[str, float]) -
     found = where_time_goes([spent(samples=50, **shares)])
     assert found is not None
     assert found.limit.resource == ""
-    assert found.limit.sentence.startswith("Cannot tell")
+    assert found.limit.note.code == "limit-unknown"
 
 
 def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
@@ -94,8 +94,8 @@ def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
     computing = where_time_goes([spent(CPU=0.7, run_queue=0.1, client=0.2)])
     assert waiting is not None and computing is not None
     assert waiting.limit.resource == computing.limit.resource == "the server's CPU"
-    assert "more cores" in waiting.limit.sentence
-    assert "faster cores" in computing.limit.sentence
+    assert waiting.limit.note.values["evidence"][0].values["more_cores"]
+    assert codes(computing.limit.note) == ["limit", "cpu-computing"]
 
 
 def test_a_rate_that_the_judge_calls_kept_is_limited_by_nothing() -> None:
@@ -103,7 +103,7 @@ def test_a_rate_that_the_judge_calls_kept_is_limited_by_nothing() -> None:
     late = Note(RATE_NOT_KEPT, {"text": "fewer were finished"})
     missed = where_time_goes([replace(spent(CPU=0.9, client=0.1, load=Load(rate=1000.0)), warnings=(late,))])
     assert kept is not None and missed is not None
-    assert kept.limit.resource == "" and "the rate was kept" in kept.limit.sentence
+    assert kept.limit.resource == "" and kept.limit.note.code == "limit-none"
     assert kept.total_s == 0.004
     assert missed.limit.resource == "the server's CPU"
 
@@ -119,7 +119,9 @@ def test_the_root_of_the_chain_is_named() -> None:
     )
     found = where_time_goes([one])
     assert found is not None
-    assert "rows of accounts" in found.limit.sentence and "flushes the log (90\u202f% of looks)" in found.limit.sentence
+    table, root = found.limit.note.values["evidence"]
+    assert table == note("locks-of-table", table="accounts")
+    assert root == note("locks-root", event="IO.WalSync", does="flushes the log", share=0.9)
 
 
 def test_trials_that_cannot_be_compared_do_not_count() -> None:
@@ -157,7 +159,8 @@ def test_the_servers_cpu_is_the_limit_where_it_computes_most_of_the_time_beside_
 def test_computing_and_waiting_for_a_core_are_named_apart_where_no_limit_can_be_named() -> None:
     found = where_time_goes([spent(CPU=0.1, run_queue=0.4, client=0.48, log_flush=0.02, samples=50)])
     assert found is not None and found.limit.resource == ""
-    assert "10\u202f% computing, 40\u202f% waiting for a core" in found.limit.sentence
+    cpu = next(one for one in found.limit.note.values["rivals"] if "computing" in one.values)
+    assert (cpu.values["computing"], cpu.values["waiting"]) == pytest.approx((0.1, 0.4))
 
 
 def test_more_cores_are_advised_only_where_the_cpu_was_ours() -> None:
@@ -165,8 +168,9 @@ def test_more_cores_are_advised_only_where_the_cpu_was_ours() -> None:
     found = where_time_goes([replace(spent(CPU=0.1, run_queue=0.7, client=0.2), budget=shared)])
     unmeasured = where_time_goes([spent(CPU=0.1, run_queue=0.7, client=0.2)])
     assert found is not None and unmeasured is not None
-    assert "more cores" not in found.limit.sentence and "more cores" not in unmeasured.limit.sentence
-    assert "of the CPU time the server had 45\u202f%, other programs had 39\u202f%" in found.limit.sentence
+    taken, unknown = (one.limit.note.values["evidence"][0] for one in (found, unmeasured))
+    assert not taken.values["more_cores"] and not unknown.values["more_cores"]
+    assert taken.values["cpu"][:2] == (("server", 0.45), ("other", 0.39))
 
 
 def test_a_trial_that_lost_its_counts_of_the_run_queue_is_left_out_and_named() -> None:
@@ -176,7 +180,7 @@ def test_a_trial_that_lost_its_counts_of_the_run_queue_is_left_out_and_named() -
     found = where_time_goes([*whole, lost])
     assert found is not None
     assert (found.trials, found.share("CPU"), found.share("run queue")) == (2, pytest.approx(0.2), pytest.approx(0.6))
-    assert any("1 trial left out" in text and "the-lost-one" in text for text in found.warnings)
+    assert note("waits-not-counted", trials=("the-lost-one",)) in found.warnings
     others = [replace(lost, block=1), *(replace(one, block=1) for one in whole)]
     times = waterfall([*whole, lost], others, in_blocks=False)
     assert times is not None and not any(step.delta_s for step in times.steps)
@@ -187,7 +191,7 @@ def test_computing_and_waiting_that_were_not_told_apart_are_not_called_computing
     sampled.metrics["time_samples{part=CPU}"] = 900.0
     found = where_time_goes([sampled])
     assert found is not None
-    assert "which of the two is unknown" in found.limit.sentence and "faster cores" not in found.limit.sentence
+    assert codes(found.limit.note) == ["limit", "cpu-or-run-queue"]
 
 
 def test_the_estimate_covers_the_interval_of_the_share_and_the_waits_that_the_part_may_cause() -> None:
@@ -215,7 +219,7 @@ def test_computing_with_idle_cores_and_no_wait_for_one_is_a_lack_of_clients() ->
     assert one is not None and one.limit.gain is not None
     assert one.limit.resource == CONCURRENCY
     assert one.limit.gain.high == pytest.approx(1 / 0.03)
-    assert "1 client" in one.limit.sentence and "faster cores" not in one.limit.sentence
+    assert (one.limit.note.code, one.limit.note.values["clients"]) == ("limit-clients", 1)
 
 
 @pytest.mark.parametrize("case", ["busy", "queue", "pinned", "unmeasured", "out of sight"])
@@ -241,7 +245,7 @@ def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:
     found = where_time_goes([crowded])
     assert found is not None
     assert found.limit.resource == ""
-    assert "client and observers took" in found.limit.sentence
+    assert found.limit.note.code == "limit-unknown-own-cpu"
 
 
 @pytest.mark.parametrize(("think_time_s", "seconds"), [(0.0, 0.015), (1.0, 17 / 1000)])

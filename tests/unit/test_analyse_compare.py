@@ -13,9 +13,8 @@ from ironbench.analyse.comparability import unlike
 from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
 from ironbench.analyse.subjects import Subject
 from ironbench.analyse.summarise import summarise
-from ironbench.model.note import Range
-from ironbench.model.plan import SEED_GIVEN
-from ironbench.model.record import SIDE_BY_SIDE, Record, Status
+from ironbench.model.note import Range, note, text_note
+from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
 from ironbench.report.comparison import text as comparison
@@ -74,7 +73,7 @@ def test_peaks_are_compared_each_at_its_own_number_of_clients() -> None:
 
 @pytest.mark.parametrize("status", [Status.VOIDED, Status.FAILED, Status.CUT_SHORT])
 def test_trials_that_may_not_be_compared_are_left_out_and_named(status: Status) -> None:
-    bad = record(throughput=99999, status=status, cause="the server died", block=1)
+    bad = record(throughput=99999, status=status, causes=(text_note("the server died"),), block=1)
     found = compare(Subject("a", (record(throughput=100), bad)), Subject("b", (record(MEMORY, throughput=200),)))
     row = found.cells[0].row("throughput")
     assert row is not None
@@ -114,22 +113,23 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
         ),
         (record(software={"ironbench": "0.2"}), "ironbench"),
         (record(series="another"), "one after the other"),
-        (record(conditions={SIDE_BY_SIDE: "2026-11-21T01:00:00"}), "by trials against by slices"),
+        (record(method=SLICES, turns_since="2026-11-21T01:00:00"), "by trials against by slices"),
     ],
 )
 def test_what_is_unlike_is_said(other: object, word: str) -> None:
     base = record(software={"ironbench": "0.1"})
-    assert any(word in text for text in unlike([base], [replace(other, software=other.software or base.software)]))  # type: ignore[type-var,attr-defined]
+    found = unlike([base], [replace(other, software=other.software or base.software)])  # type: ignore[type-var,attr-defined]
+    assert any(word in text for text in wording.texts(found))
 
 
 def test_seeds_are_unlike_where_somebody_chose_them() -> None:
     def of(seed: int, *, chosen: bool) -> Record:
         made = record(load=Load(duration_s=30.0, seed=seed))
-        return replace(made, conditions={SEED_GIVEN: "chosen"} if chosen else {})
+        return replace(made, seed_given=chosen)
 
     for chosen, named in ((True, True), (False, False)):
         said = unlike([of(1, chosen=chosen)], [of(2, chosen=chosen)])
-        assert any("seed differs: 1 against 2" in text for text in said) is named
+        assert (note("fact-differs", fact="load.seed", a="1", b="2") in said) is named
     assert (
         unlike([of(1, chosen=True)], [of(1, chosen=False)]) == unlike([of(1, chosen=True)], [of(1, chosen=True)]) == ()
     )
@@ -149,12 +149,12 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
     assert other_work([one], [record(MEMORY)]) == ()
     larger = replace(one, choice=replace(one.choice, options={"scale": "8", "weight": "light"}))
     assert other_work([one], [larger]) == (
-        f"they did different work: igen-oltp scale={one.choice.options['scale']} against scale=8",
+        note("work-differs", a=f"igen-oltp scale={one.choice.options['scale']}", b="scale=8"),
     )
     plain = replace(one, choice=replace(one.choice, options={"scale": "8"}))
-    assert other_work([plain], [larger]) == ("they did different work: igen-oltp without weight against weight=light",)
+    assert other_work([plain], [larger]) == (note("work-differs", a="igen-oltp without weight", b="weight=light"),)
     old, new = (replace(one, software={"ironbench": version}) for version in ("0.1.0", "0.2.0"))
-    assert other_work([old], [new]) == ("ironbench 0.1.0 measured one, 0.2.0 the other",)
+    assert other_work([old], [new]) == (note("versions-differ", a=("0.1.0",), b=("0.2.0",)),)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, example, record, sweep
+from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, codes, example, record, sweep
 
 from ironbench.analyse.balance import balance
 from ironbench.analyse.compare import compare
@@ -18,6 +18,7 @@ from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, w
 from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
+from ironbench.model.note import note, text_note
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.redact import HIDDEN, redacted
 from ironbench.model.system import Choice, Load, System
@@ -65,7 +66,7 @@ def test_a_study_needs_no_evidence_beyond_records() -> None:
 
 
 def test_a_study_of_failed_trials_has_no_peak_and_says_why() -> None:
-    (study,) = studies([record(throughput=None, status=Status.FAILED, cause="no such host")])
+    (study,) = studies([record(throughput=None, status=Status.FAILED, causes=(text_note("no such host"),))])
     assert study.parts[0].curve.peak is None
     assert wording.texts(study.parts[0].left_out) == ["1 failed trial left out: no such host."]
 
@@ -78,15 +79,15 @@ def test_derived_results_carry_their_sentence() -> None:
 def test_closed_and_open_loops_are_named() -> None:
     (closed,) = studies([record()])
     (opened,) = studies([record(load=Load(rate=100.0))])
-    assert any(note.startswith("Closed loop") for note in closed.footnotes)
-    assert any(note.startswith("Open loop") for note in opened.footnotes)
+    assert codes(*closed.footnotes) == ["closed-loop"]
+    assert codes(*opened.footnotes) == ["open-loop"]
     assert opened.open_loop
     assert not closed.open_loop
 
 
 def test_emulated_results_say_so() -> None:
     (study,) = studies([record(budget=Budget(emulation=0.12, idle=0.5))])
-    assert any("Emulated devices" in note and "12\u202f%" in note for note in study.footnotes)
+    assert note("emulation-cost", cpu_share=0.12) in study.footnotes
 
 
 def test_differences_name_every_fact_that_is_not_the_same() -> None:
@@ -394,7 +395,7 @@ def test_facts_of_the_other_kind_of_loop_are_no_facts_of_this_one() -> None:
 def test_a_footnote_names_the_work_as_its_workload_does(workload: str, word: str) -> None:
     trials = [record(choice=Choice(workload, {}))]
     (study,) = studies(trials, Shelf(trials), {})
-    assert any(f"before it sends the next {word}," in note for note in study.footnotes)
+    assert note("closed-loop", unit=word) in study.footnotes
 
 
 @pytest.mark.parametrize(("elapsed_s", "seconds"), [(3.0, 3), (3.4, 3), (3.97, 4)])

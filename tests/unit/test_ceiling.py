@@ -14,6 +14,7 @@ from ironbench.analyse.shares import waterfall
 from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
+from ironbench.model.note import note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
@@ -55,7 +56,7 @@ def test_a_metric_that_should_fall_is_turned_round() -> None:
 
 
 def test_without_a_conclusion_there_is_no_verdict() -> None:
-    unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL, advice="6 complete blocks at least")
+    unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL, advice=note("least-blocks", least=6))
     found = ceiling(unsure, ["log"])
     assert (found.verdict, found.holds_back) == (Verdict.OPEN, None)
     assert "6 complete blocks at least" in ceiling_sentence(found)

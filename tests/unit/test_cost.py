@@ -17,11 +17,12 @@ from ironbench.catalogue import prices
 from ironbench.errors import InputError
 from ironbench.model.cost import Offer, Range
 from ironbench.model.curve import Curve
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.system import Load, System
 from ironbench.plan import offers
 from ironbench.report import cost as report
+from ironbench.report import wording
 from ironbench.views.cost import compared as asked
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fewer-faster-cores.toml"
@@ -170,11 +171,12 @@ def test_a_target_is_met_only_by_the_upper_bound_of_open_loop_trials_at_that_rat
     close = [driven(value, block) for block, value in enumerate((0.008, 0.0099, 0.0085, 0.0105))]
     found = targets.attained("a", close, TARGET)
     assert not found.meets
-    assert found.why.startswith("cannot tell")
-    assert targets.attained("a", good[:2], TARGET).why.startswith("not measured: 2 of 3 trials")
-    assert "closed loop only" in targets.attained("a", [driven(0.001, b, None) for b in range(4)], TARGET).why
+    assert found.why.code == "target-inconclusive"
+    assert targets.attained("a", good[:2], TARGET).why.code == "target-of-few-trials"
+    closed = [driven(0.001, b, None) for b in range(4)]
+    assert targets.attained("a", closed, TARGET).why == note("target-no-rate", curved=False)
     slower = [driven(0.001, block, 4000.0) for block in range(4)]
-    assert targets.attained("a", slower, TARGET).why == "not measured: the highest rate driven is 4\u202f000/s"
+    assert targets.attained("a", slower, TARGET).why == note("target-rate-lower", highest=4000.0)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +208,13 @@ def test_a_curve_whose_mean_is_the_rate_of_a_target_was_not_driven_at_it() -> No
     changing = [replace(one, cell=replace(one.cell, load=load)) for one in steady]
     assert targets.attained("a", steady, TARGET).meets
     found = targets.attained("a", changing, TARGET)
-    assert not found.meets and found.why == "not measured: no steady rate; drive it with --rate"
+    assert not found.meets and found.why == note("target-no-rate", curved=True)
 
 
 def test_trials_that_did_not_keep_the_rate_do_not_meet_a_target() -> None:
     late = Note("rate-not-kept", {"text": "the rate was not kept"})
     trials = [driven(0.001, block, status=Status.SUSPECT, warnings=(late,)) for block in range(4)]
-    assert targets.attained("a", trials, TARGET).why.startswith("does not keep 5\u202f000/s")
+    assert targets.attained("a", trials, TARGET).why.code == "target-rate-not-kept"
 
 
 def test_a_system_may_meet_a_target_at_a_higher_rate() -> None:
@@ -339,7 +341,7 @@ def stored(directory: Path, records: Sequence[Record], machine: object = None) -
 
 def told(results: str, selection: Sequence[str] = (), systems: str = "") -> dict[str, str]:
     found = asked(selection, TARGET.text, systems, (), "", results)
-    return {row.name: row.target.why for row in found.rows if row.target}
+    return {row.name: wording.text(row.target.why) for row in found.rows if row.target}
 
 
 def test_trials_of_two_machines_or_settings_do_not_add_up(tmp_path: Path) -> None:
@@ -363,7 +365,7 @@ def test_trials_of_unlike_loads_do_not_add_up() -> None:
     longer = driven(0.005, 2)
     load = replace(longer.cell.load, duration_s=60.0)
     trials.append(replace(longer, cell=replace(longer.cell, load=load)))
-    assert targets.attained("a", trials, TARGET).why.startswith("not measured: 2 of 3 trials")
+    assert targets.attained("a", trials, TARGET).why.code == "target-of-few-trials"
 
 
 def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from ironbench.analyse.comparability import too_few_workers, unlike, workers_apa
 from ironbench.cluster import crew, merge
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
+from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
 from ironbench.record import judge
-from ironbench.report import wording
 
 TWO = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1, workers=2, cluster="auto", fewer_workers=True)
 
@@ -36,9 +36,8 @@ def test_a_block_that_unequal_numbers_of_workers_drove_is_dropped_by_name() -> N
     plan = lab(blocks=(8,))
     found = first(plan, by_workers(records(plan), {("log=memory", 2)}))
     assert [block for block, _ in found.ratios] == [0, 1, 3, 4, 5, 6, 7]
-    assert found.dropped == ("block 3: 2 against 1 workers drove its trials",) or found.dropped == (
-        "block 3: 1 against 2 workers drove its trials",
-    )
+    (apart,) = found.dropped[0].values["why"]
+    assert (apart.code, {apart.values["a"], apart.values["b"]}) == ("workers-differ", {(1.0,), (2.0,)})
 
 
 def test_blocks_that_equally_few_workers_drove_are_compared_and_the_finding_says_so() -> None:
@@ -46,7 +45,7 @@ def test_blocks_that_equally_few_workers_drove_are_compared_and_the_finding_says
     short = {(cell, block) for cell in ("log=disk", "log=memory") for block in (5, 6)}
     found = first(plan, by_workers(records(plan), short))
     assert len(found.ratios) == 7 and not found.dropped
-    assert "1 of 2 workers drove 4 of 14 trials: machines were lost." in wording.texts(found.warnings)
+    assert note("trials-of-fewer-workers", workers=(1.0,), requested=2, trials=4, of=14) in found.warnings
 
 
 def test_runs_of_unequal_numbers_of_workers_are_unlike_unless_that_was_asked_for() -> None:
@@ -54,11 +53,9 @@ def test_runs_of_unequal_numbers_of_workers_are_unlike_unless_that_was_asked_for
         load = Load(duration_s=30.0, warmup_s=5.0, seed=1, workers=asked)
         return [factories.record(load=load, metrics={"workers": float(drove)}, series=series)]
 
-    assert any(
-        "number of workers differs: 2 against 1 workers" in text for text in unlike(run(2, 2, "a"), run(2, 1, "b"))
-    )
-    assert workers_apart(run(2, 2, "a"), run(1, 1, "b")) == "", "a factor, then"
-    assert workers_apart(run(0, 0, "a"), run(0, 0, "b")) == ""
+    assert note("workers-differ", a=(2.0,), b=(1.0,)) in unlike(run(2, 2, "a"), run(2, 1, "b"))
+    assert workers_apart(run(2, 2, "a"), run(1, 1, "b")) is None, "a factor, then"
+    assert workers_apart(run(0, 0, "a"), run(0, 0, "b")) is None
     assert too_few_workers([*run(2, 2, "a"), *run(1, 1, "b")]) == []
 
 

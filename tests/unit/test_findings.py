@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import factories
 import pytest
+from factories import codes
 
 from ironbench.analyse.claims import ClaimVerdict, judged
 from ironbench.analyse.findings import declared, findings
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
+from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Setup, Trial
-from ironbench.report import wording
 
 LOAD = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1)
 SYSTEMS = {"log=disk": factories.DISK, "log=memory": factories.MEMORY, "log=ssd": replace(factories.DISK, label="ssd")}
@@ -76,29 +77,28 @@ def test_a_clear_difference_is_found_and_other_metrics_only_reported() -> None:
 @pytest.mark.parametrize("status", [Status.VOIDED, Status.FAILED, Status.CUT_SHORT])
 def test_a_block_that_lacks_a_usable_trial_is_dropped_and_named(status: Status) -> None:
     plan = lab(blocks=(7,))
-    found = changed(records(plan), "log=memory", 2, status=status, cause="the server died")
+    found = changed(records(plan), "log=memory", 2, status=status, causes=(text_note("the server died"),))
     one = first(plan, found)
     assert one.blocks == 6
     assert 2 not in [block for block, _ in one.ratios]
-    assert one.dropped == (f"block 3: log=memory {status.value} (the server died)",)
+    why = note("cell-lost", cell="log=memory", status=status.value, causes=(text_note("the server died"),))
+    assert one.dropped == (note("block-dropped", block=3, why=(why,)),)
 
 
 def test_a_block_that_was_interrupted_half_way_is_dropped_and_named() -> None:
     plan = lab(blocks=(7,))
     one = first(plan, records(plan)[:-1])
     assert one.blocks == 6
-    assert "was not measured" in one.dropped[0]
-    assert wording.text(one.warnings[-1]) == "6 of 7 planned blocks complete, 1 missing: the verdict is provisional."
+    assert codes(*one.dropped) == ["block-dropped", "cell-not-measured"]
+    assert one.warnings[-1] == note("blocks-missing", complete=6, planned=7, missing=1)
     none = first(plan, records(plan)[:1])
-    assert "0 of 7 planned blocks complete, 7 missing: there is no verdict yet." in wording.texts(none.warnings)
+    assert note("blocks-missing", complete=0, planned=7, missing=7) in none.warnings
 
 
 def test_a_block_that_was_cut_short_is_missing_for_it_is_measured_again() -> None:
     plan = lab(blocks=(3,))
     cut = [replace(one, status=Status.CUT_SHORT) for one in records(plan) if one.block == 0]
-    assert "0 of 3 planned blocks complete, 3 missing: there is no verdict yet." in wording.texts(
-        first(plan, cut).warnings
-    )
+    assert note("blocks-missing", complete=0, planned=3, missing=3) in first(plan, cut).warnings
 
 
 def test_a_second_attempt_stands_in_for_the_first() -> None:
@@ -116,11 +116,13 @@ def test_suspect_trials_enter_with_a_warning_and_without_a_verdict_on_cpu() -> N
         for one in records(plan)
     ]
     assert first(plan, found).conclusion is Conclusion.FASTER
-    doubted = changed(found, "log=disk", 1, status=Status.SUSPECT, cause="The client's thread was 97 % busy.")
+    doubted = changed(
+        found, "log=disk", 1, status=Status.SUSPECT, causes=(text_note("The client's thread was 97 % busy."),)
+    )
     one = first(plan, doubted)
     assert (one.conclusion, one.blocks) == (Conclusion.CANNOT_TELL, 6)
-    assert "CPU" in one.barred
-    assert any("1 of 12 trials suspect" in text for text in wording.texts(one.warnings))
+    assert one.barred == note("suspect-cpu")
+    assert [one.values["trials"] for one in one.warnings if one.code == FLAGGED] == [1]
     assert first(lab(), doubted).conclusion is Conclusion.FASTER
 
 
@@ -129,7 +131,7 @@ def test_a_value_of_zero_has_no_ratio() -> None:
     found = [
         replace(one, metrics={**one.metrics, "throughput": 0.0}) if one.block == 4 else one for one in records(plan)
     ]
-    assert "of which there is no ratio" in first(plan, found).dropped[0]
+    assert codes(*first(plan, found).dropped) == ["block-dropped", "cell-without-ratio", "cell-without-ratio"]
 
 
 def test_only_the_stages_looked_at_enter() -> None:
@@ -137,7 +139,8 @@ def test_only_the_stages_looked_at_enter() -> None:
     found = [replace(one, stage=1 if one.block < 6 else 2) for one in records(plan)]
     assert (first(plan, found, 1).blocks, first(plan, found, 2).blocks) == (6, 12)
     assert first(plan, found, 1).confidence > 0.95
-    assert "look 1 of 2" in first(plan, found, 1).method
+    method = first(plan, found, 1).method.values
+    assert (method["look"], method["looks"]) == (1, 2)
 
 
 def test_an_added_stage_is_judged_on_its_own_blocks() -> None:
@@ -146,7 +149,7 @@ def test_an_added_stage_is_judged_on_its_own_blocks() -> None:
     found = [replace(one, stage=1 if one.block < 6 else 2) for one in records(plan)]
     one = first(replace(plan, method=method), found, 2)
     assert (one.blocks, one.confidence) == (8, 0.95)
-    assert "round 2" in one.method
+    assert one.method.values["round"] == 2
 
 
 def test_several_comparisons_are_corrected() -> None:
@@ -162,18 +165,17 @@ def test_what_was_not_meant_to_vary_is_named() -> None:
     plan = lab()
     other = [replace(one, software={"ironbench": "2"}) if one.cell.name == "log=disk" else one for one in records(plan)]
     other = [replace(one, machine="m2") if one.block > 2 else one for one in other]
-    said = " ".join(wording.texts(first(plan, other).warnings))
-    assert "The machine, or how it was set up, changed" in said
-    assert "software.ironbench" in said
-    assert "layout" not in said
+    warnings = first(plan, other).warnings
+    assert note("machine-changed") in warnings
+    assert {one.values["fact"] for one in warnings if one.code == "varied-unintended"} == {"software.ironbench"}
     assert first(plan, records(plan)).warnings == ()
 
 
 def test_response_times_of_a_closed_loop_are_not_at_the_same_load() -> None:
     plan = lab(metric="response_time_p99_s")
-    assert any("Closed loop" in text for text in wording.texts(first(plan, records(plan)).warnings))
+    assert "not-same-load" in codes(*first(plan, records(plan)).warnings)
     open_loop = [replace(one, cell=replace(one.cell, load=replace(LOAD, rate=500.0))) for one in records(plan)]
-    assert not any("Closed loop" in text for text in wording.texts(first(plan, open_loop).warnings))
+    assert "not-same-load" not in codes(*first(plan, open_loop).warnings)
 
 
 def test_cells_that_cannot_be_measured_are_not_compared() -> None:
@@ -202,7 +204,7 @@ def claim(kind: str, *cells: str, low: float | None = None, high: float | None =
 def test_a_claim_is_confirmed_refuted_or_undecided(claimed: Claim, verdict: ClaimVerdict) -> None:
     plan = lab(("log=disk", "log=memory", "log=ssd"), [claimed])
     one = judged(plan.claims, findings(records(plan), plan, 1))[0]
-    assert one.verdict is verdict, one.reason
+    assert one.verdict is verdict, one.reasons
 
 
 def test_a_claim_without_enough_blocks_is_undecided() -> None:
@@ -226,4 +228,4 @@ def test_a_block_whose_trials_ran_on_machines_that_differ_is_dropped_by_name() -
     plan = lab(blocks=(7,))
     found = first(plan, changed(records(plan), "log=memory", 2, machine="m2"))
     assert [block for block, _ in found.ratios] == [0, 1, 3, 4, 5, 6]
-    assert found.dropped == ("block 3: its trials ran on machines that differ",)
+    assert found.dropped == (note("block-dropped", block=3, why=(note("block-on-machines"),)),)

@@ -12,6 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from factories import codes
 from labfactory import lab, studied, trials
 
 from ironbench.analyse.gate import Gate, GateVerdict
@@ -27,6 +28,7 @@ from ironbench.experiment.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.inside import Plan, Statement
 from ironbench.model.lab import VALUE, Claim, Method, Stage
+from ironbench.model.note import note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
@@ -136,7 +138,7 @@ def test_blocks_that_only_the_new_version_lost_never_pass(status: Status) -> Non
 
     def died(*cells: str) -> Gate:
         lost = [
-            replace(one, status=status, metrics={}, cause="out of memory")
+            replace(one, status=status, metrics={}, causes=(text_note("out of memory"),))
             if one.block in (2, 5, 7, 9) and one.cell.name in cells
             else one
             for one in records
@@ -224,7 +226,9 @@ def test_a_claim_about_a_metric_that_is_neither_better_nor_worse_is_not_part_of_
     found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
     assert [one.effect.finding.metric for one in found.comparisons] == ["throughput"] and not found.closed
     (alone,) = judged(study, study.claimed, 0.05, "fail").comparisons
-    assert alone.verdict is GateVerdict.CANNOT_TELL and "Neither more nor less engine_cpu_cores is better" in alone.why
+    assert alone.verdict is GateVerdict.CANNOT_TELL and alone.why == note(
+        "no-better-direction", metric="engine_cpu_cores"
+    )
 
 
 def test_what_it_would_take_is_said_for_the_margin_of_the_lab_alone() -> None:
@@ -232,7 +236,7 @@ def test_what_it_would_take_is_said_for_the_margin_of_the_lab_alone() -> None:
     study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.2))
     for margin, advised in ((plan.method.margin, True), (0.01, False)):
         (one, *_) = judged(study, study.effects, margin, "fail").comparisons
-        assert ("To tell:" in one.why) == advised
+        assert (one.why.values["advice"] is not None) == advised
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -262,7 +266,8 @@ def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would
     (found,) = judged(study, study.effects, 0.22, "fail").comparisons
     assert found.effect.finding.conclusion is Conclusion.SLOWER and found.slowdown.bound < 0.22
     assert found.verdict is GateVerdict.CANNOT_TELL
-    assert re.search(r"The ratio drifted from 0\.9.*: at one end it is slower by 2", found.why)
+    assert codes(found.why) == ["slower-at-one-end", "ratio-changed"]
+    assert 0.2 <= found.why.values["slowdown"] < 0.3
     assert judged(study, study.effects, 0.30, "fail").comparisons[0].verdict is GateVerdict.NOT_SLOWER
 
 
@@ -285,7 +290,7 @@ def test_a_gate_on_other_work_says_what_differs(tmp_path: Path) -> None:
         scale = one.cell.name[-2:]
         choice = replace(one.choice, options={**one.choice.options, "scale": scale})
         store.keep(replace(one, purpose="sweep", series=scale, choice=choice), Evidence())
-    with pytest.raises(InputError, match=r"did different work.*scale=16 against scale=18"):
+    with pytest.raises(InputError, match=r"work differs.*scale=16 against scale=18"):
         gate("16", "18", results=str(tmp_path))
 
 

@@ -15,7 +15,7 @@ from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.history import Line, histories
 from ironbench.cli.history import history
 from ironbench.errors import InputError
-from ironbench.model.record import SIDE_BY_SIDE, Record, Status
+from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import System
 from ironbench.record import Evidence, Store
 from ironbench.report import formats
@@ -91,7 +91,7 @@ def test_a_line_parts_where_the_configuration_changes_and_names_what_changed() -
 
 
 def test_slices_make_another_line_than_trials_and_no_change_point() -> None:
-    turned = {"conditions": {SIDE_BY_SIDE: "2026-10-09T02:00:00"}}
+    turned = {"method": SLICES, "turns_since": "2026-10-09T02:00:00"}
     records = nights([1000.0] * 8) + [one for night in range(8, 16) for one in run(night, 1100.0, **turned)]
     (found,) = histories(records, EMPTY).all
     assert [(len(one.points), one.changes) for one in found.lines] == [(8, ()), (8, ())]

@@ -3,11 +3,12 @@
 import pytest
 
 from ironbench.model.driven import Driven, client_cpu_s, driving_cpu_s
+from ironbench.model.note import note
 from ironbench.model.observation import Observation
-from ironbench.model.record import SUSPICIOUS, Budget, Status
+from ironbench.model.record import ENGINE_DIED, SUSPICIOUS, Budget, Status
 from ironbench.model.system import Load, System
 from ironbench.observe import late
-from ironbench.record.judge import status, warnings
+from ironbench.record.judge import ABORTED, status, warnings
 from ironbench.report import wording
 
 ENDED = {"aborted": True, "cause": "the connection broke", "cut_short": False, "transactions": 5}
@@ -16,22 +17,32 @@ NOW = "2026-11-21T01:00:00"
 
 def test_an_engine_that_died_has_the_last_word() -> None:
     died = Driven(NOW, alive=False, summary=ENDED, last_words="killed by SIGKILL")
-    assert status(died, ()) == (Status.VOIDED, "the connection broke; its last words: killed by SIGKILL")
+    assert status(died, ()) == (
+        Status.VOIDED,
+        (note(ABORTED, error="the connection broke", last_words="killed by SIGKILL"),),
+    )
 
 
 def test_what_the_cause_says_already_is_not_said_twice() -> None:
-    died = Driven(NOW, alive=False, failure="the server died: out of memory", last_words="out of memory")
-    assert status(died, ()) == (Status.VOIDED, "the engine died: the server died: out of memory")
+    died = Driven(
+        NOW, alive=False, failure=note("error", error="the server died: out of memory"), last_words="out of memory"
+    )
+    assert status(died, ()) == (
+        Status.VOIDED,
+        (note(ENGINE_DIED, error="the server died: out of memory", last_words=""),),
+    )
 
 
 def test_many_last_words_do_not_swell_a_record() -> None:
     died = Driven(NOW, alive=False, summary=ENDED, last_words="PANIC " * 10_000)
-    assert len(status(died, ())[1]) < 400
+    (cause,) = status(died, ())[1]
+    assert len(cause.values["last_words"]) < 400
 
 
 def test_an_engine_that_lives_is_not_quoted() -> None:
     broken = Driven(NOW, alive=True, summary=ENDED)
-    assert status(broken, ()) == (Status.VOIDED, "the connection broke")
+    cause = note(ABORTED, error="the connection broke", last_words="")
+    assert status(broken, ()) == (Status.VOIDED, (cause,))
 
 
 SUMMARY = {"elapsed_s": 30.0, "transactions": 1000, "cut_short": False, "aborted": False, "errors": {}}

@@ -32,8 +32,8 @@ def driven(*scripts: dict[str, Any], **changes: Any) -> Driven:
 
 def judged(found: Driven) -> tuple[Status, str, list[str]]:
     said = warnings(System("postgres", "x"), Load(), found, Observation(), None, False)
-    found_status, cause = status(found, said)
-    return found_status, cause or "; ".join(wording.texts(said)), [warning.code for warning in said]
+    found_status, causes = status(found, said)
+    return found_status, "; ".join(wording.texts(causes or said)), [warning.code for warning in said]
 
 
 @pytest.mark.parametrize(

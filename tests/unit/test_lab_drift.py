@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from factories import codes
 from labfactory import lab, studied, trials
 
 from ironbench.analyse.study import Study
@@ -44,7 +45,7 @@ def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None
     assert study.claims[0].verdict == "undecided"
     (card,) = document.cards(study)
     assert card.name == "cannot tell"
-    assert dict(card.facts)["the ratio"].startswith("drifted from 3.")
+    assert dict(card.facts)["change"].startswith("the ratio drifted from 3.")
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])
@@ -69,4 +70,4 @@ def test_a_range_that_a_drifting_ratio_leaves_is_not_confirmed() -> None:
     (effect,) = study.effects
     assert effect.finding.low > 2.2 and effect.finding.high < 3.1
     assert [one.verdict for one in study.claims] == ["undecided", "confirmed"]
-    assert study.claims[0].reason.startswith("the ratio drifted from 3.")
+    assert codes(*study.claims[0].reasons) == ["ratio-changed"]

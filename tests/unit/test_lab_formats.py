@@ -11,6 +11,7 @@ from labfactory import lab, studied, trials
 from test_report_formats import EVIL, Page
 
 from ironbench.analyse.study import Study
+from ironbench.model.note import text_note
 from ironbench.model.record import Status
 from ironbench.report import formats, theme
 from ironbench.report.sections import sections
@@ -22,7 +23,7 @@ def study(**factors: tuple[str, ...]) -> Study:
     records = trials(plan, means)
     lost = records[4].block  # of every side: where only one lost a block, there is no verdict
     records = [
-        replace(one, status=Status.FAILED, metrics={}, cause="server died") if one.block == lost else one
+        replace(one, status=Status.FAILED, metrics={}, causes=(text_note("server died"),)) if one.block == lost else one
         for one in records
     ]
     return studied(plan, records)

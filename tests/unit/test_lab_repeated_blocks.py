@@ -15,6 +15,7 @@ from ironbench.cli.verdict import exit_code
 from ironbench.experiment import schedule
 from ironbench.experiment.schedule import Blocks
 from ironbench.model.lab import Lab, Stage
+from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen
 from ironbench.record import Evidence
@@ -46,7 +47,7 @@ def failing(plan: Lab, blocks: Sequence[int]) -> list[Record]:
     found: list[Record] = []
     for one in measured(plan, 1000.0):
         if one.cell.name == BROKEN and one.block in blocks:
-            dead = replace(one, status=Status.FAILED, metrics={}, cause="out of memory")
+            dead = replace(one, status=Status.FAILED, metrics={}, causes=(text_note("out of memory"),))
             found += [dead, replace(dead, id=f"{dead.id}-again", attempt=2)]
         else:
             found.append(one)

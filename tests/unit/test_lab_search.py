@@ -92,7 +92,7 @@ def everything(lab: LabDirectory, before: list[Record] | None = None, **fate: An
     schedule = Blocks(lab, records, say=said.append)
     while (due := schedule.next(records)) is not None:
         one = measured(lab, due.trial, fate["status"](due.trial)) if fate else measured(lab, due.trial)
-        records.append(replace(one, conditions=dict(due.notes.conditions)))
+        records.append(replace(one, search_result=due.notes.search_result))
         assert len(records) < 200
     return records
 
@@ -106,7 +106,7 @@ def test_each_cell_is_searched_and_then_measured_in_its_blocks_at_what_was_found
     loads = {one.cell.levels["speed"]: one.cell.load.clients for one in of_blocks}
     assert 11 <= loads["fast"] <= 13 and loads["slow"] == 3
     best = lab.best()
-    assert all(one.conditions["search"] == best[one.cell.name].sentence for one in of_blocks)
+    assert all(one.search_result == best[one.cell.name].result for one in of_blocks)
     assert {setup.cell.name: setup.cell.load.clients for setup in lab.lab().setups} == {
         name: one.point for name, one in best.items()
     }

@@ -19,6 +19,7 @@ from ironbench.analyse.subjects import work_name, work_names
 from ironbench.analyse.timelines import percentiles
 from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Stage
+from ironbench.model.note import note, text_note
 from ironbench.model.record import Status
 from ironbench.model.system import Choice
 from ironbench.report import document, formats, wording
@@ -118,7 +119,7 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     study = two_cells(1800.0)
     (effect,) = study.effects
     held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
-    taken = Limit(OTHERS, 0.66, None, "The limit is other programs on the machine: 66 %.", 0.7)
+    taken = Limit(OTHERS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7)
     spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
     cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
     for ceilings, limit in (((held,), "the limit is WAL. Measured with"), ((), "the limit is other programs")):
@@ -181,7 +182,7 @@ def test_many_comparisons_are_told_by_how_they_ended() -> None:
 def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
     plan = lab(LOG)
     dead = [
-        replace(one, status=Status.FAILED, metrics={}, cause="disk full")
+        replace(one, status=Status.FAILED, metrics={}, causes=(text_note("disk full"),))
         for one in trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))
     ]
     study = studied(plan, dead)
@@ -215,7 +216,7 @@ def test_the_noise_of_another_machine_or_of_other_work_is_not_quoted() -> None:
 def test_a_failed_trial_that_was_tried_again_is_represented_by_its_last_attempt() -> None:
     plan = lab(LOG, blocks=6)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    dead = replace(records[0], id="dead", status=Status.FAILED, metrics={}, cause="killed")
+    dead = replace(records[0], id="dead", status=Status.FAILED, metrics={}, causes=(text_note("killed"),))
     again = replace(records[0], attempt=2, started_at="2026-11-21T09:00:00")
     study = studied(plan, [again, dead, *records[1:]])
     assert sum(len(cell.trials) for cell in study.cells) == 12
@@ -235,7 +236,7 @@ def test_what_is_missing_of_the_plan_is_said() -> None:
 def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_cautions() -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, skipped={"log=ssd": "no such directory"})
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    dead = replace(records[0], status=Status.FAILED, metrics={}, cause="disk full")
+    dead = replace(records[0], status=Status.FAILED, metrics={}, causes=(text_note("disk full"),))
     rows = document.cautions(studied(plan, [dead, *records[1:]]))
     assert "log=ssd was not measured: no such directory" in rows
     assert f"Left out of the comparison: block 1: {dead.cell.name} failed (disk full)" in rows
@@ -251,7 +252,9 @@ def test_scripts_are_named_without_their_directories_where_their_names_differ() 
 def test_a_trial_that_was_tried_twice_has_the_reason_though_it_succeeded_then() -> None:
     plan = lab(LOG)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
-    dead = replace(records[0], id="first", status=Status.FAILED, metrics={}, cause="the server went away")
+    dead = replace(
+        records[0], id="first", status=Status.FAILED, metrics={}, causes=(text_note("the server went away"),)
+    )
     study = studied(plan, [dead, replace(records[0], attempt=2), *records[1:]])
     rows = {row[0]: row[4] for row in dict(plan_tables(study))["Cells"].texts}
     assert rows.pop(dead.cell.name) == "1 (failed: the server went away)" and set(rows.values()) == {""}
@@ -332,7 +335,8 @@ def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
     study = studied(plan, mixed)
     by_cell = {effect.finding.cell: effect.finding for effect in study.effects}
     assert {one.conclusion for one in by_cell.values()} == {Conclusion.CANNOT_TELL}
-    assert f"To tell all of them: {by_cell['log=memory'].advice}." in said(study)
+    needed = by_cell["log=memory"].advice
+    assert needed is not None and f"To tell all of them: {wording.text(needed)}." in said(study)
 
 
 def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:

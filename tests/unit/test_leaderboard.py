@@ -15,6 +15,7 @@ from ironbench.analyse.subjects import subjects
 from ironbench.catalogue import prices, published
 from ironbench.errors import InputError
 from ironbench.model.curve import Curve
+from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.record import Evidence, Store
@@ -252,7 +253,7 @@ def test_unknown_lists_columns_and_money_without_a_price_are_refused(
 
 
 def test_records_of_failed_trials_alone_are_not_said_to_need_a_closed_loop(tmp_path: Path) -> None:
-    Store(tmp_path).keep(record(status=Status.VOIDED, cause="check failed"), Evidence())
+    Store(tmp_path).keep(record(status=Status.VOIDED, causes=(text_note("check failed"),)), Evidence())
     with pytest.raises(InputError, match=r"nothing to rank .*no trial that may be compared") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert "--rate" not in caught.value.hint and caught.value.hint

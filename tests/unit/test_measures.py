@@ -10,7 +10,7 @@ import pytest
 
 from ironbench import _core, catalogue, workloads
 from ironbench.model.driven import Driven
-from ironbench.model.note import Note
+from ironbench.model.note import Note, text_note
 from ironbench.model.record import Budget, Check, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.record import Evidence, Store, make, measures
@@ -107,7 +107,7 @@ def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
         metrics=measures.concise(observed | metrics),
         checks=tuple(Check(f"a rule of the workload {n}", True, "123456789", "123456789") for n in range(6)),
         warnings=tuple(Note("own-cpu-share", {"text": "x" * 90}) for _ in range(4)),
-        cause="y" * 200,
+        causes=(text_note("y" * 200),),
         budget=Budget(*[0.12345] * 8),
         machine="0" * 16,
         engine="0" * 16,

@@ -29,6 +29,25 @@ PAIRS = ((), (("q09", "out of memory"),), (("q09", "no"), ("q21", "no")))
 TRIPLES = ((), (("fsync", "off", "a crash may damage everything"),))
 GAPS = ((), ((1.0, 2.0),), ((1.0, 2.0), (3.0, 4.5)))
 INNER = note("samples-dropped", samples=40)
+OF_A_STUDY: dict[str, tuple[Any, ...]] = {
+    "int": (0, 1, 36),
+    "int | None": (None, 0, 3),
+    "float": (0.0, 1.0, 0.97, 12.5, 1e15, 1e-9, -0.2),
+    "float | None": (None, 0.0, 0.5, 1e9),
+    "bool": (False, True),
+    "str": ("one", "pgbench tpcb-like", "x" * 400),
+    "Note": (INNER, text_note("busy.")),
+    "Note | None": (None, INNER),
+    "Sequence[Note]": ((), (INNER,), (INNER, text_note("busy."))),
+    "Sequence[str]": (("one",), ("one", "two")),
+    "Sequence[int]": ((1,), (20, 40)),
+    "Sequence[float]": ((1.0,), (1.0, 2.0)),
+    "Sequence[Sequence[float]]": (((0.99, 299),), ((0.5, 5), (0.999, 2995))),
+    "Sequence[tuple[str, int]]": ((("log=disk", 1),), (("log=disk", 1), ("log=memory", 2))),
+    "Sequence[tuple[str, float]]": ((("server", 0.4),), (("server", 0.4), ("steal", 0.1))),
+    "tuple[str, int, int] | None": (None, ("log=disk", 2, 6)),
+}
+"""Types of the values of notes about a whole study, which are never merged."""
 
 
 def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
@@ -36,16 +55,14 @@ def values_of(code: str, parameter: inspect.Parameter) -> tuple[Any, ...]:
     kind = str(parameter.annotation)
     if parameter.name == "gaps":
         return GAPS
-    if parameter.name == "causes" and "Note" in kind:
-        return ((), (INNER,), (INNER, text_note("busy.")))
     if "Sequence[Sequence[str]]" in kind:
         return TRIPLES if code == "can-lose-data" else PAIRS
-    if "Note" in kind:
-        return (INNER, text_note("busy."))
-    if "Strings" in kind or kind == "str":
-        return STRINGS if "Strings" in kind else ("", "one")
-    if kind == "int":
-        return (0, 1, 36)
+    if code == "can-lose-data":
+        return TRIPLES
+    if kind in OF_A_STUDY:
+        return OF_A_STUDY[kind]
+    if "Strings" in kind:
+        return STRINGS
     return (*NUMBERS, None) if "None" in kind else NUMBERS
 
 

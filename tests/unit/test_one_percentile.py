@@ -23,7 +23,6 @@ from ironbench.analyse.subjects import Subject
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.report import report
-from ironbench.model.note import text_note
 from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.system import Load, System
@@ -163,7 +162,7 @@ def test_of_very_many_trials_report_and_compare_pool_the_percentiles_of_the_peak
     shelf = Counting([*a, *b])
     found = analysis.compare(Subject("a", tuple(a)), Subject("b", tuple(b)), archive=shelf)
     (whole,) = study.studies([*a, *b], shelf)
-    assert text_note(NOT_POOLED) in found.warnings and NOT_POOLED in whole.footnotes
+    assert NOT_POOLED in found.warnings and NOT_POOLED in whole.footnotes
     peaks = [part.curve.peak for part in whole.parts]
     assert set(shelf.read) == {one.id for peak in peaks if peak for one in peak.trials}
     assert found.peaks is not None and peaks[0] is not None

@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, MACHINE, MEMORY, Shelf, record
+from factories import DISK, MACHINE, MEMORY, Shelf, codes, record
 
 from ironbench.analyse.compare import compare as compared
 from ironbench.analyse.curve import curve
-from ironbench.analyse.footnotes import SEARCH
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import Subject, subjects
 from ironbench.cli.compare import compare
@@ -19,7 +18,7 @@ from ironbench.cli.cost import cost
 from ironbench.cli.leaderboard import leaderboard
 from ironbench.cli.report import report
 from ironbench.errors import InputError
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
@@ -240,11 +239,11 @@ def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:
     a, b = opened("asked", 500, 495, 0.02, clients=4), opened("same", 500, 495, 0.02, clients=2)
     (study,) = studies([*a, *b], Shelf([*a, *b]))
     assert ("load", "clients", ("4", "2")) in [(row.room, row.name, row.values) for row in study.differences]
-    assert "The number of clients differs: 4 against 2." in study.unlike
+    assert note("clients-differ", a="4", b="2") in study.unlike
     found = compared(Subject("a", tuple(a)), Subject("b", tuple(b)))
     assert ("clients", ("4", "2")) in [(row.name, row.values) for row in found.differences]
     closed = [replace(one, cell=replace(one.cell, load=replace(one.cell.load, rate=None))) for one in (*a, *b)]
-    assert not any("clients" in text for text in studies(closed, Shelf(closed))[0].unlike), "there they are the axis"
+    assert "clients-differ" not in codes(*studies(closed, Shelf(closed))[0].unlike), "there they are the axis"
 
 
 def searched(kept: bool) -> tuple[list[Record], Study]:
@@ -252,9 +251,9 @@ def searched(kept: bool) -> tuple[list[Record], Study]:
     trials = [one for rate in (100, 200, 400, 450) for one in opened("a", rate, rate, 0.02)]
     trials += opened("a", 800, 600, 4.0, kept=False)
     fresh = opened("a", 450, 440, 0.02, kept=kept)
-    said = {SEARCH: "best rate: 450 with 445/s, by 15 trials; 400 to 450 cannot be told apart"}
+    said = text_note("best rate: 450 with 445/s, by 15 trials; 400 to 450 cannot be told apart")
     trials += [
-        replace(one, id=f"{one.id}-c", purpose="confirmation", conditions=said, started_at="2026-11-21T02:00:00")
+        replace(one, id=f"{one.id}-c", purpose="confirmation", search_result=said, started_at="2026-11-21T02:00:00")
         for one in fresh
     ]
     (study,) = studies(trials, Shelf(trials))
@@ -272,8 +271,8 @@ def test_a_rate_search_is_headed_by_its_answer_and_by_what_the_confirmations_say
 def test_a_row_of_confirmations_says_so_wherever_their_trials_are_counted() -> None:
     _, study = searched(False)
     (row,) = [row for row in rates(study).texts if row[1] == "450/s"]
-    assert any(note.startswith("The rate was chosen on the sweep") for note in study.footnotes)
-    assert not any(note.startswith("The peak") for note in study.footnotes), "an open loop has none"
+    confirmed = [one.values["what"] for one in study.footnotes if one.code == "confirmed"]
+    assert confirmed == ["rate"], "an open loop has no peak"
     assert row[3] == "not kept in 3 confirmation trials" and row[6] == "3 (confirmations of 6 trials)"
 
 
@@ -282,4 +281,4 @@ def test_points_of_one_search_are_one_system_and_no_unlike_loads() -> None:
     assert len(study.parts) == 5 and len(study.systems) == 1
     assert document.title(study) == "a at 5 rates"
     assert "1 system," in document.contents([study])
-    assert not any("load differs" in text for text in study.unlike)
+    assert "loads-differ" not in codes(*study.unlike)

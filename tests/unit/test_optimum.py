@@ -10,7 +10,9 @@ from dataclasses import replace
 import pytest
 
 from ironbench.analyse.optimum import RATE, Answer, NextLoad, Observed, _Seen, next_step, rungs
+from ironbench.model.note import note
 from ironbench.model.search import Limit, Search
+from ironbench.report import wording
 from ironbench.stats.usl import Usl
 
 System = Callable[[int], float]
@@ -75,20 +77,22 @@ def test_a_limit_that_nothing_keeps_is_said() -> None:
     assert answer.point is None
     assert trials <= 10
     assert answer.surely and answer.tried == (1,)
-    assert answer.sentence == "no clients of those tried keeps the limit on response_time_p99_s (tried: 1)"
+    assert (answer.note.code, answer.note.values["limit"]) == ("search-none-within-limit", "response_time_p99_s")
 
 
 def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclusive() -> None:
     search = Search("rate", 20, 1000, (Limit("response_time_p99_s", 0.010),))
-    few = replace(Answer(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt="too few")
-    words = "inconclusive: no rate was shown to keep the limit on response_time_p99_s (tried: 20, 40; too few)"
-    assert few.sentence == words
-    behind = replace(few, ended_by=RATE, doubt="")
-    assert behind.sentence == "no rate of those tried is sustained (tried: 20, 40)"
+    few = replace(
+        Answer(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)), doubt=("rows", ((0.99, 299),))
+    )
+    assert few.note.values["percentiles"] == ((0.99, 299),)
+    assert wording.text(few.note).startswith("inconclusive: ")
+    behind = replace(few, ended_by=RATE, doubt=None)
+    assert behind.note == note("search-none-sustained", of="rate", tried=(20, 40))
     dice = random.Random(3)
     answer, _ = sought(search, float, 0.3, 3, lambda n: 0.0101 * math.exp(dice.gauss(0, 0.3)))
     if answer.point is None:
-        assert answer.surely or "inconclusive" in answer.sentence
+        assert answer.surely or "inconclusive" in wording.text(answer.note)
 
 
 def test_on_a_plateau_the_lowest_load_is_best() -> None:
@@ -96,13 +100,13 @@ def test_on_a_plateau_the_lowest_load_is_best() -> None:
     assert answer.point is not None
     assert 19 <= answer.point <= 28
     assert answer.alike[1] >= 64
-    assert "cannot be told apart" in answer.sentence
+    assert (answer.note.values["low"], answer.note.values["high"]) == answer.alike
 
 
 def test_throughput_that_still_rises_at_the_end_is_said_to() -> None:
     answer, _ = sought(Search("clients", 1, 32), SYSTEMS["rising"], 0.005, 3)
     assert answer.point == 32
-    assert "still rises at the end of the range" in answer.sentence
+    assert answer.note.values["ended_by"] == "range"
 
 
 def test_loads_at_which_the_system_fails_are_like_a_cliff() -> None:
@@ -114,7 +118,7 @@ def test_loads_at_which_the_system_fails_are_like_a_cliff() -> None:
 def test_a_system_that_fails_at_the_lowest_load_has_no_best_one() -> None:
     answer, trials = sought(Search("clients", 1, 128), lambda n: 0.0, 0.02, 1)
     assert (answer.point, trials) == (None, 2)
-    assert answer.sentence == "no clients in 1 to 128: every trial at 1 failed"
+    assert answer.note == note("search-failed", of="clients", low=1, high=128, at=1)
     once = [Observed(1, 0.0), Observed(1, 100.0)]
     assert next_step(Search("clients", 1, 128), once) == NextLoad(2, "ladder, upwards")
 
@@ -169,7 +173,7 @@ def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_an
         lag_s = 5.0 * dice.uniform(0.9, 1.1) if step.point > 40 else idle
         trials.append(Observed(step.point, 1000 * min(step.point, 16) * dice.uniform(0.98, 1.02), (lag_s,)))
     assert step.point is not None and step.point < 24
-    assert step.alike[1] <= 40, step.sentence
+    assert step.alike[1] <= 40, step.note
 
 
 def test_a_rate_that_is_not_kept_is_not_the_answer_whatever_the_limit_says() -> None:

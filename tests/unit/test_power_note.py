@@ -9,15 +9,13 @@ from factories import Shelf, record
 
 from ironbench.analyse.study import studies
 from ironbench.drive import power
-from ironbench.model.plan import AT_STAKE, POWER
+from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Check, Record
 from ironbench.report import document
 
 
 def cut(passed: bool = True) -> Record:
-    return replace(
-        record(), conditions={POWER: "cut after the measured time"}, checks=(Check("every commit is there", passed),)
-    )
+    return replace(record(), power_cut=True, checks=(Check("every commit is there", passed),))
 
 
 def noted(*records: Record) -> list[str]:

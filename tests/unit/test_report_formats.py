@@ -18,6 +18,7 @@ from ironbench.analyse.compare import compare
 from ironbench.analyse.study import studies
 from ironbench.analyse.subjects import Subject
 from ironbench.errors import InputError
+from ironbench.model.note import text_note
 from ironbench.model.record import Check, Record, Status
 from ironbench.printer import Printer
 from ironbench.report import formats, plain, theme
@@ -191,7 +192,7 @@ def test_every_format_has_a_doc_line() -> None:
 
 @pytest.mark.parametrize("format", ["html", "md", "json", "text"])
 def test_trials_without_any_result_can_be_reported(format: str) -> None:
-    text = rendered(format, [record(throughput=None, status=Status.FAILED, cause="no such host")])
+    text = rendered(format, [record(throughput=None, status=Status.FAILED, causes=(text_note("no such host"),))])
     assert "no such host" in text
 
 

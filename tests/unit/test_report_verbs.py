@@ -16,6 +16,7 @@ from ironbench.cli.lead import lead
 from ironbench.cli.record import export
 from ironbench.cli.report import report
 from ironbench.errors import InputError
+from ironbench.model.note import text_note
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
 from ironbench.record import Evidence, Store
@@ -42,9 +43,22 @@ def stored(directory: Path, records: Sequence[Record]) -> str:
 def results(tmp_path_factory: pytest.TempPathFactory) -> str:
     trials = sweep(DISK, 3000, 6, clients=(1, 4), repeats=1) + sweep(MEMORY, 9000, 6, clients=(1, 4), repeats=1)
     dead = record(
-        replace(DISK, label="gone"), 1, None, status=Status.FAILED, cause="no such host", id="dead", series="dead"
+        replace(DISK, label="gone"),
+        1,
+        None,
+        status=Status.FAILED,
+        causes=(text_note("no such host"),),
+        id="dead",
+        series="dead",
     )
-    cut = record(replace(DISK, label="ended"), 1, 900.0, status=Status.CUT_SHORT, cause="interrupted", series="cut")
+    cut = record(
+        replace(DISK, label="ended"),
+        1,
+        900.0,
+        status=Status.CUT_SHORT,
+        causes=(text_note("interrupted"),),
+        series="cut",
+    )
     return stored(tmp_path_factory.mktemp("results"), [*trials, dead, cut])
 
 
@@ -149,7 +163,7 @@ def test_a_label_that_is_also_the_directory_of_its_data_means_the_records(
 def test_percentiles_of_trials_that_do_not_count_are_not_missed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    short = record(DISK, 1, 3.0, status=Status.VOIDED, cause="no such table", id="short", series="short")
+    short = record(DISK, 1, 3.0, status=Status.VOIDED, causes=(text_note("no such table"),), id="short", series="short")
     results = stored(tmp_path, [short])
     assert report([], "", "", results) == 0
     text = capsys.readouterr().out

@@ -37,7 +37,10 @@ def begun(options: dict[str, Any], store: Store, monkeypatch: pytest.MonkeyPatch
         choice=plan.choice,
         load=trial.cell.load,
         series=plan.series,
-        conditions=plan.conditions,
+        seed_given=plan.seed_given,
+        search_range=plan.search_range,
+        limits=plan.limits,
+        crash=plan.crash,
         tags=dict(plan.tags),
         machine=machine,
     )

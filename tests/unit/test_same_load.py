@@ -9,7 +9,7 @@ from pathlib import Path
 
 import labfactory
 import pytest
-from factories import Shelf, SortedHistogram
+from factories import Shelf, SortedHistogram, codes
 from labfactory import said, studied
 
 from ironbench.analyse.claims import ClaimVerdict
@@ -19,7 +19,7 @@ from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError
 from ironbench.experiment import declare as files
 from ironbench.model.lab import Claim, Lab, Stage
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.plan import same_load
 from ironbench.report.formats import text as lab_text
@@ -337,17 +337,19 @@ def test_a_percentile_at_the_same_load_is_that_of_the_transactions_of_all_blocks
 
 
 def test_a_side_that_fell_behind_is_named(lab: Lab) -> None:
-    behind = Note("rate-not-kept", {"text": "the rate of 900/s was not kept"})
+    late = Note("rate-not-kept", {"text": "the rate of 900/s was not kept"})
     records = [
-        replace(record, warnings=(behind,)) if record.cell.name == "log=disk rate=90%" else record
+        replace(record, warnings=(late,)) if record.cell.name == "log=disk rate=90%" else record
         for record in records_of(lab)
     ]
     cells = ("log=memory rate=90%", "log=disk rate=90%")
     claims = tuple(Claim("?", "ratio", "response_time_p99_s", cells, None, most) for most in (0.001234, 1.0))
     study = studied(replace(lab, claims=claims), records)
     assert [one.verdict for one in study.claims] == [ClaimVerdict.REFUTED, ClaimVerdict.CONFIRMED]
-    assert all(one.reason.endswith("range; log=disk rate=90% fell behind in 6 of 6") for one in study.claims)
-    assert "0.4992 to 0.5008" in study.claims[0].reason
+    behind = note("fell-behind", cell="log=disk rate=90%", trials=6, of=6)
+    assert [one.reasons[1:] for one in study.claims] == [(behind,), (behind,)]
+    seen = study.claims[0].reasons[0].values
+    assert (seen["low"], seen["high"]) == pytest.approx((0.4992, 0.5008), abs=1e-4)
     ((_, table),) = same_load_tables(study.same_loads)
     rows = table.texts
     assert table.head[-1] == "to know"
@@ -361,11 +363,12 @@ def test_only_its_own_round_tells_which_side_fell_behind(lab: Lab) -> None:
     again = tuple(replace(trial, block=trial.block + 8, stage=2) for trial in lab.trials if trial.block < 6)
     rounds = replace(lab.method, stages=(*lab.method.stages, Stage(2, 6, added=True)))
     twice = replace(lab, claims=(claim,), method=rounds, trials=(*lab.trials, *again))
-    behind = Note("rate-not-kept", {"text": "the rate of 900/s was not kept"})
+    late = Note("rate-not-kept", {"text": "the rate of 900/s was not kept"})
     records = [
-        replace(record, warnings=(behind,)) if record.cell.name == cells[1] and record.stage == 1 else record
+        replace(record, warnings=(late,)) if record.cell.name == cells[1] and record.stage == 1 else record
         for record in records_of(twice)
     ]
     study = studied(twice, records)
-    assert study.claims[0].reason.endswith("lies inside the range")
-    assert study.earlier[0].claims[0].reason.endswith("log=disk rate=90% fell behind in 6 of 6")
+    assert codes(*study.claims[0].reasons) == ["interval-against-range"]
+    behind = note("fell-behind", cell="log=disk rate=90%", trials=6, of=6)
+    assert study.earlier[0].claims[0].reasons[-1] == behind

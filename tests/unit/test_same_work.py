@@ -100,7 +100,8 @@ def test_own_data_count_by_their_contents_and_not_by_the_place_of_the_dump() -> 
     )
     assert same(here, there)
     assert not same(here, changed)
-    assert other_work([here], [changed])[0].startswith("they started from other data: shop.dump (own-")
+    (apart,) = other_work([here], [changed])
+    assert apart.code == "data-differ" and apart.values["a"][0].startswith("shop.dump (own-")
 
 
 def test_what_leaves_the_work_as_it_is_makes_nothing_else_of_it() -> None:

@@ -6,26 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import DISK, OLTP, Shelf, SortedHistogram, record
+from factories import DISK, OLTP, Shelf, SortedHistogram, codes, record
 from labfactory import lab, studied, trials
 
 from ironbench.analyse import target as targets
 from ironbench.analyse.archive import EMPTY
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import counted_in
 from ironbench.analyse.timelines import percentiles
 from ironbench.experiment.search import answer
 from ironbench.model.curve import Curve
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import enough, least_duration_s, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Store
 from ironbench.record.index import short
-from ironbench.report import formats, trial, wording
+from ironbench.report import formats, trial
 from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
 from ironbench.report.formats.text import search_summary
@@ -60,10 +59,10 @@ def test_a_percentile_of_few_transactions_is_left_out_and_a_note_says_so() -> No
     assert slow == "–"
     assert "99 %" not in headline(few)[0][1]
     assert [chart.id for chart in curves(few)] == ["throughput", "response_time_p50_s"]
-    assert few.footnotes[0] == "Percentiles of too few transactions in a trial are not shown: 99 % needs 299."
+    assert few.footnotes[0] == note("percentiles-of-too-few", units="transactions", needs=((0.99, 299),))
     enough_of_them = study(some(30_000))
     assert [chart.id for chart in curves(enough_of_them)][-1] == "response_time_p99_s"
-    assert not any("too few" in note for note in enough_of_them.footnotes)
+    assert "percentiles-of-too-few" not in codes(*enough_of_them.footnotes)
 
 
 def test_what_show_tells_of_a_trial_keeps_to_the_same_rule() -> None:
@@ -98,7 +97,7 @@ def test_trials_without_a_count_and_scripts_by_their_own_count() -> None:
     assert not sampled(one, "response_time_p99_s{script=pay}")
     assert "response_time_p99_s{script=pay}" not in metrics_of([one])
     assert "response_time_p99_s" in metrics_of([one])
-    assert too_few([record()], "transactions") == ""
+    assert too_few([record()], "transactions") == ()
 
 
 def test_a_curve_by_percentile_ends_where_its_sample_does() -> None:
@@ -144,10 +143,10 @@ def test_the_headline_of_a_curve_of_clients_gives_a_mean_and_names_it() -> None:
 
 
 def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_answer() -> None:
-    limits = {SEARCH: "best clients: 1 with 145/s, by 8 trials", LIMITS: "device_queue_depth <= 1"}
+    limits = (Limit("device_queue_depth", 1.0),)
     most = [record(DISK, 8, 419.0, metrics={"device_queue_depth": 7.5})]
     fresh = [
-        record(DISK, 1, 145.0, block=block, purpose=purpose, conditions=limits, metrics={"device_queue_depth": 0.93})
+        record(DISK, 1, 145.0, block=block, purpose=purpose, limits=limits, metrics={"device_queue_depth": 0.93})
         for purpose in ("sweep", "confirmation")
         for block in range(2)
     ]
@@ -157,9 +156,9 @@ def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_an
 
 
 def test_the_headline_of_a_search_does_not_say_that_a_limit_is_kept_which_its_confirmations_broke() -> None:
-    limits = {SEARCH: "best clients: 1 with 145/s, by 8 trials", LIMITS: "device_queue_depth <= 1"}
+    limits = (Limit("device_queue_depth", 1.0),)
     fresh = [
-        record(DISK, 1, 145.0, block=block, purpose=purpose, conditions=limits, metrics={"device_queue_depth": depth})
+        record(DISK, 1, 145.0, block=block, purpose=purpose, limits=limits, metrics={"device_queue_depth": depth})
         for purpose, depth in (("sweep", 0.93), ("confirmation", 1.2))
         for block in range(2)
     ]
@@ -179,7 +178,7 @@ def test_no_target_is_met_by_a_percentile_of_few_transactions() -> None:
     trials = [record(DISK, 1, 50.0, block=block, load=Load(rate=50.0, duration_s=30.0)) for block in range(3)]
     found = targets.attained("a", trials, target)
     assert not found.meets
-    assert found.why == "not measured: too few transactions in a trial, 99.9 % needs 2\u202f995"
+    assert found.why == note("target-of-too-few", units="transactions", needs=((0.999, 2995),))
 
 
 @pytest.mark.parametrize(
@@ -207,24 +206,24 @@ def test_reports_call_a_unit_of_work_by_the_workload_s_own_word(workload: str, o
 )
 def test_a_note_of_too_few_names_what_the_workload_counts(workload: str, many: str) -> None:
     few = [some(20, workload)]
-    assert too_few(few, counted_in(few)[1]).startswith(f"Percentiles of too few {many} in a trial")
+    (found,) = too_few(few, counted_in(few)[1])
+    assert (found.code, found.values["units"]) == ("percentiles-of-too-few", many)
 
 
 def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     plan = lab({"log": ("disk", "memory")}, blocks=6)
     few = trials(plan, {"log=disk": 20.0, "log=memory": 30.0})
     found = studied(plan, few)
-    said = [text for text in wording.texts(found.warnings) if "too few transactions" in text]
-    assert len(said) == 1 and "99.9 % needs 2\u202f995" in said[0]
+    assert note("percentiles-of-too-few", units="transactions", needs=((0.999, 2995),)) in found.warnings
     compared = {effect.finding.metric for effect in found.others}
     assert "response_time_p99_s" in compared and "response_time_p999_s" not in compared
     decided = replace(plan, method=replace(plan.method, metric="response_time_p999_s"))
     (effect,) = studied(decided, few).effects
     assert not effect.finding.ratios
-    assert "log=disk has too few transactions (99.9 % needs 2\u202f995)" in effect.finding.dropped[0]
+    lacks = note("cell-of-too-few", cell="log=disk", units="transactions", needs=((0.999, 2995),))
+    assert lacks in effect.finding.dropped[0].values["why"]
     enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
-    warnings = wording.texts(studied(plan, enough_of_them).warnings)
-    assert not any("too few" in text for text in warnings)
+    assert "percentiles-of-too-few" not in codes(*studied(plan, enough_of_them).warnings)
 
 
 def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() -> None:
@@ -236,21 +235,21 @@ def test_a_search_says_that_its_limit_was_held_against_percentiles_of_too_few() 
 
     few = next(found for blocks in range(1, 30) if (found := answer(search, tried(5.0, blocks))) is not None)
     assert few.point == 5
-    assert few.sentence.endswith("the limit was held against percentiles of too few transactions, 99 % needs 299")
+    assert few.note.values["percentiles"] == ((0.99, 299),)
     text = search_summary(search, tried(5.0, 3), EMPTY)
     assert "percentiles of too few transactions in a trial are not shown: 99 % needs 299" in text
     assert "trials of 60" in text
     assert least_duration_s(tried(5.0, 3), ["response_time_p99_s", "throughput"]) == pytest.approx(30.0 * 299 / 150)
     assert least_duration_s(tried(50.0, 3), ["response_time_p99_s"]) == 0.0
     sound = next(found for blocks in range(1, 30) if (found := answer(search, tried(50.0, blocks))) is not None)
-    assert "too few" not in sound.sentence
+    assert "percentiles" not in sound.note.values
     assert "not shown" not in search_summary(search, tried(50.0, 3), EMPTY)
 
 
 def test_a_search_gives_the_words_of_warnings_and_why_trials_were_left_out() -> None:
     load, search = Load(rate=50.0, duration_s=30.0), Search("rate", 50, 50, ())
     loud = record(DISK, 1, 50.0, load=load, warnings=(Note("not-quiet", {"text": "devices moved 9 MB/s"}),))
-    void = record(DISK, 1, 50.0, load=load, block=1, status=Status.VOIDED, cause="the engine died")
+    void = record(DISK, 1, 50.0, load=load, block=1, status=Status.VOIDED, causes=(text_note("the engine died"),))
     text = search_summary(search, [loud, void], EMPTY)
     assert "devices moved 9 MB/s [not-quiet, 1 of 1 trial]" in text
     assert "1 voided trial left out: the engine died." in text

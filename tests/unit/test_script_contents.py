@@ -19,6 +19,7 @@ from ironbench.analyse.subjects import by_work
 from ironbench.errors import InputError
 from ironbench.experiment import declare
 from ironbench.experiment.freeze import require_scripts
+from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.record.index import short
@@ -31,8 +32,8 @@ def scripted(*digests: str) -> list[Record]:
 
 
 def test_the_same_name_with_other_contents_is_other_work() -> None:
-    assert other_work(scripted("a"), scripted("b")) == ("my.sql has other contents",)
-    assert "The work differs: my.sql has other contents." in unlike(scripted("a"), scripted("b"))
+    assert other_work(scripted("a"), scripted("b")) == (note("script-differs", script="my.sql"),)
+    assert note("script-differs", script="my.sql") in unlike(scripted("a"), scripted("b"))
     assert len(by_work([*scripted("a"), *scripted("b")])) == 2
     assert short(scripted("a")[0]).alike != short(scripted("b")[0]).alike
     assert other_work(scripted("a"), scripted("a")) == ()

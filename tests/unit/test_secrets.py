@@ -17,7 +17,7 @@ from ironbench.errors import FailureError, InputError
 from ironbench.experiment.build import without_password
 from ironbench.model import redact, secrets
 from ironbench.model.commands import Commands
-from ironbench.model.note import Note
+from ironbench.model.note import Note, text_note
 from ironbench.model.record import Status
 from ironbench.model.redact import redacted, redacted_sql, redacted_toml
 from ironbench.model.secrets import Secrets, hidden
@@ -123,10 +123,12 @@ def test_a_password_of_few_letters_does_not_take_messages_apart() -> None:
 def test_a_record_keeps_no_password_that_a_server_repeated(tmp_path: Path) -> None:
     Secrets("hunter2!")
     one = replace(
-        record(status=Status.FAILED), cause="FATAL: hunter2! is wrong", warnings=(Note("x", {"text": "said hunter2!"}),)
+        record(status=Status.FAILED),
+        causes=(text_note("FATAL: hunter2! is wrong"),),
+        warnings=(Note("x", {"text": "said hunter2!"}),),
     )
     kept = Store(tmp_path).keep(one, Evidence())
-    assert kept.cause == "FATAL: ••• is wrong"
+    assert kept.causes == (text_note("FATAL: ••• is wrong"),)
     assert not any(b"hunter2!" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from factories import codes
 from hypothesis import given
 from hypothesis import strategies as st
 from test_findings import lab, records
@@ -16,8 +17,9 @@ from ironbench.analyse import verdict
 from ironbench.analyse.verdict import drift_warnings
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
+from ironbench.model.note import Note
 from ironbench.model.observation import Observation
-from ironbench.model.record import SIDE_BY_SIDE, Record
+from ironbench.model.record import SLICES, Record
 from ironbench.model.system import Load, System
 from ironbench.plan.rates import at_shares
 from ironbench.record import judge
@@ -85,7 +87,9 @@ def test_a_ratio_that_changed_half_way_is_told() -> None:
     ratios = [*(1.0 + 0.01 * noise(6)), *(1.3 + 0.01 * noise(6, 2))]
     found = verdict.ratio_change(blocks(ratios))
     assert found is not None
-    assert verdict.change_words(found, range(12)) == "changed from 1.00 to 1.30 at block 7"
+    told = verdict.ratio_changed(found, range(12))
+    assert (told.code, told.values["block"]) == ("ratio-changed", 7)
+    assert (told.values["before"], told.values["after"]) == pytest.approx((1.0, 1.3), abs=0.01)
     assert verdict.ratio_change(blocks([1.0 + 0.01 * one for one in noise(12)])) is None
 
 
@@ -111,10 +115,11 @@ def test_a_drift_of_both_cells_is_told_and_a_steep_one_warned_of() -> None:
     steady = records(plan)
     gentle = [drifting(one, -0.004) for one in steady]
     steep = [drifting(one, -0.05) for one in steady]
-    said = " ".join(of(steep))
-    assert "throughput of both cells drifted by -" in said
-    assert "a false alarm is likelier than 5 %" in said
-    assert "false alarm" not in " ".join(of(gentle))
+    drifted, likelier = of(steep)
+    assert (drifted.code, drifted.values["block"]) == ("both-changed", None)
+    assert drifted.values["change"] < 0
+    assert likelier.code == "machine-drifts"
+    assert "machine-drifts" not in codes(*of(gentle))
     assert of(steady) == ()
 
 
@@ -124,11 +129,9 @@ def test_a_drift_of_systems_side_by_side_is_told_and_makes_no_false_alarm_likeli
         replace(one, metrics={"throughput": one.metrics["throughput"] * math.exp(-0.2 * one.block)})
         for one in records(plan)
     ]
-    slices = [replace(one, conditions={SIDE_BY_SIDE: f"block {one.block}"}) for one in steep]
-    assert "a false alarm is likelier" in " ".join(of(steep))
-    said = " ".join(of(slices))
-    assert "throughput of both cells drifted by -" in said
-    assert "false alarm" not in said
+    slices = [replace(one, method=SLICES, turns_since=f"block {one.block}") for one in steep]
+    assert codes(*of(steep)) == ["both-changed", "machine-drifts"]
+    assert codes(*of(slices)) == ["both-changed"]
 
 
 def drifting(one: Record, slope: float) -> Record:
@@ -137,7 +140,7 @@ def drifting(one: Record, slope: float) -> Record:
     return replace(one, metrics={"throughput": throughput}, started_at=f"2026-11-21T01:{place:02d}:00")
 
 
-def of(found: Sequence[Record]) -> tuple[str, ...]:
+def of(found: Sequence[Record]) -> tuple[Note, ...]:
     sides = {(one.cell.name, one.block): one.metrics["throughput"] for one in found}
     count = max(one.block for one in found) + 1
     pairs = [(block, sides["log=memory", block], sides["log=disk", block]) for block in range(count)]

@@ -10,6 +10,7 @@ from ironbench.analyse.compare import compare
 from ironbench.analyse.lead import leads
 from ironbench.analyse.study import Study, studies
 from ironbench.analyse.subjects import Subject
+from ironbench.model.note import Note, note
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Choice, System
 from ironbench.report import cell as cells
@@ -112,20 +113,21 @@ def test_a_lab_of_one_block_draws_no_interval() -> None:
     assert "no interval" in chart.unit
 
 
-def checked(words: str, **fields: object) -> Record:
-    return replace(single(DISK, 1.0, **fields), conditions={"answers": words})
+def checked(answers: Note, **fields: object) -> Record:
+    return replace(single(DISK, 1.0, **fields), answers=answers)
 
 
 def test_the_end_of_a_run_says_whether_answers_were_checked() -> None:
-    later = "22 of 22 right, in an earlier trial on the same data"
-    study, page = shown(checked("22 of 22 right"), checked(later, block=1, id="again"))
+    right = note("answers-checked", right=22, of=22)
+    later = note("answers-checked", right=22, of=22, earlier="same data")
+    study, page = shown(checked(right), checked(later, block=1, id="again"))
     assert page.sections(study)[0].at_end
     assert page.sections(study)[0].sentences == (
         "Answers checked: 22 of 22 right (1 trial).",
-        f"Answers checked: {later} (1 trial).",
+        "Answers checked: 22 of 22 right, in an earlier trial on the same data (1 trial).",
     )
-    study, page = shown(checked("not checked: no answers are kept for scale factor 3"))
-    assert page.sections(study)[0].sentences == ("Answers not checked: no answers are kept for scale factor 3.",)
+    study, page = shown(checked(note("answers-unchecked", reason="unknown scale factor")))
+    assert page.sections(study)[0].sentences == ("Answers not checked: no answers are known for this scale factor.",)
 
 
 @pytest.mark.parametrize(("engine", "told"), [("duckdb", True), ("postgres", False)])

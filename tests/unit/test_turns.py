@@ -15,7 +15,7 @@ import labfactory
 import pytest
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import SLICES, by, work_name
+from ironbench.analyse.subjects import work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
@@ -28,13 +28,14 @@ from ironbench.experiment.slices.turns import Turns, written_between
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
-from ironbench.model.record import SIDE_BY_SIDE, Status
+from ironbench.model.note import note
+from ironbench.model.record import NOT_WHOLE, SLICES, Status
 from ironbench.model.system import Device, Layout, Partition, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
 from ironbench.process import processes, register
-from ironbench.record import Store, progress
+from ironbench.record import Store
 from ironbench.report.sections import setup
 
 LAB = """
@@ -258,7 +259,9 @@ def test_the_plan_counts_what_turns_take_and_a_directory_for_each(lab_file: Path
 
 def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
     setups = declared(lab_file).setups
-    known = [Noise("m", work_name(setups[0].choice) + by(SLICES), "throughput", 10, 0.01, 0.01, "2026-11-25T00:00:00")]
+    known = [
+        Noise("m", work_name(setups[0].choice), "throughput", 10, 0.01, 0.01, "2026-11-25T00:00:00", method=SLICES)
+    ]
     assert of_machine(setups, "throughput", known, "m") == ASSUMED
     assert of_machine(setups, "throughput", known, "m", SLICES).share == 0.01
 
@@ -281,12 +284,12 @@ def test_the_report_says_how_blocks_were_measured_and_why(method: dict[str, Any]
 def test_two_records_of_a_block_that_did_not_take_turns_with_each_other_are_no_pair() -> None:
     study = labfactory.lab({"log": ["disk", "memory"]}, blocks=7)
     records = labfactory.trials(study, dict.fromkeys(("log=disk", "log=memory"), 1000.0))
-    apart = [replace(one, conditions={**one.conditions, SIDE_BY_SIDE: f"block {one.block}"}) for one in records]
+    apart = [replace(one, method=SLICES, turns_since=f"block {one.block}") for one in records]
     assert findings(apart, study, 1, others=())[0].blocks == 7
-    apart[0] = replace(apart[0], conditions={SIDE_BY_SIDE: "another time"})
+    apart[0] = replace(apart[0], turns_since="another time")
     found = findings(apart, study, 1, others=())[0]
     assert found.blocks == 6
-    assert any("did not take turns" in words for words in found.dropped)
+    assert [one.code for dropped in found.dropped for one in dropped.values["why"]] == ["block-not-in-turns"]
 
 
 def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,9 +320,12 @@ def test_a_system_that_does_not_start_fails_its_own_trial_and_those_of_the_other
 
     monkeypatch.setattr(Turns, "_side", started)
     records = Turns(each, directory).measure(Due(replace(plan.trials[0], purpose="lab")))
-    assert {one.cell.name: (one.status, one.cause) for one in records} == {
-        "log=memory": (Status.FAILED, "server: its log lies nowhere"),
-        "log=disk": (Status.FAILED, f"{progress.NOT_WHOLE}: log=memory: server: its log lies nowhere"),
+    assert {one.cell.name: (one.status, one.causes) for one in records} == {
+        "log=memory": (Status.FAILED, (note("error", error="server: its log lies nowhere"),)),
+        "log=disk": (
+            Status.FAILED,
+            (note(NOT_WHOLE, system="log=memory", error="server: its log lies nowhere"),),
+        ),
     }
     assert said.getvalue().splitlines() == [
         "error: server: its log lies nowhere",

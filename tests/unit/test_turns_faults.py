@@ -24,8 +24,8 @@ from ironbench.experiment.slices.side import OverError, Side
 from ironbench.experiment.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.note import Note
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.note import Note, note, text_note
+from ironbench.model.record import NOT_WHOLE, SLICES, SYSTEMS, Record, Status
 from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
@@ -44,7 +44,8 @@ def turned(plan: Lab, block: int, attempt: int, since: str, **statuses: Status) 
             id=f"{one.id}-a{attempt}",
             attempt=attempt,
             status=statuses[level],
-            conditions={SIDE_BY_SIDE: since},
+            method=SLICES,
+            turns_since=since,
             metrics={**one.metrics, SYSTEMS: 2.0},
         )
         for one in records
@@ -237,19 +238,19 @@ def test_a_record_that_cannot_be_made_costs_its_block_and_no_record_that_was_wri
             raise FailureError("server", "has died")
         record = replace(records[trial.cell.name], id=make.record_id(plan.series, trial))
         cause = measured.driven.failure
-        return replace(record, status=Status.FAILED, cause=cause) if cause else record
+        return replace(record, status=Status.FAILED, causes=(cause,)) if cause else record
 
     _, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
     first, second = bench.measure(Due(replace(plan.trials[0], purpose="lab")))
     assert (first.cell.name, first.status) == (written[0], Status.OK)
     assert (second.cell.name, second.status) == (written[1], Status.FAILED)
-    assert "has died" in second.cause
+    assert "has died" in second.causes[0].values["error"]
 
 
 def test_a_system_without_a_transaction_is_named_with_that_as_its_cause() -> None:
     of: Any = SimpleNamespace(driven=Driven("now", summary={"cause": "", "transactions": 0}, alive=True))
     bench: Any = Turns(SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
-    assert bench._cause(of) == "no transaction ended in its slices"
+    assert bench._cause(of).code == "nothing-finished"
 
 
 @pytest.mark.parametrize(("status", "ends"), [(Status.CUT_SHORT, False), (Status.OK, True)])
@@ -305,7 +306,11 @@ def test_a_lab_by_slices_that_ends_since_one_system_always_fails_names_it_where_
     plan = labfactory.lab({"log": ["memory", "disk", "ssd"][:levels]}, blocks=6)
     plan = replace(plan, method=replace(plan.method, slice_s=slice_s))
     fresh = [
-        replace(one, status=Status.FAILED, cause="no room" if own else f"{progress.NOT_WHOLE}: log=memory: no room")
+        replace(
+            one,
+            status=Status.FAILED,
+            causes=(text_note("no room") if own else note(NOT_WHOLE, system="log=memory", error="no room"),),
+        )
         for one in labfactory.trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups})
         for own in [one.cell.name == "log=memory"]
     ]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from factories import codes
 from hypothesis import given
 from hypothesis import strategies as st
 from labfactory import lab, trials
@@ -17,10 +18,11 @@ from ironbench.analyse.verdict import Comparison, finding
 from ironbench.experiment.noise import FACTOR, SIDES, floors
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
+from ironbench.model.note import note
 from ironbench.report import wording
 from ironbench.stats.multiplicity import corrected, divisors
 from ironbench.stats.ratio import paired
-from ironbench.words import THIN, grouped
+from ironbench.words import THIN
 
 SIX = Method((Stage(1, 6),), seed=1)
 TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
@@ -112,36 +114,36 @@ def test_the_four_verdicts() -> None:
 def test_five_blocks_tell_nothing_however_clear() -> None:
     one = told(spread(2.0, 0.001, 5))
     assert one.conclusion is Conclusion.CANNOT_TELL
-    assert "5 complete blocks: a verdict needs 6 at least." in wording.texts(one.warnings)
+    assert note("too-few-blocks", blocks=5, least=6) in one.warnings
 
 
 def test_below_six_blocks_nothing_is_promised_but_the_end_of_the_lab() -> None:
     one = told(spread(2.0, 0.5, 3), method=replace(SIX, stages=(Stage(1, 8),)))
     assert one.detectable is None
-    assert one.advice == "finish the lab; 8 blocks are planned, and a verdict needs 6"
+    assert one.advice == note("finish-lab", planned=8, least=6)
     short = told(spread(2.0, 0.5, 3), method=replace(SIX, stages=(Stage(1, 3),)))
-    assert short.advice == "a round of 6 complete blocks at least"
+    assert short.advice == note("least-blocks", least=6)
 
 
 def test_what_cannot_be_told_says_what_it_would_take() -> None:
     one = told(spread(1.02, 0.04))
-    assert one.advice.startswith("a round of ")
-    assert "5\u202f%" in one.advice
-    assert told(spread(1.2, 0.03)).advice == ""
-    assert "quieter machine" in told(spread(1.2, 3.0)).advice
+    assert one.advice is not None
+    assert (one.advice.code, one.advice.values["margin"]) == ("another-round", 0.05)
+    assert told(spread(1.2, 0.03)).advice is None
+    assert codes(told(spread(1.2, 3.0)).advice or note("none")) == ["reduce-variation"]
 
 
 @pytest.mark.parametrize(("noise", "many"), [(0.2, 100), (3.0, 10_000)])
 def test_more_blocks_than_anybody_runs_are_no_advice(noise: float, many: int) -> None:
     advice = told(spread(1.02, noise)).advice
-    assert "a round of" not in advice
-    assert advice.startswith("a quieter machine") and advice.endswith(f"would take more than {grouped(many)} of them")
+    assert advice is not None
+    assert (advice.code, advice.values["more_than"]) == ("reduce-variation", many)
 
 
 def test_a_difference_smaller_than_the_margin_says_so() -> None:
     one = told(spread(1.01, 0.003))
     assert one.conclusion is Conclusion.FASTER
-    assert any("smaller than the margin of 5\u202f%" in text for text in wording.texts(one.warnings))
+    assert note("below-margin", margin=0.05) in one.warnings
 
 
 def test_a_metric_without_direction_is_never_better() -> None:
@@ -161,7 +163,7 @@ def test_blocks_without_any_spread_are_certain() -> None:
 
 def test_what_does_not_decide_carries_no_verdict() -> None:
     one = finding(Comparison("response_time_p99_s", "lower", "A", "B", spread(2.0, 0.01)), SIX, decides=False)
-    assert (one.conclusion, one.p, one.decides, one.advice) == (Conclusion.CANNOT_TELL, None, False, "")
+    assert (one.conclusion, one.p, one.decides, one.advice) == (Conclusion.CANNOT_TELL, None, False, None)
     assert one.low > 1
 
 
@@ -189,7 +191,8 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
     assert f"The mean ratio is {one.ratio:.3f}." in page
     assert f"from {one.low:.3f} to {one.high:.3f}" in page
     assert f"finds from {100 * (one.detectable or 0):.0f} %" in page
-    assert f"to tell: {one.advice.replace(THIN, ' ')}**" in page
+    assert one.advice is not None
+    assert f"to tell: {wording.text(one.advice).replace(THIN, ' ')}**" in page
 
 
 def test_percentiles_that_are_rounded_alike_are_no_perfect_knowledge() -> None:

@@ -12,6 +12,7 @@ from factories import record
 from ironbench.errors import FailureError
 from ironbench.experiment import declare, freeze
 from ironbench.experiment.schedule import Blocks, Due, repeat_failed
+from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Trial
 from ironbench.record import Evidence
@@ -49,7 +50,9 @@ def failed(lab: LabDirectory, trial: Trial) -> Record:
     setup = lab.lab().setup(trial.cell.name)
     name = f"{trial.cell.name}-{trial.purpose}-{trial.block}-{trial.attempt}"
     found = record(setup.system, block=trial.block, purpose=trial.purpose, id=name, choice=setup.choice)
-    return replace(found, cell=trial.cell, status=Status.FAILED, attempt=trial.attempt, cause="disk full")
+    return replace(
+        found, cell=trial.cell, status=Status.FAILED, attempt=trial.attempt, causes=(text_note("disk full"),)
+    )
 
 
 def given_up(lab: LabDirectory) -> tuple[list[Record], FailureError]:

@@ -20,7 +20,7 @@ from ironbench.analyse.study import Effect
 from ironbench.catalogue import metrics
 from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
-from ironbench.model.note import note
+from ironbench.model.note import note, text_note
 from ironbench.model.record import Status
 from ironbench.report import trial, wording
 from ironbench.report.cell import Missing
@@ -75,12 +75,12 @@ def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
 
 
 def test_exit_code_3_says_why() -> None:
-    records = [record(), record(status=Status.SUSPECT, cause="the client was busy")]
+    records = [record(), record(status=Status.SUSPECT, causes=(text_note("the client was busy"),))]
     assert suspect_words(records) == "1 of 2 trials suspect: the client was busy"
 
 
 def test_a_suspect_pilot_stands_in_no_result_and_makes_no_run_suspect() -> None:
-    pilot = record(status=Status.SUSPECT, purpose="pilot", cause="the client was busy")
+    pilot = record(status=Status.SUSPECT, purpose="pilot", causes=(text_note("the client was busy"),))
     assert code_of_run([pilot, record()]) == 0
     assert code_of_run([pilot, record(status=Status.SUSPECT)]) == SUSPECT
     assert "1 of 1 trial suspect" in suspect_words([pilot, record(status=Status.SUSPECT)])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ironbench import engines, workloads
 from ironbench.catalogue import base_name, part_of
 from ironbench.machine import quiet
+from ironbench.model.note import Note, note
 from ironbench.model.observer import (
     CLIENT,
     CPU,
@@ -32,15 +33,15 @@ from ironbench.model.observer import (
     RUN_QUEUE,
     TEMP,
 )
-from ironbench.model.record import Budget, Record
+from ironbench.model.record import Record
 from ironbench.stats.intervals import wilson
-from ironbench.words import counted, in_percent, some
 
 if TYPE_CHECKING:
     from ironbench.engines.base import Engine
 
+SERVER_CPU = "the server's CPU"
 RESOURCES: dict[str, tuple[str, ...]] = {
-    "the server's CPU": (CPU, RUN_QUEUE),
+    SERVER_CPU: (CPU, RUN_QUEUE),
     "reading data": (DATA_READ,),
     "writing data": (DATA_WRITE,),
     "the log": (LOG_FLUSH,),
@@ -52,7 +53,7 @@ RESOURCES: dict[str, tuple[str, ...]] = {
 """What can limit → the parts in which its time is spent."""
 OTHERS = "other programs on the machine"
 """Named instead of the wait for a core where they used more CPU time than the server and the client."""
-_SHARED_CORES = RESOURCES | {"the server's CPU": (CPU,), OTHERS: (RUN_QUEUE,)}
+_SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHERS: (RUN_QUEUE,)}
 """`RESOURCES` where other programs used most of the CPU time: a faster CPU does not shorten the wait for a core."""
 CONCURRENCY = "concurrency"
 """Named instead of the server's CPU where cores are idle and no backend waits for one."""
@@ -60,6 +61,8 @@ IDLE_FROM = 0.25
 """Share of all cores' time that was idle, from which more clients could have used cores."""
 _QUEUE_UNTIL = 0.1
 """Of the CPU's time: a longer wait for a core means that the idle cores were not the server's to use."""
+_MUCH_UNKNOWN = 0.2
+"""Share of the time in no known part from which the reader is warned."""
 _ALL = 0.99
 """Share of the time beyond which too little is left to divide by."""
 _CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
@@ -100,7 +103,7 @@ class Limit:
     share: float
     gain: Gain | None
     """Estimated without the resource; with `CONCURRENCY`: with enough clients for all cores. None: not estimated."""
-    sentence: str
+    note: Note
     """What limits and why; the report adds the estimate."""
     taken: float = 0.0
     """Share of all cores' time that other programs used, where they used more than the server and the client."""
@@ -121,7 +124,7 @@ class TimeSpent:
     """Of lock waits, by what the backend at the root of the chain did; empty without lock waits."""
     tables: Mapping[str, float]
     """Of lock waits, by the table."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
     def share(self, name: str) -> float:
         return next((part.share for part in self.parts if part.name == name), 0.0)
@@ -229,44 +232,42 @@ def _limit(
     (first, (share, low, _)), (second, (_, _, next_high)) = sorted(spent.items(), key=lambda pair: -pair[1][0])[:2]
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
-        rivals = " and ".join(
-            f"{one} {'take' if one == OTHERS else 'takes'} {in_percent(spent[one][0])} of the time"
-            f"{_apart(resources[one], by_name, records)}"
+        rivals = tuple(
+            note("rival", resource=one, share=spent[one][0], **_apart(resources[one], by_name, records))
             for one in (first, second)
         )
-        known = f"; {in_percent(unknown)} is in no known part" if unknown > share / 2 else ""
-        advice = f". {_disturbed(records)}" if taken else "."
-        return Limit("", share, None, f"Cannot tell what limits: {rivals}{known}{advice}", taken)
+        why = note(
+            "limit-unknown",
+            rivals=rivals,
+            unknown=unknown if unknown > share / 2 else 0.0,
+            cpu=_cpu_holders(records) if taken else (),
+        )
+        return Limit("", share, None, why, taken)
     if first == OTHERS:
-        computing = in_percent(by_name[CPU].share if CPU in by_name else 0.0)
-        waiting = f"{in_percent(share)} of the time is spent waiting for a core, {computing} computing"
-        return Limit(OTHERS, share, None, f"The limit is {OTHERS}: {waiting}. {_disturbed(records)}", taken)
-    evidence = f"{in_percent(share)} of the time is spent there"
-    if first == "locks":
-        evidence += _chain(roots, tables, engines.find(records[0].system.engine))
-    if first == "the server's CPU":
-        evidence += _cores(by_name, records)
-    if first == "the client":
-        evidence += _client(records)
-    if first == "the server's CPU" and all(record.warned("own-cpu-share") for record in records):
+        computing = by_name[CPU].share if CPU in by_name else 0.0
+        why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
+        return Limit(OTHERS, share, None, why, taken)
+    if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
         # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
-        shared = (
-            f"{in_percent(share)} of the time goes to the server's CPU, but client and observers took much of the CPU "
-            "themselves; give them cores of their own (client_cpus, server_cpus)"
-        )
-        return Limit("", share, None, f"Cannot tell what limits: {shared}.", taken)
+        return Limit("", share, None, note("limit-unknown-own-cpu", share=share), taken)
+    evidence: tuple[Note, ...] = ()
+    if first == "locks":
+        evidence = _chain(roots, tables, engines.find(records[0].system.engine))
+    if first == SERVER_CPU:
+        evidence = (_cores(by_name, records),)
+    if first == "the client":
+        evidence = (_client(records),)
     if all(record.kept_rate for record in records):
-        kept = f"Nothing limits: the rate was kept. Most of the service time goes to {first}: {evidence}."
+        kept = note("limit-none", resource=first, share=share, evidence=evidence)
         return Limit("", share, None, kept, taken)
-    if first == "the server's CPU" and (idle := _idle_cores(by_name, records)) is not None:
-        clients = counted(max(record.cell.load.clients for record in records), "client")
-        few = (
-            f"{in_percent(share)} of the time is spent computing, with hardly any wait for a core, and "
-            f"{in_percent(idle)} of the CPU time was idle: {clients} cannot use the cores, more would"
-        )
+    if first == SERVER_CPU and (idle := _idle_cores(by_name, records)) is not None:
+        clients = max(record.cell.load.clients for record in records)
         gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
-        return Limit(CONCURRENCY, share, gain, f"The limit is {CONCURRENCY}: {few}.", taken)
-    return Limit(first, share, _gain(parts, resources[first]), f"The limit is {first}: {evidence}.", taken)
+        return Limit(
+            CONCURRENCY, share, gain, note("limit-clients", computing=share, idle=idle, clients=clients), taken
+        )
+    why = note("limit", resource=first, share=share, evidence=evidence)
+    return Limit(first, share, _gain(parts, resources[first]), why, taken)
 
 
 def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
@@ -299,16 +300,11 @@ def _taken_by_others(records: Sequence[Record]) -> float:
     return others if others > own else 0.0
 
 
-def _disturbed(records: Sequence[Record]) -> str:
-    return f"Of the CPU time {_who_had_it([one.budget for one in records])}. Measure when the machine is quiet."
-
-
-def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> str:
+def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> dict[str, float]:
     """Computing and waiting for a core as separate shares, where both were counted."""
     if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
-        return ""
-    computing = parts[CPU].share if CPU in parts else 0.0
-    return f" ({in_percent(computing)} computing, {in_percent(parts[RUN_QUEUE].share)} waiting for a core)"
+        return {}
+    return {"computing": parts[CPU].share if CPU in parts else 0.0, "waiting": parts[RUN_QUEUE].share}
 
 
 def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:
@@ -317,72 +313,63 @@ def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float,
     return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
 
 
-def _chain(roots: Mapping[str, float], tables: Mapping[str, float], engine: Engine | None) -> str:
-    """`engine`: translates its wait events; None for an engine unknown to this version, whose events are shown raw."""
-    words = ""
+def _chain(roots: Mapping[str, float], tables: Mapping[str, float], engine: Engine | None) -> tuple[Note, ...]:
+    """What lock waits are for. `engine`: has words for its wait events; None for an engine unknown to this version."""
+    found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
-        words += f", waiting for rows of {table[0]} or the table itself"
+        found.append(note("locks-of-table", table=table[0]))
     if roots:
         event, share = next(iter(roots.items()))
-        does = (engine.traits.events if engine else {}).get(event, f"waits for {event}")
-        words += f"; at the root of the chain the holder {does} ({in_percent(share)} of looks)"
-    return words
+        does = (engine.traits.events if engine else {}).get(event, "")
+        found.append(note("locks-root", event=event, does=does, share=share))
+    return tuple(found)
 
 
-def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> str:
+def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
     """Advises more cores only where other programs did not take the present ones."""
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
     if not all(_counted(record) for record in records):
-        return ", computing or waiting for a core: which of the two is unknown"
+        return note("cpu-or-run-queue")
     if queue <= computing:
-        return f", {in_percent(computing)} computing: faster cores or less work per transaction would help"
-    waiting = f", {in_percent(queue)} waiting for a core"
-    budgets = [record.budget for record in records if record.budget.measured]
-    if not budgets:
-        return waiting
-    if fmean(budget.taken for budget in budgets) <= quiet.BUSY:
-        return f"{waiting}: more cores would help before faster ones"
-    return f"{waiting}; of the CPU time {_who_had_it(budgets)}"
+        return note("cpu-computing", share=computing)
+    seen = [record for record in records if record.budget.measured]
+    taken = bool(seen) and fmean(record.budget.taken for record in seen) > quiet.BUSY
+    return note(
+        "cpu-waiting", share=queue, more_cores=bool(seen) and not taken, cpu=_cpu_holders(seen) if taken else ()
+    )
 
 
-_HOLDERS = {
-    "server": "the server",
-    "client": "the client",
-    "observers": "our observers",
-    "emulation": "device emulation",
-    "kernel": "the kernel",
-    "other": "other programs",
-    "steal": "other virtual machines",
-}
-"""Part of the CPU budget → its name in a sentence."""
+_HOLDERS = ("server", "client", "observers", "emulation", "kernel", "other", "steal")
+"""Parts of the CPU budget."""
+_HELD_FROM = 0.02
+"""Share of the CPU time from which its holder is named."""
 
 
-def _who_had_it(budgets: Sequence[Budget]) -> str:
-    """Largest first, from 2 % on."""
-    means = {name: fmean(getattr(budget, part) for budget in budgets) for part, name in _HOLDERS.items()}
-    held = sorted((name for name, share in means.items() if share >= 0.02), key=lambda name: -means[name])
-    words = [f"{name} had {in_percent(means[name])}" for name in held]
-    return ", ".join(words[:-1]) + f" and {words[-1]}" if len(words) > 1 else words[0]
+def _cpu_holders(records: Sequence[Record]) -> tuple[tuple[str, float], ...]:
+    """Parts of the CPU budget with their mean shares, the largest first."""
+    means = {part: fmean(getattr(record.budget, part) for record in records) for part in _HOLDERS}
+    return tuple(
+        sorted(((part, share) for part, share in means.items() if share >= _HELD_FROM), key=lambda one: -one[1])
+    )
 
 
-def _client(records: Sequence[Record]) -> str:
+def _client(records: Sequence[Record]) -> Note:
     if any(record.cell.load.think_time_s > 0 for record in records):
-        return ", think time included: the server is not driven to its limit"
+        return note("client-thinks")
     if any(record.warned("client-saturated") for record in records):
-        return ": its threads were busy all the time"
-    return ", the way to it included: the server waits to be asked"
+        return note("client-busy")
+    return note("client-waited-for")
 
 
-def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[str, ...]:
+def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[Note, ...]:
     warnings = []
     if lost:
-        names = some([record.id for record in lost])
-        warnings.append(f"{counted(len(lost), 'trial')} left out, whose wait for a core was not counted: {names}")
+        warnings.append(note("waits-not-counted", trials=tuple(record.id for record in lost)))
     if not all(_counted(record) for record in records):
-        warnings.append("run queue and CPU cannot be distinguished: the server's processes are out of sight")
-    if max(_shares(record).get(OTHER, 0.0) for record in records) > 0.2:
-        warnings.append("more than a fifth of the time is in no known part")
+        warnings.append(note("run-queue-unknown"))
+    if max(_shares(record).get(OTHER, 0.0) for record in records) > _MUCH_UNKNOWN:
+        warnings.append(note("time-in-no-part"))
     return tuple(warnings)
 
 

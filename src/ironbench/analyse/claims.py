@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ironbench import catalogue, units
+from ironbench import catalogue
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, sampled
 from ironbench.plan.requirements import LEAST_TRIALS
 from ironbench.stats.intervals import half_width, wilson
 from ironbench.stats.multiplicity import LEAST_BLOCKS
-from ironbench.words import grouped
 
 RESOLUTION = 0.001
 """Of a time in a histogram, relative."""
@@ -36,8 +36,8 @@ class Judged:
 
     claim: Claim
     verdict: ClaimVerdict
-    reason: str = ""
-    """What the findings show, in words."""
+    reasons: tuple[Note, ...] = ()
+    """What the findings show."""
     low: float | None = None
     """Of a claim about one configuration: the confidence interval of its metric."""
     high: float | None = None
@@ -68,38 +68,41 @@ def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) ->
     enough = [record for record in usable if sampled(record, claim.metric)]
     if len(enough) < LEAST_TRIALS:
         few = lacking(usable, [claim.metric])
-        why = few or f"{len(enough)} of {LEAST_TRIALS} trials that a confidence interval needs"
-        return Judged(claim, ClaimVerdict.UNDECIDED, why)
+        why = (
+            note("too-few-transactions", needs=few)
+            if few
+            else note("too-few-trials", trials=len(enough), least=LEAST_TRIALS)
+        )
+        return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
     if claim.low is not None and catalogue.base_name(claim.metric) == "throughput" and enough[0].kept_rate is not None:
         return _sustained(claim, enough)
     found = spread(claim.metric, enough, level)
     if found is None:
-        return Judged(claim, ClaimVerdict.UNDECIDED, "no interval: this configuration decides nothing at this look")
-    unit = catalogue.metric(claim.metric).unit
+        return Judged(claim, ClaimVerdict.UNDECIDED, (note("no-interval-at-look"),))
     least = claim.low if claim.low is not None else -math.inf
     most = claim.high if claim.high is not None else math.inf
-    seen = f"{_words(found[0], unit)} to {_words(found[1], unit)} at {100 * (1 - level):.3g} % confidence"
-    seen += f", {len(enough)} trials"
+    verdict = ClaimVerdict.UNDECIDED
     if least <= found[0] and found[1] <= most:
-        return Judged(claim, ClaimVerdict.CONFIRMED, f"{seen}: within the limit", *found)
-    if found[1] < least or found[0] > most:
-        return Judged(claim, ClaimVerdict.REFUTED, f"{seen}: beyond the limit", *found)
-    return Judged(claim, ClaimVerdict.UNDECIDED, f"{seen}: partly beyond the limit; more trials narrow it", *found)
-
-
-def _words(value: float, unit: str) -> str:
-    if unit == "s":
-        return f"{value:.3g} s" if value >= 0.9995 else f"{value * 1e3:.3g} ms"
-    if unit == "1/s":
-        return units.rate(value)
-    return f"{value:.4g}" if unit == "1" else f"{value:.4g} {unit}"
+        verdict = ClaimVerdict.CONFIRMED
+    elif found[1] < least or found[0] > most:
+        verdict = ClaimVerdict.REFUTED
+    seen = note(
+        "value-against-limit",
+        verdict=verdict.value,
+        low=found[0],
+        high=found[1],
+        unit=catalogue.metric(claim.metric).unit,
+        confidence=1 - level,
+        trials=len(enough),
+    )
+    return Judged(claim, verdict, (seen,), *found)
 
 
 def _sustained(claim: Claim, records: Sequence[Record]) -> Judged:
     """A rate is a fact of a trial: what was due was done, or not."""
     kept = sum(record.kept_rate is not False for record in records)
-    asked = units.rate(records[0].cell.load.rate or claim.low or 0.0)
-    seen = f"{kept} of {len(records)} trials sustained {asked}"
+    asked = records[0].cell.load.rate or claim.low or 0.0
+    seen = (note("rate-sustained", trials=kept, of=len(records), rate=asked),)
     if kept == len(records):
         return Judged(claim, ClaimVerdict.CONFIRMED, seen)
     return Judged(claim, ClaimVerdict.UNDECIDED if kept else ClaimVerdict.REFUTED, seen)
@@ -134,28 +137,25 @@ def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
     """Confirmed when the whole interval lies inside the claimed range, refuted when it lies outside."""
     match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
-        return Judged(claim, ClaimVerdict.UNDECIDED, f"{claim.cells[0]} and {claim.cells[1]} were not compared")
+        return Judged(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=claim.cells[:2]),))
     finding, low, high = match
     if finding.barred or finding.blocks < LEAST_BLOCKS:
-        return Judged(claim, ClaimVerdict.UNDECIDED, finding.barred or f"fewer than {LEAST_BLOCKS} complete blocks")
+        why = finding.barred or note("fewer-blocks", least=LEAST_BLOCKS)
+        return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
     # A range is kept or missed only if the ratio does so at both ends of its change.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
-        return Judged(claim, ClaimVerdict.UNDECIDED, f"the ratio {finding.changed}")
-    seen = f"{_ratio_words(low)} to {_ratio_words(high)} at {100 * finding.confidence:.3g} % confidence"
+        return Judged(claim, ClaimVerdict.UNDECIDED, (finding.changed,) if finding.changed else ())
+    verdict = ClaimVerdict.UNDECIDED
     if least <= low and high <= most:
-        return Judged(claim, ClaimVerdict.CONFIRMED, f"the interval {seen} lies inside the range")
-    if high < least or low > most:
-        return Judged(claim, ClaimVerdict.REFUTED, f"the interval {seen} lies outside the range")
-    return Judged(claim, ClaimVerdict.UNDECIDED, f"the interval {seen} lies partly outside the range")
-
-
-def _ratio_words(ratio: float) -> str:
-    """Four significant digits: a bound of 0.000 would be useless."""
-    return grouped(ratio) if 1000 <= ratio < math.inf else f"{ratio:#.4g}"
+        verdict = ClaimVerdict.CONFIRMED
+    elif high < least or low > most:
+        verdict = ClaimVerdict.REFUTED
+    seen = note("interval-against-range", verdict=verdict.value, low=low, high=high, confidence=finding.confidence)
+    return Judged(claim, verdict, (seen,))
 
 
 def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
@@ -164,15 +164,14 @@ def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
         if conclusion is Conclusion.CANNOT_TELL:
-            open_pairs.append(f"{cell} against {following} is undecided")
+            open_pairs.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
         elif conclusion is not Conclusion.FASTER:
-            words = "is slower than" if conclusion is Conclusion.SLOWER else "is equivalent to"
-            against.append(f"{cell} {words} {following}")
+            against.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
     if against:
-        return Judged(claim, ClaimVerdict.REFUTED, "; ".join(against))
+        return Judged(claim, ClaimVerdict.REFUTED, tuple(against))
     if open_pairs:
-        return Judged(claim, ClaimVerdict.UNDECIDED, "; ".join(open_pairs))
-    return Judged(claim, ClaimVerdict.CONFIRMED, "each is better than the next")
+        return Judged(claim, ClaimVerdict.UNDECIDED, tuple(open_pairs))
+    return Judged(claim, ClaimVerdict.CONFIRMED, (note("order-confirmed"),))
 
 
 def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> Conclusion:

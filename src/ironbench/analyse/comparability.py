@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ironbench.analyse.differences import differing, fact_text, facts_of
-from ironbench.analyse.rate import clients_asked, loop_words
-from ironbench.analyse.subjects import method, same_work, work, work_name, works_apart
-from ironbench.model.note import FLAGGED, Note, merged, note, text_note
+from ironbench.analyse.rate import clients_asked
+from ironbench.analyse.subjects import same_work, work, work_name, works_apart
+from ironbench.model.note import FLAGGED, Note, merged, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import Record, Status, machines_of
-from ironbench.words import counted
 
 # What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
 _MEANT_TO_VARY = (
@@ -19,94 +18,88 @@ _MEANT_TO_VARY = (
     "system.reference_score",
     "tag",
 )
-_OWN_SENTENCE = ("load.rate",)
-"""Reported in a sentence of its own."""
+_OWN_NOTE = ("load.rate",)
+"""Has a note of its own."""
 
 
-def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[str, ...]:
-    """Differences besides the systems that may explain a ratio of A and B, one sentence each. `rates_vary`: they are
+def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
+    """Differences besides the systems that may explain a ratio of A and B. `rates_vary`: they are
     meant to, as between points of one search."""
     if not a or not b:
         return ()
-    rows = []
-    rows += [f"The work differs: {text}." for _, text in work_apart(a, b)]
-    rows += _machines_apart(a[0], b[0])
+    rows = [*work_apart(a, b), *_machines_apart(a[0], b[0])]
     facts = [facts_of(a[0]), facts_of(b[0])]
     loads = a[0].cell.load, b[0].cell.load
     if loads[0].rate != loads[1].rate and not rates_vary:
-        rows.append(f"The load differs: {loop_words(loads[0])} against {loop_words(loads[1])}.")
-    methods = method(a[0]), method(b[0])
-    if methods[0] != methods[1]:
-        rows.append(f"The method differs: by {methods[0]} against by {methods[1]}.")
+        rows.append(note("loads-differ", a=loads[0].rate, b=loads[1].rate))
+    if a[0].method != b[0].method:
+        rows.append(note("methods-differ", a=a[0].method, b=b[0].method))
     clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
     if clients[0] != clients[1]:
-        rows.append(f"The number of clients differs: {clients[0]} against {clients[1]}.")
+        rows.append(note("clients-differ", a=clients[0], b=clients[1]))
     if apart := workers_apart(a, b):
-        rows.append(f"The number of workers differs: {apart} drove.")
+        rows.append(apart)
     for name in differing(facts):
-        if not name.startswith((*_MEANT_TO_VARY, *_OWN_SENTENCE)):
+        if not name.startswith((*_MEANT_TO_VARY, *_OWN_NOTE)):
             left, right = (fact_text(flat, name) for flat in facts)
-            rows.append(f"{_title(name)} differs: {left} against {right}.")
+            rows.append(note("fact-differs", fact=name, a=left, b=right))
     if {record.series for record in a} & {record.series for record in b}:
         return tuple(rows)
-    rows.append(
-        "The systems were run one after the other, not in turns: a drift of the machine would look like a difference."
-    )
+    rows.append(note("not-in-turns"))
     return tuple(rows)
 
 
-def _machines_apart(a: Record, b: Record) -> list[str]:
-    """Sentences on the machines that did the work and the ones that drove it."""
+def _machines_apart(a: Record, b: Record) -> list[Note]:
+    """Notes on the machines that did the work and the ones that drove it."""
     (server_a, client_a), (server_b, client_b) = machines_of(a), machines_of(b)
     rows = []
     if any(client and not server for server, client in (machines_of(a), machines_of(b))):
         if (a.series, a.system.dsn) != (b.series, b.system.dsn):
-            rows.append("The machine of a server is unknown, and may differ: --server ssh://HOST records it.")
+            rows.append(note("server-machine-unknown"))
     elif server_a != server_b:
-        rows.append("The machines differ, or the same machine was set up differently.")
+        rows.append(note("machines-differ"))
     remote = (server_a, server_b) != (client_a, client_b)
     if remote and client_a != client_b:
-        rows.append("The clients ran on different machines, or on one that was set up differently.")
+        rows.append(note("client-machines-differ"))
     return rows
 
 
-def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> str:
-    """How many workers drove A, and how many B, where as many were asked for and they are not as many; else empty."""
+def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
+    """How many workers drove A, and how many B, where as many were asked for and they are not as many; else None."""
     if {record.cell.load.workers for record in a} != {record.cell.load.workers for record in b}:
-        return ""
-    drove = [", ".join(f"{count:g}" for count in sorted({_drove(record) for record in side})) for side in (a, b)]
-    return f"{drove[0]} against {drove[1]} workers" if drove[0] != drove[1] else ""
+        return None
+    drove = [tuple(sorted({_drove(record) for record in side})) for side in (a, b)]
+    return note("workers-differ", a=drove[0], b=drove[1]) if drove[0] != drove[1] else None
 
 
-def too_few_workers(records: Sequence[Record]) -> list[str]:
-    """A sentence where trials went on with fewer workers than the load asks for, since machines were lost."""
+def too_few_workers(records: Sequence[Record]) -> list[Note]:
+    """A note where trials went on with fewer workers than the load asks for, since machines were lost."""
     short = [record for record in records if _drove(record) < record.cell.load.workers]
     if not short:
         return []
-    drove = ", ".join(f"{count:g}" for count in sorted({_drove(record) for record in short}))
+    drove = tuple(sorted({_drove(record) for record in short}))
     asked = max(record.cell.load.workers for record in short)
-    return [f"{drove} of {asked} workers drove {len(short)} of {counted(len(records), 'trial')}: machines were lost."]
+    return [note("trials-of-fewer-workers", workers=drove, requested=asked, trials=len(short), of=len(records))]
 
 
 def _drove(record: Record) -> float:
     return record.metrics.get("workers", float(record.cell.load.workers))
 
 
-def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
+def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
     """Why A and B cannot be compared: other work, other data or another ironbench."""
     if not a or not b:
         return ()
-    begins = {"names": "they did different work: ", "data": "they started from other data: "}
-    rows = [f"{begins.get(part, '')}{text}" for part, text in work_apart(a, b)]
+    rows = work_apart(a, b)
     versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
     if all(versions) and versions[0] != versions[1]:
-        rows.append(f"ironbench {', '.join(versions[0])} measured one, {', '.join(versions[1])} the other")
+        rows.append(note("versions-differ", a=tuple(versions[0]), b=tuple(versions[1])))
     return tuple(rows)
 
 
-def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[tuple[str, str]]:
-    """In what the work of two sides differs, by contents: its `names`, `contents` of scripts of one name, or `data`,
-    each with a description. Empty for equal work."""
+def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
+    """How the work of two sides differs, by contents: in its names, in the contents of scripts of one name, in its
+    data. Empty for equal work."""
     sides = [list({work(record): record.choice for record in side}.values()) for side in (a, b)]
     pairs = ((one, others) for mine, others in (sides, sides[::-1]) for one in mine)
     if all(any(same_work(one, other) for other in others) for one, others in pairs):
@@ -115,19 +108,19 @@ def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[tuple[str, str]
     names = [sorted(set(map(work_name, side))) for side in sides]
     if names[0] != names[1]:
         alone = all(len(side) == 1 for side in names)
-        text = works_apart(sides[0][0], sides[1][0]) if alone else " against ".join(map(", ".join, names))
-        rows.append(("names", text))
-    rows += [("contents", f"{script} has other contents") for script in _rewritten(a, b)]
+        left, right = works_apart(sides[0][0], sides[1][0]) if alone else map(tuple, names)
+        rows.append(note("work-differs", a=left, b=right))
+    rows += [note("script-differs", script=script) for script in _rewritten(a, b)]
     data = [{one.data.key if one.data else "" for one in side} for side in sides]
     if data[0] != data[1]:
-        words = [sorted({_own_data(one.data) for one in side}) for side in sides]
-        rows.append(("data", " against ".join(map(", ".join, words))))
+        left, right = (tuple(sorted({_own_data(one.data) for one in side})) for side in sides)
+        rows.append(note("data-differ", a=left, b=right))
     return rows
 
 
 def _own_data(data: OwnData | None) -> str:
-    """The user's own data with what tells them from others of the same name."""
-    return f"{data.words} ({data.key})" if data is not None and data.imported else "the workload's"
+    """The user's own data with what tells them from others of the same name; empty for the workload's."""
+    return f"{data.words} ({data.key})" if data is not None and data.imported else ""
 
 
 def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
@@ -146,9 +139,7 @@ def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
     for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
         of_status = [record for record in records if record.status is status]
         if of_status:
-            rows.append(
-                note("trials-left-out", status=status.value, trials=len(of_status), causes=_messages(of_status))
-            )
+            rows.append(note("trials-left-out", status=status.value, trials=len(of_status), causes=_causes(of_status)))
     return tuple(rows)
 
 
@@ -158,11 +149,12 @@ def set_aside(records: Sequence[Record]) -> tuple[Note, ...]:
         return ()
     failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
     blocks = len({record.block for record in records})
-    return (note("blocks-repeated", blocks=blocks, trials=len(records), causes=_messages(failed)),)
+    return (note("blocks-repeated", blocks=blocks, trials=len(records), causes=_causes(failed)),)
 
 
-def _messages(records: Sequence[Record]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(record.cause for record in records if record.cause))
+def _causes(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Every distinct cause."""
+    return tuple(dict.fromkeys(cause for record in records for cause in record.causes))
 
 
 def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
@@ -171,8 +163,7 @@ def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
     rows = [note("of-trials", note=one, trials=count, of=len(entered)) for one, count in _notes(entered)]
     silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
     if silent:
-        causes = tuple(map(text_note, _messages(silent)))
-        rows.append(note(FLAGGED, trials=len(silent), of=len(entered), causes=causes))
+        rows.append(note(FLAGGED, trials=len(silent), of=len(entered), causes=_causes(silent)))
     return tuple(rows)
 
 
@@ -188,7 +179,7 @@ def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
 
 def causes(suspect: Sequence[Record]) -> list[Note]:
     """Why trials are flagged: each cause once, with the range of its numbers, beginning with the most frequent."""
-    each = (record.flags or ((text_note(record.cause),) if record.cause else ()) for record in suspect)
+    each = (record.flags or record.causes for record in suspect)
     return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
 
 
@@ -203,18 +194,8 @@ def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
         yield whole, len(same)
 
 
-def _title(name: str) -> str:
-    kind, _, rest = name.partition(".")
-    return f"{kind.capitalize()}: {rest or kind}"
-
-
-DISTURBED = {
-    "not-quiet": "the machine was not quiet before",
-    "cpu-taken": "other programs or virtual machines took CPU time during",
-    "steal": "other virtual machines took CPU time during",
-    "clock-step": "the clock was set during",
-}
-"""Warning of a trial (`steal`: in older records) → what happened, to be followed by which trials."""
+DISTURBED = ("not-quiet", "cpu-taken", "steal", "clock-step")
+"""Codes of warnings of disturbed trials; `steal`: in older records."""
 UNEQUAL = 1 / 3
 """Difference between the shares of two cells' trials from which a difference between the cells may be its doing."""
 _LEAST = 2
@@ -233,17 +214,8 @@ class Disturbance:
     """and the one met least."""
 
     @property
-    def sentence(self) -> str:
-        # Trials that were left out, and those at a share of a peak, are not among them.
-        which = f"{self.trials} of {self.of} compared trials"
-        if self.trials == self.of:
-            which = f"each of the {self.of} compared trials" if self.of > 1 else "the only compared trial"
-        words = DISTURBED[self.code]
-        event = f"{words[0].upper()}{words[1:]} {which}"
-        if self.most is None or self.least is None:
-            return f"{event}."
-        sides = [f"{name} ({count} of {of})" for name, count, of in (self.most, self.least)]
-        return f"{event}, and more often at {sides[0]} than at {sides[1]}: part of a difference may be its doing."
+    def note(self) -> Note:
+        return note("trials-disturbed", by=self.code, trials=self.trials, of=self.of, most=self.most, least=self.least)
 
 
 def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturbance, ...]:

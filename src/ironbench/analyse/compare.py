@@ -14,7 +14,7 @@ from ironbench.analyse.rate import Rate, Ratios, clients_asked, paced, without_r
 from ironbench.analyse.subjects import Subject, emulated, leading, streams
 from ironbench.analyse.summarise import Summary, overlap
 from ironbench.catalogue import base_name, metrics
-from ironbench.model.note import Note, note, text_note
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import late
 from ironbench.model.system import Load
@@ -89,7 +89,7 @@ class Comparison:
     cells: tuple[CellComparison, ...]
     """Number by number of clients, where both were measured."""
     differences: tuple[Difference, ...]
-    unlike: tuple[str, ...]
+    unlike: tuple[Note, ...]
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
     emulated: tuple[bool, bool] = (False, False)
@@ -158,7 +158,7 @@ def compare(
         unlike=unlike(*entered),
         warnings=(
             *(note("of-subjects", subjects=side.name, note=one) for side in sides for one in doubts(side.usable)),
-            *(() if pooled else (text_note(NOT_POOLED),)),
+            *(() if pooled else (NOT_POOLED,)),
         ),
         left_out=tuple(
             note("of-subjects", subjects=side.name, note=one) for side in sides for one in left_out(side.records)

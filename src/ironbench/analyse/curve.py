@@ -12,12 +12,13 @@ from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.rate import Rate
 from ironbench.analyse.subjects import Subject, counted_in, failed_percent, failed_share, subjects
 from ironbench.analyse.summarise import Summary, summarise, with_pooled
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import is_conditional, sampled
 from ironbench.model.system import Cell
 from ironbench.stats.intervals import t_quantile
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted
 
 _MOST_LOST = 0.1
 """Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
@@ -27,10 +28,7 @@ _NOTABLE = 0.05
 """Share of the machine's CPU time that is worth naming as a cause."""
 MOST_POOLED = 2000
 """Trials of which all histograms are read, up to a millisecond each; of more only those at the peak."""
-NOT_POOLED = (
-    f"Percentiles are those of all transactions of a peak's trials together. Of other points they are medians of the "
-    f"trials, since there are more than {grouped(MOST_POOLED)} trials."
-)
+NOT_POOLED = note("percentiles-not-pooled", most=MOST_POOLED)
 CURVE_METRICS = (
     "throughput",
     "failed_fraction",
@@ -264,24 +262,17 @@ def lost_share(peak: Peak) -> float | None:
     return 1 - peak.throughput.centre / promised
 
 
-def shortfall(curve: Curve) -> str:
-    """A sentence about `lost_share`, else an empty one."""
+def shortfall(curve: Curve) -> tuple[Note, ...]:
+    """A note on `lost_share`, with the CPU time that other programs took where that may be why."""
     peak = curve.peak
     if peak is None or (lost := lost_share(peak)) is None:
-        return ""
+        return ()
     swept = next(point.trials for point in curve.points if point.clients == peak.clients)
-    less = f"confirmation trials of {counted(peak.clients, 'client')} gave {in_percent(lost)} less"
-    return f"{less} than the sweep that chose them: {_cause(swept, peak.trials)}"
-
-
-def _cause(swept: Sequence[Record], fresh: Sequence[Record]) -> str:
-    before, after = _others(swept), _others(fresh)
-    if before is None or after is None or after - before < _NOTABLE:
-        return "the system or the machine changed in between, so neither number is safe; repeat on a quiet machine"
-    return (
-        f"other programs and the hypervisor took {in_percent(after)} of the CPU time during them and "
-        f"{in_percent(before)} before; repeat on a quiet machine"
-    )
+    before, after = _others(swept), _others(peak.trials)
+    taken = {}
+    if before is not None and after is not None and after - before >= _NOTABLE:
+        taken = {"taken_before": before, "taken": after}
+    return (note("confirmed-less", clients=peak.clients, lost=lost, **taken),)
 
 
 def _others(records: Sequence[Record]) -> float | None:

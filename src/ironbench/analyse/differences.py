@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ironbench.analyse.archive import Archive
-from ironbench.model.plan import SEED_GIVEN
 from ironbench.model.record import Record, machines_of
 from ironbench.model.redact import redacted
 from ironbench.model.system import Load, System
@@ -54,7 +53,7 @@ class Difference:
 def facts_of(record: Record) -> dict[str, str]:
     """The record's facts of system, load, tags and versions, flat: `system.settings.work_mem` → `64MB`. Of seeds only
     what somebody chose: every other run draws its own."""
-    seed = {SEED: str(record.cell.load.seed)} if SEED_GIVEN in record.conditions else {}
+    seed = {SEED: str(record.cell.load.seed)} if record.seed_given else {}
     tags = flattened("tag", record.tags)
     return {**chosen(record.system, record.cell.load), **seed, **tags, **flattened("software", record.software)}
 
@@ -66,7 +65,7 @@ def declared_alike(a: Record, b: Record) -> bool:
         and a.cell.load == b.cell.load
         and a.tags == b.tags
         and a.software == b.software
-        and (SEED_GIVEN in a.conditions) == (SEED_GIVEN in b.conditions)
+        and a.seed_given == b.seed_given
     )
 
 

@@ -11,19 +11,18 @@ from ironbench.analyse.comparability import causes, too_few_workers, work_apart,
 from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
-from ironbench.analyse.subjects import by, counted_in, method, work_of_noise
+from ironbench.analyse.subjects import counted_in, work_of_noise
 from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
-from ironbench.model.note import FLAGGED, Note, note, text_note
-from ironbench.model.record import SIDE_BY_SIDE, Record, Status, machine_of
+from ironbench.model.note import FLAGGED, Note, note
+from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
 from ironbench.record.progress import Place, by_place, missing
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
 from ironbench.stats.ratio import paired
-from ironbench.words import counted
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]
 """(cell, block) → its records of the stages seen, by attempt."""
@@ -41,7 +40,7 @@ class _Compared:
     baseline: str
     metric: str
     pairs: tuple[tuple[int, float, float], ...]
-    dropped: tuple[str, ...]
+    dropped: tuple[Note, ...]
     a: tuple[Record, ...]
     b: tuple[Record, ...]
     lost: tuple[int, int] = (0, 0)
@@ -56,12 +55,11 @@ class _Compared:
         return [value / base for _, value, base in self.pairs]
 
     @property
-    def provisional(self) -> str:
+    def provisional(self) -> tuple[Note, ...]:
         """Empty where no block is missing: only then was a look declared."""
         if not self.awaited:
-            return ""
-        known = f"{len(self.pairs)} of {counted(self.planned, 'planned block')} complete, {self.awaited} missing"
-        return f"{known}: {'the verdict is provisional' if self.pairs else 'there is no verdict yet'}."
+            return ()
+        return (note("blocks-missing", complete=len(self.pairs), planned=self.planned, missing=self.awaited),)
 
 
 def findings(
@@ -159,7 +157,7 @@ def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: b
     known = metrics().get(base_name(one.metric))
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
-    waits = (one.provisional,) if decides and one.awaited else ()
+    waits = one.provisional if decides else ()
     flagged = _flagged(suspect, len(one.a) + len(one.b))
     comparison = Comparison(
         one.metric,
@@ -167,10 +165,10 @@ def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: b
         one.cell,
         one.baseline,
         one.pairs,
-        warnings=(*flagged, *map(text_note, (*_unintended(one.metric, lab, one.a, one.b), *drifts, *waits))),
+        warnings=(*flagged, *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
         dropped=one.dropped,
         lost=one.lost,
-        barred="CPU time of suspect trials carries no verdict" if suspect and "cpu" in one.metric else "",
+        barred=note("suspect-cpu") if suspect and "cpu" in one.metric else None,
         change=ratio_change(one.pairs) if decides else None,
     )
     return finding(comparison, method_of(lab, one.cell), look, holm, decides)
@@ -187,29 +185,31 @@ def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]
 
 
 def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0, planned: int = 0) -> _Compared:
-    pairs, dropped = [], []
+    pairs: list[tuple[int, float, float]] = []
+    dropped: list[Note] = []
     sides: tuple[list[Record], list[Record]] = ([], [])
     lost = [0, 0]
     for block in sorted({block for name, block in seen if name in (cell, baseline)}):
-        trials, causes = [], []
+        trials: list[Record | None] = []
+        why: list[Note] = []
         for side, name in enumerate((cell, baseline)):
             attempts = seen.get((name, block), ())
-            trial, cause = _usable(attempts, metric)
+            trial, cause = _usable(name, attempts, metric)
             trials.append(trial)
             lost[side] += trial is None and any(one.status is not Status.CUT_SHORT for one in attempts)
-            causes += [f"{name} {cause}"] if cause else []
+            why += [cause] if cause else []
         a, b = trials
         if a is None or b is None:
-            dropped.append(f"block {block + 1}: {'; '.join(causes)}")
+            dropped.append(_dropped(block, *why))
             continue
         if a.machine != b.machine:  # the lab went on with --changed in the middle of this block
-            dropped.append(f"block {block + 1}: its trials ran on machines that differ")
+            dropped.append(_dropped(block, note("block-on-machines")))
             continue
-        if a.conditions.get(SIDE_BY_SIDE) != b.conditions.get(SIDE_BY_SIDE):  # the lab was killed between two records
-            dropped.append(f"block {block + 1}: its systems did not take turns with each other")
+        if a.turns_since != b.turns_since:  # the lab was killed between two records
+            dropped.append(_dropped(block, note("block-not-in-turns")))
             continue
         if apart := workers_apart([a], [b]):  # a machine of the cluster was lost in the middle of this block
-            dropped.append(f"block {block + 1}: {apart} drove its trials")
+            dropped.append(_dropped(block, apart))
             continue
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
@@ -229,24 +229,27 @@ def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: in
     )
 
 
-def _usable(attempts: Sequence[Record], metric: str) -> tuple[Record | None, str]:
+def _dropped(block: int, *why: Note) -> Note:
+    return note("block-dropped", block=block + 1, why=why)
+
+
+def _usable(cell: str, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
     """The first attempt that may be compared, or why there is none."""
     comparable = [record for record in attempts if record.status.comparable]
     if not attempts:
-        return None, "was not measured"
+        return None, note("cell-not-measured", cell=cell)
     if not comparable:
         last = attempts[-1]
-        return None, f"{last.status.value}{f' ({last.cause})' if last.cause else ''}"
+        return None, note("cell-lost", cell=cell, status=last.status.value, causes=last.causes)
+    units = counted_in(comparable)[1]
     if unresolved(comparable[0], metric):
-        return None, f"has {counted_in(comparable)[1]} that were still waiting at its end, which could change {metric}"
+        return None, note("cell-unresolved", cell=cell, units=units, metric=metric)
     if not sampled(comparable[0], metric):
-        return None, f"has too few {counted_in(comparable)[1]} ({lacking(comparable[:1], [metric])})"
+        return None, note("cell-of-too-few", cell=cell, units=units, needs=lacking(comparable[:1], [metric]))
     value = comparable[0].metrics.get(metric)
-    if value is None:
-        return None, f"has no {metric}"
-    if not 0 < value < float("inf"):
-        return None, f"has {metric} {value:g}, of which there is no ratio"
-    return comparable[0], ""
+    if value is None or not 0 < value < float("inf"):
+        return None, note("cell-without-ratio", cell=cell, metric=metric, value=value)
+    return comparable[0], None
 
 
 def _flagged(suspect: Sequence[Record], entered: int) -> tuple[Note, ...]:
@@ -291,50 +294,49 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
     if not measured:
         return None
     # Unknown machines of two servers are not one machine.
-    here = {(key, work_of_noise(one.choice) + by(method(one))) for one in records if (key := machine_of(one))}
-    return max((one for one in measured if (one.machine, one.work) in here), key=lambda one: one.floor, default=None)
+    here = {(key, work_of_noise(one.choice), one.method) for one in records if (key := machine_of(one))}
+    return max(
+        (one for one in measured if (one.machine, one.work, one.method) in here),
+        key=lambda one: one.floor,
+        default=None,
+    )
 
 
-_RATED_TOO = "At the same load they were measured, too, at shares of the baseline's peak."
-_DECLARE = (
-    'Compare them at rates that the baseline can sustain: rate = ["50%", "70%", "90%"] in [vary], with design = "full".'
-)
 _TIMES = ("response_time", "service_time")
 # A pilot trial may choose each cell's warm-up; it is not part of what is measured.
 _INCIDENTAL = ("load.warmup",)
 
 
-def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) -> tuple[str, ...]:
-    """One sentence each; `a` and `b` are the trials of a cell and of its baseline that were compared."""
+def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
+    """What differs besides what was declared to; `a` and `b` are the trials of a cell and of its baseline that were
+    compared."""
     if not a or not b:
         return ()
-    sentences = []
-    sentences += [f"The work differs: {text}." for _, text in work_apart(a, b)]
+    notes = [*work_apart(a, b)]
     if len({record.machine for record in (*a, *b)}) > 1 and a[0].system.commands == b[0].system.commands:
-        sentences.append("The machine, or how it was set up, changed between trials.")
-    sentences += too_few_workers((*a, *b))
+        notes.append(note("machine-changed"))
+    notes += too_few_workers((*a, *b))
     meant = _meant(lab, a[0].cell.name, b[0].cell.name)
     sides = [_facts_of_all(a), _facts_of_all(b)]
     for name in differing(sides):
         if name not in meant and not name.startswith(_INCIDENTAL):
             left, right = (fact_text(flat, name) for flat in sides)
-            sentences.append(f"Not meant to vary, but it did: {name} {left} against {right}.")
+            notes.append(note("varied-unintended", fact=name, cell=left, baseline=right))
     if base_name(metric).startswith(_TIMES) and _closed_at_equal_clients(a[0], b[0]):
-        sentences.append(
-            "Closed loop: at equal clients the faster system was given more work, so these times are not at the same "
-            "load. " + (_RATED_TOO if lab.rated else _DECLARE)
-        )
-    if base_name(metric).startswith(_TIMES) and (loads := _searched(lab, a[0], b[0])):
-        sentences.append(f"Each cell ran at the load that its search chose ({loads}): not the same load.")
-    return tuple(sentences)
+        notes.append(note("not-same-load", rated=bool(lab.rated)))
+    if base_name(metric).startswith(_TIMES):
+        notes += _searched(lab, a[0], b[0])
+    return tuple(notes)
 
 
-def _searched(lab: Lab, a: Record, b: Record) -> str:
-    """The loads of two cells that were searched for, where they differ; else empty."""
+def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
+    """The loads of two cells that were searched for, where they differ."""
     searches = [setup.search for setup in lab.setups if setup.search and setup.cell.name == a.cell.name]
     of = searches[0].of if searches else "clients"
     loads = [getattr(record.cell.load, of) for record in (a, b)]
-    return f"{of}: {loads[0]:g} against {loads[1]:g}" if searches and loads[0] != loads[1] else ""
+    if not searches or loads[0] == loads[1]:
+        return []
+    return [note("loads-searched", of=of, cell=loads[0], baseline=loads[1])]
 
 
 def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:

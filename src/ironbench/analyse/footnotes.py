@@ -5,44 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.analyse.subjects import counted_in
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.sample import IN_TABLES, too_few
-from ironbench.words import in_percent
-
-SEARCH = "search"
-"""Condition of confirmation trials after a search: its answer in words."""
-LIMITS = "search limits"
 
 
-def footnotes(records: Sequence[Record]) -> tuple[str, ...]:
-    few = too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)
-    notes = [few] if few else []
+def footnotes(records: Sequence[Record]) -> tuple[Note, ...]:
+    notes = [*too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)]
     loads = [record.cell.load for record in records]
     one, many = counted_in(records)
     if any(load.rate is None for load in loads):
-        notes.append(
-            f"Closed loop: each client waits for its answer before it sends the next {one}, so response time is "
-            "service time; a slow server is asked less often, which hides waiting that real users would feel."
-        )
+        notes.append(note("closed-loop", unit=one))
     if any(load.rate is not None for load in loads):
-        notes.append(
-            f"Open loop: response time counts from the moment a {one} was due, service time from the moment it was "
-            f"sent; {many} that were due but never began are counted apart."
-        )
+        notes.append(note("open-loop", unit=one, units=many))
     if any(record.purpose == Purpose.CONFIRMATION for record in records):
-        answers = dict.fromkeys(r.conditions[SEARCH] for r in records if SEARCH in r.conditions)
-        notes += [f"The search found: {answer}." for answer in answers]
+        results = dict.fromkeys(r.search_result for r in records if r.search_result)
+        notes += [note("search-found", result=result) for result in results]
         kinds = {"peak" if load.rate is None else "rate" for load in loads}
-        notes += [
-            f"The {what} was chosen on the sweep and measured again on fresh confirmation trials, because the best of "
-            "several noisy numbers is too high by nature."
-            for what in sorted(kinds)
-        ]
+        notes += [note("confirmed", what=what) for what in sorted(kinds)]
     if any(record.budget.emulation > 0 for record in records):
         most = max(record.budget.emulation for record in records)
-        notes.append(
-            "Emulated devices: results hold for the model, not for a real drive. "
-            f"Emulation took up to {in_percent(most)} of the CPU time."
-        )
+        notes.append(note("emulation-cost", cpu_share=most))
     return tuple(notes)

@@ -35,10 +35,10 @@ from ironbench.analyse.looks import at, earlier
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding
 from ironbench.model.lab import VALUE, Lab
+from ironbench.model.note import Note, note
 from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.ratio import paired
-from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
     from ironbench.analyse.claims import Judged
@@ -89,8 +89,7 @@ class GatedComparison:
     effect: Effect
     """With the gate's own interval."""
     verdict: GateVerdict
-    why: str
-    """A sentence."""
+    why: Note
     slowdown: Slowdown
 
 
@@ -161,7 +160,7 @@ def _over_rounds(effect: Effect, study: Study, margin: float) -> GatedComparison
                 continue
             then = gated(replace(effect, finding=asked), margin, levels(lab, asked, look))
             if then.verdict is GateVerdict.SLOWER:
-                why = f"Round {before.number}: {then.why} A later round does not take that back."
+                why = note("slower-in-earlier-round", round=before.number, why=then.why)
                 return replace(found, verdict=GateVerdict.SLOWER, why=why, slowdown=then.slowdown)
     return found
 
@@ -206,41 +205,30 @@ def gated(effect: Effect, margin: float, at: Levels = Levels(), missing: int = 0
     return GatedComparison(replace(effect, finding=finding), verdict, why, found)
 
 
-def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> tuple[GateVerdict, str]:
+def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> tuple[GateVerdict, Note]:
     if missing:
-        return GateVerdict.CANNOT_TELL, f"{counted(missing, 'planned trial')} still to be run."
+        return GateVerdict.CANNOT_TELL, note("trials-still-to-run", missing=missing)
     if not has_better(finding.metric):
-        return GateVerdict.CANNOT_TELL, f"Neither more nor less {finding.metric} is better."
-    if reason := _open_question(finding):
-        return GateVerdict.CANNOT_TELL, reason
-    allowed = f"{in_percent(margin)} {'is' if margin <= 1 else 'are'} allowed"
+        return GateVerdict.CANNOT_TELL, note("no-better-direction", metric=finding.metric)
+    if finding.barred:
+        return GateVerdict.CANNOT_TELL, finding.barred
+    if finding.blocks < LEAST_BLOCKS:
+        return GateVerdict.CANNOT_TELL, note(
+            "gate-of-too-few-blocks", blocks=finding.blocks, least=LEAST_BLOCKS, advice=finding.advice
+        )
     # What the mean of a drift shows, one of its ends may not.
     ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
     if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
-        end = in_percent(max(ends))
-        return GateVerdict.CANNOT_TELL, f"The ratio {finding.changed}: at one end it is slower by {end}; {allowed}."
+        why = note("slower-at-one-end", change=finding.changed, slowdown=max(ends), margin=margin)
+        return GateVerdict.CANNOT_TELL, why
     if found.least > margin:
-        return GateVerdict.SLOWER, f"It is slower by {in_percent(found.likely)}; {allowed}."
+        return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin)
     if found.bound <= margin:
-        bound = f"by {in_percent(found.bound)} at most" if found.bound > 0 else "at all"
-        return GateVerdict.NOT_SLOWER, f"It is not slower {bound}; {allowed}."
+        return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin)
     # The finding's advice is for its own margin.
-    advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice and margin == finding.margin else ""
-    if found.least > 0:
-        words = f"It is slower by {in_percent(found.least)} to {in_percent(found.most)}; {allowed}."
-    else:
-        words = f"It may be slower by {in_percent(found.most)}; {allowed}."
-    return GateVerdict.CANNOT_TELL, f"{words}{advice}"
-
-
-def _open_question(finding: Finding) -> str:
-    """Why no interval of it may decide; empty where one may."""
-    if finding.barred:
-        return f"{finding.barred[:1].upper()}{finding.barred[1:].rstrip('.')}."
-    if finding.blocks < LEAST_BLOCKS:
-        advice = f" To tell: {finding.advice.rstrip('.')}." if finding.advice else ""
-        return f"{counted(finding.blocks, 'complete block')} of {LEAST_BLOCKS} that a verdict needs.{advice}"
-    return ""
+    advice = finding.advice if margin == finding.margin else None
+    why = note("perhaps-slower", least=found.least, most=found.most, margin=margin, advice=advice)
+    return GateVerdict.CANNOT_TELL, why
 
 
 def has_better(metric: str) -> bool:

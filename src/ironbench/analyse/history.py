@@ -21,7 +21,7 @@ from ironbench.analyse.archive import Archive
 from ironbench.analyse.differences import Difference, chosen_settings
 from ironbench.analyse.rate import loop_words
 from ironbench.analyse.reproduce import is_usual
-from ironbench.analyse.subjects import leading, marked, method, work, work_name
+from ironbench.analyse.subjects import leading, marked, work, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
@@ -222,7 +222,7 @@ class _Facts:
     def of(self, record: Record) -> Mapping[str, str]:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
-        how = method(record)  # of what systems write between turns nothing is in a slice
+        how = record.method  # of what systems write between turns nothing is in a slice
         key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))

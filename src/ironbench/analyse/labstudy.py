@@ -26,13 +26,13 @@ from ironbench.analyse.same_load import fell_behind, same_loads, too_little_time
 from ironbench.analyse.screen import of_confirmation, screen
 from ironbench.analyse.statements import times
 from ironbench.analyse.study import Effect, Measured, Round, Study, script_texts
-from ironbench.analyse.subjects import DUET, cores_held, counted_in, machine_cores, marked, method, work_names
+from ironbench.analyse.subjects import cores_held, counted_in, machine_cores, marked, work_names
 from ironbench.analyse.versions import beside_version
 from ironbench.analyse.workers import by_worker
 from ironbench.model.finding import Conclusion, Finding, Noise
 from ironbench.model.lab import Lab
-from ironbench.model.note import FLAGGED, MISSING, Note, note, text_note
-from ironbench.model.record import CAN_LOSE_DATA, Record, Status, machine_of
+from ironbench.model.note import FLAGGED, MISSING, Note, note
+from ironbench.model.record import CAN_LOSE_DATA, DUET, SLICES, TRIALS, Record, Status, machine_of
 from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.record import progress
@@ -136,16 +136,17 @@ def lab_study(
         disturbances=disturbances(
             (cell.name, [record for record in cell.usable if record.id in judged_ids]) for cell in cells
         ),
-        dropped=tuple(dict.fromkeys(text for effect in own for text in effect.finding.dropped)),
+        dropped=tuple(dict.fromkeys(one for effect in own for one in effect.finding.dropped)),
         left_out=left_out(settled),
         warnings=(
-            *(text_note(f"Left out: {text}") for text in faults),
+            *(note("record-unreadable", fault=fault) for fault in faults),
             *doubts(settled),
             *unfinished,
-            *map(text_note, (*_of_order(lab), *_of_duet(settled))),
+            *_of_order(lab),
+            *_of_duet(settled),
             *_of_findings(own),
             *_of_times(cells),
-            *map(text_note, _of_percentiles(settled)),
+            *_of_percentiles(settled),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
@@ -230,7 +231,7 @@ def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive
 def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:
     """Beside the answer, which of its cells did not keep the rate that the claim is about."""
     behind = fell_behind(one.claim.cells, records)
-    return replace(one, reason=f"{one.reason}; {behind}") if behind else one
+    return replace(one, reasons=(*one.reasons, *behind)) if behind else one
 
 
 def _is_main(finding: Finding, lab: Lab) -> bool:
@@ -296,42 +297,23 @@ def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
     return (note(MISSING, missing=missing, due=due),) if missing else ()
 
 
-def _of_percentiles(settled: Sequence[Record]) -> tuple[str, ...]:
+def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
     """Which percentiles are left out."""
     usable = [record for record in settled if record.status.comparable]
-    note = too_few(usable, counted_in(usable)[1])
-    return (note,) if note else ()
+    return too_few(usable, counted_in(usable)[1])
 
 
-def _of_duet(settled: Sequence[Record]) -> tuple[str, ...]:
+def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
     """That its figures are not those of a whole machine."""
-    if not any(method(one) == DUET for one in settled):
-        return ()
-    return (
-        "each system had one half of the cores, while the other one worked on the other half (a duet): throughput and "
-        "response times are not those of the whole machine",
-    )
+    return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
 
 
-def _of_order(lab: Lab) -> tuple[str, ...]:
+def _of_order(lab: Lab) -> tuple[Note, ...]:
     """What a fixed order costs (Fisher, The Design of Experiments, 1935, ch. IV: randomisation guards the test)."""
     if lab.method.order != "fixed":
         return ()
-    if lab.method.duet:
-        return (
-            "the first system began on the first half of the cores in every pair of slices of a duet, or every "
-            "rotation had the systems in the same order (measure.order): what one slice leaves to the next is in the "
-            "ratios, and no interval shows it",
-        )
-    if lab.method.slice_s is not None:
-        return (
-            "every rotation had the systems in the same order (measure.order): what one turn leaves to the next, such "
-            "as caches of the processor or a device at work, is in the ratios, and no interval shows it",
-        )
-    return (
-        "every block ran the cells in the same order (measure.order): what changes in the course of a block, such as a "
-        "machine that warms up or what one trial leaves to the next, is in the ratios, and no interval shows it",
-    )
+    by_slices = SLICES if lab.method.slice_s is not None else TRIALS
+    return (note("fixed-order", method=DUET if lab.method.duet else by_slices),)
 
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
@@ -344,7 +326,7 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
 
 
 def _of_times(cells: Sequence[Measured]) -> tuple[Note, ...]:
-    every = [(cell.name, text_note(text)) for cell in cells if cell.time for text in cell.time.warnings]
+    every = [(cell.name, one) for cell in cells if cell.time for one in cell.time.warnings]
     return _by_note(every, len(cells))
 
 
@@ -380,7 +362,7 @@ def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int
         claimed = {one.metric for one in results}
         undeclared = replace(lab, comparisons=(pair,), claims=())
         results += [
-            replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice="")
+            replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice=None)
             for one in findings(records, undeclared, look)
             if one.metric not in claimed
         ]

@@ -306,12 +306,19 @@ def _asked(load: Load) -> list[str]:
     return words
 
 
+def _difference(one: Note) -> str:
+    """For the error: both sides, or the script whose contents differ."""
+    if "script" in one.values:
+        return f"{one.values['script']} has other contents"
+    sides = ((value,) if isinstance(value, str) else value for value in one.values.values())
+    return " against ".join(", ".join(side) for side in sides)
+
+
 def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], names: Mapping[str, str]) -> InputError:
     if _by_work(a, names, False).keys() & _by_work(b, names, False).keys():
         cause = "did the same work with different versions of ironbench, which may drive it differently"
         return InputError(sides, cause, "measure both with one version")
-    apart = "; ".join(text for _, text in work_apart(a, b))
-    cause = f"have no work in common{f': {apart}' if apart else ''}"
+    cause = f"have no work in common: {'; '.join(map(_difference, work_apart(a, b)))}"
     return InputError(sides, cause, "measure both with the same workload, options, scripts, data and load")
 
 

@@ -16,9 +16,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ironbench.model.note import Note, note
 from ironbench.model.search import Limit, Search
 from ironbench.stats.intervals import t_quantile
-from ironbench.words import grouped
 
 _LEVEL = 0.95
 _FAR_OVER = 1.5
@@ -74,31 +74,33 @@ class Answer:
     """Every point that was tried, the lowest first."""
     surely: bool = True
     """Where there is no answer: whether the lowest point breaks a limit by more than its trials vary."""
-    doubt: str = ""
-    """Why the limits' values at `point` or `ended_at` may not bound what they are of; they were taken as they were."""
+    doubt: tuple[str, tuple[tuple[float, int], ...]] | None = None
+    """Why the limits' values at `point` or `ended_at` may not bound what they are of, although they were used: what is
+    counted, and the percentiles for which there is too little of it."""
 
     @property
-    def sentence(self) -> str:
-        of = self.search.of
-        doubt = f"; {self.doubt}" if self.doubt else ""
+    def note(self) -> Note:
+        """The result as a code with values."""
+        found = {"of": self.search.of, "tried": self.tried}
+        found |= {"too_few": self.doubt[0], "percentiles": self.doubt[1]} if self.doubt else {}
         if self.point is None and not self.ended_by:
-            return f"no {of} in {self.search.low} to {self.search.high}: every trial at {self.ended_at} failed"
-        tried = f"tried: {', '.join(map(str, self.tried))}"
+            search = self.search
+            return note("search-failed", of=search.of, low=search.low, high=search.high, at=self.ended_at)
         if self.point is None and self.ended_by == RATE:
-            return f"no {of} of those tried is sustained ({tried}){doubt}"
+            return note("search-none-sustained", **found)
         if self.point is None:
-            if self.surely and not self.doubt:
-                return f"no {of} of those tried keeps the limit on {self.ended_by} ({tried})"
-            why = self.doubt or "trials vary too much to tell at the lowest"
-            return f"inconclusive: no {of} was shown to keep the limit on {self.ended_by} ({tried}; {why})"
-        low, high = self.alike
-        same = "" if low == high else f"; {low} to {high} cannot be told apart"
-        why = {
-            "": "",
-            "range": f"; throughput still rises at the end of the range, {self.search.high}",
-            RATE: f"; {self.ended_at} is not sustained",
-        }.get(self.ended_by, f"; {self.ended_at} breaks the limit on {self.ended_by}")
-        return f"best {of}: {self.point} with {grouped(self.throughput)}/s, by {self.trials} trials{same}{why}{doubt}"
+            return note("search-none-within-limit", **found, limit=self.ended_by, surely=self.surely)
+        return note(
+            "search-best",
+            **found,
+            point=self.point,
+            throughput=self.throughput,
+            trials=self.trials,
+            low=self.alike[0],
+            high=self.alike[1],
+            ended_by=self.ended_by,
+            ended_at=self.search.high if self.ended_by == "range" else self.ended_at,
+        )
 
 
 def expected_trials(search: Search) -> int:

@@ -16,7 +16,6 @@ from ironbench.devices import arrange, file_systems
 from ironbench.errors import InputError, IronbenchError
 from ironbench.model.commands import LIMIT_S, Commands
 from ironbench.model.own_data import OwnData
-from ironbench.model.plan import CRASH
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted
@@ -47,7 +46,7 @@ def run_command(records: Sequence[Record]) -> str:
         "measure": {
             "repeats": _repeats(records),
             "seed": load.seed,
-            "crash": records[0].conditions.get(CRASH, ""),
+            "crash": records[0].crash,
         },
         "tag": {key: redacted(value, key) for key, value in records[0].tags.items()},
     }

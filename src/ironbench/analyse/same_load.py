@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench import units
 from ironbench.analyse.archive import Archive
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.factors import Contrast, contrasts
 from ironbench.analyse.summarise import Summary
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.model.system import Setup
 from ironbench.stats.multiplicity import LEAST_BLOCKS
-from ironbench.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,34 +100,38 @@ def same_loads(
     return tuple(loads)
 
 
-def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> str:
-    """The cells that did not keep the rate, in words that follow their response times."""
-    sentences = []
+def fell_behind(cells: Sequence[str], records: Sequence[Record]) -> tuple[Note, ...]:
+    """The cells that did not keep their rate."""
+    notes = []
     for cell in cells:
         kept = [
             record.kept_rate is not False for record in records if record.cell.name == cell and record.status.comparable
         ]
-        sentences += [f"{cell} fell behind in {kept.count(False)} of {len(kept)}"] if not all(kept) else []
-    return "; ".join(sentences)
+        if not all(kept):
+            notes.append(note("fell-behind", cell=cell, trials=kept.count(False), of=len(kept)))
+    return tuple(notes)
 
 
-def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> str:
-    """That the budget left claims about rated cells without a verdict, and what budget would not, as a sentence; empty
-    where it did not. The stages are those of one round."""
+def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> tuple[Note, ...]:
+    """That the budget left claims about rated cells without a verdict, and what budget would not; empty where it did
+    not. The stages are those of one round."""
     needed_s, own = lab.method.budget_for_rates_s, {setup.cell.name for setup in lab.setups}
     about = {name for claim in lab.claims for name in claim.cells if name not in own}
     if needed_s is None or not about:
-        return ""
+        return ()
     stages = range(first_stage, last_stage + 1)
     held = min(sum(one.cell.name == name and one.stage in stages for one in lab.trials) for name in about)
     if held >= LEAST_BLOCKS:
-        return ""
-    room = f"only {counted(held, 'block')} of cells at rates" if held else "no room for cells at rates"
-    more = f", and so does `ironbench lab resume {lab.name} --more {LEAST_BLOCKS}`" if lab.rated else ""
-    return (
-        f"The budget of {units.span(lab.method.budget_s or 0.0)} had {room}, and a verdict on them needs "
-        f"{LEAST_BLOCKS} blocks: a budget of about {units.span(needed_s)} holds these{more}."
+        return ()
+    found = note(
+        "budget-too-small",
+        budget_s=lab.method.budget_s or 0.0,
+        blocks=held,
+        least=LEAST_BLOCKS,
+        needed_s=needed_s,
+        resumes=lab.name if lab.rated else "",
     )
+    return (found,)
 
 
 def _side(setup: Setup, findings: Sequence[Finding], records: Sequence[Record], archive: Archive) -> Side:

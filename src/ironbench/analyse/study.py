@@ -36,7 +36,7 @@ from ironbench.analyse.subjects import (
 from ironbench.analyse.summarise import Summary
 from ironbench.analyse.workers import Workers, by_worker
 from ironbench.model.lab import VALUE
-from ironbench.model.note import Note, text_note
+from ironbench.model.note import Note
 from ironbench.model.record import Record, machine_of
 from ironbench.words import counted
 
@@ -187,9 +187,9 @@ class Study:
     """The subjects of runs with their results."""
     scalings: tuple[Scaling, ...] = ()
     """The scalability law's curve of every subject that has one."""
-    unlike: tuple[str, ...] = ()
+    unlike: tuple[Note, ...] = ()
     """What keeps the subjects from being compared like for like."""
-    footnotes: tuple[str, ...] = ()
+    footnotes: tuple[Note, ...] = ()
 
     lab: Lab | None = None
     """What was declared; None of runs."""
@@ -208,7 +208,7 @@ class Study:
     same_loads: tuple[SameLoad, ...] = ()
     """Response times at shares of the baseline's peak; without verdicts."""
     claims: tuple[Judged, ...] = ()
-    too_little_time: str = ""
+    too_little_time: tuple[Note, ...] = ()
     """That the budget held too few blocks to decide claims about rates, and what budget would; empty where it did."""
     look: int = 1
     """Of a lab: number of the last stage that the findings are about."""
@@ -229,7 +229,7 @@ class Study:
     noise: Noise | None = None
     """The highest floor known of this machine for the lab's metric and its work."""
     disturbances: tuple[Disturbance, ...] = ()
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[Note, ...] = ()
     """Blocks that did not enter the paired analysis, and why."""
     left_out: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
@@ -358,15 +358,15 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
     )
 
 
-def _unlike(systems: Sequence[Subject]) -> tuple[str, ...]:
+def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
     """Each against the first system: at the same rate, where that was measured."""
-    texts: dict[str, None] = {}
+    notes: dict[Note, None] = {}
     own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]
     for other in systems[1:]:
         rate, same = other.records[0].cell.load.rate, other in own
         first = next((one for one in own if not same and one.records[0].cell.load.rate == rate), systems[0])
-        texts.update(dict.fromkeys(unlike(first.usable, other.usable, same)))
-    return tuple(texts)
+        notes.update(dict.fromkeys(unlike(first.usable, other.usable, same)))
+    return tuple(notes)
 
 
 def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:
@@ -399,7 +399,7 @@ def _results(
         cores=cores_held(reference, machine_cores(machine)),
         little=little(timelines.typical(at_peak)) if at_peak else None,
         command=run_command(subject.records),
-        warnings=(*doubts(subject.records), *map(text_note, filter(None, [shortfall(own)]))),
+        warnings=(*doubts(subject.records), *shortfall(own)),
         left_out=left_out(subject.records),
         device_io=distributions(at_peak, archive),
     )

@@ -15,10 +15,9 @@ from ironbench.analyse.differences import SEED, differing, facts_of
 from ironbench.errors import InputError
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import (
-    AT_ONCE,
+    DUET,
     EMULATED,
     FAILED_LIMITS,
-    SIDE_BY_SIDE,
     Record,
     Status,
     machine_of,
@@ -79,26 +78,6 @@ def _work(choice: Choice) -> str:
     return _text(replace(workloads.compared(choice), options=_of_work(choice)))
 
 
-TRIALS, SLICES, DUET = "trials", "slices", "duet"
-
-
-def method(record: Record) -> str:
-    """How it was measured, in the words of a lab file: by `trials` or `slices`; of earlier versions, by `duet`."""
-    if SIDE_BY_SIDE not in record.conditions:
-        return TRIALS
-    return DUET if AT_ONCE in record.conditions else SLICES
-
-
-def by(method: str) -> str:
-    """Ends the name of work whose noise was measured so: each method has a noise of its own."""
-    return "" if method == TRIALS else f" by {method}"
-
-
-def method_of(work: str) -> str:
-    """Of a name that `by` has ended."""
-    return next((one for one in (SLICES, DUET) if work.endswith(by(one))), TRIALS)
-
-
 def work_name(choice: Choice) -> str:
     """`igen-oltp scale=2 weight=light`, in the words of the command line."""
     values = (f"{key}={value}" for key, value in _values(choice).items())
@@ -125,14 +104,14 @@ def work_names(choices: Iterable[Choice]) -> str:
     return "; ".join(short if len(short) == len(whole) else whole)
 
 
-def works_apart(a: Choice, b: Choice) -> str:
-    """`igen-oltp scale=2 against scale=4`: of the same workload only the options that differ."""
+def works_apart(a: Choice, b: Choice) -> tuple[str, str]:
+    """`igen-oltp scale=2` and `scale=4`: of the same workload only the options that differ."""
     if (a.workload, a.scripts) != (b.workload, b.scripts):
-        return " against ".join(" ".join([one.workload, *one.scripts]) for one in (a, b))
+        return " ".join([a.workload, *a.scripts]), " ".join([b.workload, *b.scripts])
     known = [_values(one) for one in (a, b)]
     keys = [key for key in known[0] | known[1] if known[0].get(key) != known[1].get(key)]
-    sides = (" ".join(f"{key}={of[key]}" if key in of else f"without {key}" for key in keys) for of in known)
-    return f"{a.workload} {' against '.join(sides)}"
+    left, right = (" ".join(f"{key}={of[key]}" if key in of else f"without {key}" for key in keys) for of in known)
+    return f"{a.workload} {left}", right
 
 
 def _values(choice: Choice) -> dict[str, str]:
@@ -293,4 +272,4 @@ def cores_held(record: Record, of_machine: int | None) -> int | None:
     held = len(held_to(record))
     if held:
         return min(of_machine or held, held)
-    return of_machine // 2 if of_machine and AT_ONCE in record.conditions else of_machine
+    return of_machine // 2 if of_machine and record.method == DUET else of_machine

@@ -8,12 +8,12 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench import units
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
+from ironbench.analyse.subjects import counted_in, failed_share
 from ironbench.errors import InputError
 from ironbench.fields.lab import range_of
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import lacking, percentile, sampled, unresolved
 from ironbench.model.system import Load
@@ -76,8 +76,8 @@ class Attained:
     best: Measured | None
     """The measurement that meets it at the highest rate, else the one that came closest; None: not measured."""
     meets: bool
-    why: str
-    """In words: by how much, or why not."""
+    why: Note
+    """By how much, or why not."""
     misses: bool = False
     """Whether all measurements at the target's rate exclude that it is met. Neither this nor `meets`: inconclusive."""
 
@@ -109,19 +109,21 @@ def attained(system: str, records: Sequence[Record], target: Target, archive: Ar
     driven = [record for record in usable if may_count(record, target)]
     enough = [record for record in driven if sampled(record, target.metric)]
     if not enough:
-        few = lacking(driven, [target.metric])
-        why = f"too few {counted_in(driven)[1]} in a trial, {few}" if few else _why_not(records, usable, open_loop)
+        few, units = lacking(driven, [target.metric]), counted_in(driven)[1]
         if any(unresolved(record, target.metric) for record in driven):
-            waiting = f"{counted_in(driven)[1]} were still waiting at the end of every trial"
-            why = f"{waiting}, which could change {target.metric}"
-        return Attained(system, None, False, f"not measured: {why}")
+            why = note("target-unresolved", units=units, metric=target.metric)
+        elif few:
+            why = note("target-of-too-few", units=units, needs=few)
+        else:
+            why = _why_not(records, usable, open_loop)
+        return Attained(system, None, False, why)
     measured = [_measured(group[0].cell.load.rate or 0.0, group, target, archive) for group in _alike(enough)]
     met = [one for one in measured if one.meets(target)]
     if met:
         best = max(met, key=lambda one: one.rate)
         assert best.bound_s is not None
-        lost = f", {failed_percent(share)} failed" if (share := failed_share(best.trials)) else ""
-        return Attained(system, best, True, f"at most {_ms(best.bound_s)} at {units.rate(best.rate)}{lost}")
+        why = note("target-met", bound_s=best.bound_s, rate=best.rate, failed=failed_share(best.trials) or 0.0)
+        return Attained(system, best, True, why)
     best = min(measured, key=lambda one: (not one.kept, one.bound_s is None, one.bound_s or one.centre_s))
     return Attained(system, best, False, _missed(best, target), all(one.misses(target) for one in measured))
 
@@ -132,17 +134,15 @@ def may_count(record: Record, target: Target) -> bool:
     return load.curve is None and load.rate is not None and load.rate >= target.rate
 
 
-def _missed(best: Measured, target: Target) -> str:
+def _missed(best: Measured, target: Target) -> Note:
+    known = {"rate": best.rate, "centre_s": best.centre_s}
     if not best.kept:
-        return f"does not keep {units.rate(best.rate)}; {_ms(best.centre_s)} there"
+        return note("target-rate-not-kept", **known)
     if best.bound_s is None:
-        count, rest = len(best.trials), LEAST_TRIALS
-        at = f"{count} of {rest} trials at {units.rate(best.rate)}"
-        return f"not measured: {at}, without an upper bound ({_ms(best.centre_s)})"
-    near = f"{_ms(best.centre_s)}, at most {_ms(best.bound_s)} at {units.rate(best.rate)}"
+        return note("target-of-few-trials", **known, trials=len(best.trials), least=LEAST_TRIALS)
     if not best.misses(target):
-        return f"cannot tell: {near}; more trials narrow that"
-    return f"misses it {best.centre_s / target.limit_s:.2f} times over: {near}"
+        return note("target-inconclusive", **known, bound_s=best.bound_s)
+    return note("target-missed", **known, bound_s=best.bound_s, limit_s=target.limit_s)
 
 
 def _measured(rate: float, trials: Sequence[Record], target: Target, archive: Archive) -> Measured:
@@ -170,17 +170,11 @@ def _alike(records: Sequence[Record]) -> list[list[Record]]:
     return sorted(groups.values(), key=lambda group: group[0].cell.load.rate or 0.0)
 
 
-def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Sequence[Record]) -> str:
+def _why_not(records: Sequence[Record], usable: Sequence[Record], open_loop: Sequence[Record]) -> Note:
     if not records:
-        return "no records of this work"
+        return note("target-no-records")
     if not usable:
-        return "no trial of it may be used"
+        return note("target-none-usable")
     if not open_loop:
-        curved = any(record.cell.load.curve for record in usable)
-        return f"{'no steady rate' if curved else 'closed loop only'}; drive it with --rate"
-    highest = max(record.cell.load.rate or 0.0 for record in open_loop)
-    return f"the highest rate driven is {units.rate(highest)}"
-
-
-def _ms(value_s: float) -> str:
-    return f"{value_s:.3g} s" if value_s >= 0.9995 else f"{value_s * 1e3:.3g} ms"
+        return note("target-no-rate", curved=any(record.cell.load.curve for record in usable))
+    return note("target-rate-lower", highest=max(record.cell.load.rate or 0.0 for record in open_loop))

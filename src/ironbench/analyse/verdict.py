@@ -19,25 +19,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ironbench.analyse.looks import Look, at
-from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion, Finding
 from ironbench.model.lab import Method
-from ironbench.model.note import Note, text_note
-from ironbench.model.record import SIDE_BY_SIDE, Record
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record
 from ironbench.model.sample import resolution
 from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
 from ironbench.stats.ratio import Paired, paired
 from ironbench.stats.steadiness import LEAST, Change, change
-from ironbench.words import counted, grouped, in_percent
 
 MOST_ADVISED = 100
 """Blocks; a round of more is no advice: the machine or the trials have to change first."""
-
-
-_STEADY = (
-    "find what changed from block to block (data that grow, a cache that fills, a warm-up that is too short), "
-    "correct it, and measure again"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +45,10 @@ class Comparison:
     pairs: Sequence[tuple[int, float, float]]
     """Block, the cell's value, the baseline's, each above 0: of every complete block."""
     warnings: Sequence[Note] = ()
-    dropped: Sequence[str] = ()
+    dropped: Sequence[Note] = ()
     lost: tuple[int, int] = (0, 0)
     """See `Finding.lost`."""
-    barred: str = ""
+    barred: Note | None = None
     """Why there may be no verdict."""
     change: Change | None = None
     """Of the logarithm of the ratio over the blocks."""
@@ -88,15 +81,15 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     low, high = result.interval(level or LEVEL)
     barred, change = one.barred, one.change
     if decides and not barred and one.lost[0] != one.lost[1]:
-        barred = _lost_words(one)
+        barred = _unequal_losses(one)
     judged = decides and not barred
     conclusion = _conclusion(result, one.better, tests) if judged else Conclusion.CANNOT_TELL
-    changed = change_words(change, [block for block, _ in ratios]) if change else ""
+    changed = ratio_changed(change, [block for block, _ in ratios]) if change else None
     if change and conclusion is not Conclusion.CANNOT_TELL and not _holds_throughout(conclusion, change, method.margin):
-        conclusion, barred = Conclusion.CANNOT_TELL, f"the ratio {changed}, and no verdict holds at both ends"
-    advised = ""
+        conclusion, barred = Conclusion.CANNOT_TELL, note(NOT_AT_BOTH_ENDS, change=changed)
+    advised = None
     if judged and conclusion is Conclusion.CANNOT_TELL:
-        advised = _STEADY if change else advice(result, one.better, method.margin, place, holm.comparisons)
+        advised = note("find-change") if change else advice(result, one.better, method.margin, place, holm.comparisons)
     cautions = _cautions(result, tests, conclusion)
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
     return Finding(
@@ -114,7 +107,7 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         p=p if decides and result.blocks >= LEAST_BLOCKS else None,
         method=_method(result, place, holm.comparisons, conclusion, tests),
         advice=advised,
-        warnings=(*one.warnings, *map(text_note, cautions)),
+        warnings=(*one.warnings, *cautions),
         dropped=tuple(one.dropped),
         decides=decides,
         barred=barred,
@@ -124,37 +117,28 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
     )
 
 
-def _lost_words(one: Comparison) -> str:
-    sides = [f"{name} has no usable trial in {counted(lost, 'block')}" for name, lost in _sides(one) if lost]
-    return f"{' and '.join(sides)}: blocks lost on one side more than on the other carry no verdict"
+def _unequal_losses(one: Comparison) -> Note:
+    sides = ((one.cell, one.lost[0]), (one.baseline, one.lost[1]))
+    return note("unequal-losses", lost=tuple((name, blocks) for name, blocks in sides if blocks))
 
 
-def _sides(one: Comparison) -> tuple[tuple[str, int], ...]:
-    return (one.cell, one.lost[0]), (one.baseline, one.lost[1])
-
-
-def advice(result: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> str:
-    """What it would take to tell, to be read after "To tell: "; empty where nothing is known about the spread."""
+def advice(result: Paired, better: str, margin: float, place: Look, comparisons: int = 1) -> Note:
+    """What it would take to decide."""
     if better == "neither":
-        return "another metric, since this one has no better direction"
+        return note("choose-other-metric")
     if result.blocks < LEAST_BLOCKS:
         # The spread of so few is hardly known: what it would promise is not worth saying.
         if result.blocks < place.planned[-1] >= LEAST_BLOCKS:
-            return f"finish the lab; {place.planned[-1]} blocks are planned, and a verdict needs {LEAST_BLOCKS}"
-        return f"a round of {LEAST_BLOCKS} complete blocks at least"
+            return note("finish-lab", planned=place.planned[-1], least=LEAST_BLOCKS)
+        return note("least-blocks", least=LEAST_BLOCKS)
     share = LEVEL / comparisons
     wanted = blocks_needed(margin, result.spread, result.blocks, share, share, LEAST_BLOCKS)
-    finds = f"a difference of {in_percent(margin)} or more, or that there is none so large, in 9 of 10 cases"
     if wanted is None or wanted > MOST_ADVISED:
-        many = f"more than {grouped(MOST_BLOCKS if wanted is None else MOST_ADVISED)}"
-        return (
-            f"a quieter machine, longer trials or a wider margin, since blocks differ by "
-            f"{in_percent(math.expm1(result.spread))} from one to the next and to find a difference of "
-            f"{in_percent(margin)} would take {many} of them"
-        )
+        more_than = MOST_BLOCKS if wanted is None else MOST_ADVISED
+        return note("reduce-variation", variation=math.expm1(result.spread), margin=margin, more_than=more_than)
     if place.number < place.looks and _enough_at_the_end(result, margin, place, share):
-        return f"the {place.planned[-1]} blocks that are planned, which find {finds}"
-    return f"a round of {wanted} blocks, which finds {finds}"
+        return note("planned-blocks", blocks=place.planned[-1], margin=margin)
+    return note("another-round", blocks=wanted, margin=margin)
 
 
 def _enough_at_the_end(result: Paired, margin: float, place: Look, share: float) -> bool:
@@ -194,33 +178,30 @@ def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> 
     return all(low > 0 for low, _ in ends) or all(high < 0 for _, high in ends)
 
 
-def _cautions(result: Paired, tests: _Tests, conclusion: Conclusion) -> list[str]:
-    sentences = []
+def _cautions(result: Paired, tests: _Tests, conclusion: Conclusion) -> list[Note]:
+    notes = []
     if result.blocks < LEAST_BLOCKS:
-        sentences.append(_too_few(result.blocks))
+        notes.append(_too_few(result.blocks))
     differs = conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
     if differs and result.p_apart(tests.margin) <= tests.level_equal:
-        sentences.append(
-            f"The difference is real but smaller than the margin of {in_percent(tests.margin)} that was declared."
-        )
-    return sentences
+        notes.append(note("below-margin", margin=tests.margin))
+    return notes
 
 
-def _too_few(blocks: int) -> str:
-    return f"{counted(blocks, 'complete block')}: a verdict needs {LEAST_BLOCKS} at least."
+def _too_few(blocks: int) -> Note:
+    return note("too-few-blocks", blocks=blocks, least=LEAST_BLOCKS)
 
 
-def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusion, tests: _Tests) -> str:
-    words = f"t interval on log ratios of {counted(result.blocks, 'block')}"
-    if place.looks > 1:
-        words += f", look {place.number} of {place.looks}"
-    if place.round > 1:
-        words += f", round {place.round} on its own blocks"
-    if comparisons > 1:
-        words += f", 1 of {comparisons} comparisons (Holm)"
-    if conclusion is Conclusion.EQUIVALENT:
-        words += f"; equivalent by two one-sided t tests at {100 * tests.level_equal:.2g} % each"
-    return words
+def _method(result: Paired, place: Look, comparisons: int, conclusion: Conclusion, tests: _Tests) -> Note:
+    return note(
+        "t-interval",
+        blocks=result.blocks,
+        look=place.number,
+        looks=place.looks,
+        round=place.round,
+        comparisons=comparisons,
+        equivalence_level=tests.level_equal if conclusion is Conclusion.EQUIVALENT else None,
+    )
 
 
 def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Finding:
@@ -238,9 +219,9 @@ def _nothing(one: Comparison, method: Method, place: Look, decides: bool) -> Fin
         margin=method.margin,
         detectable=None,
         p=None,
-        method="no complete block",
-        advice=f"{LEAST_BLOCKS} complete blocks at least" if decides else "",
-        warnings=(*one.warnings, *((text_note(_too_few(0)),) if decides else ())),
+        method=note("no-complete-block"),
+        advice=note("least-blocks", least=LEAST_BLOCKS) if decides else None,
+        warnings=(*one.warnings, *((_too_few(0),) if decides else ())),
         dropped=tuple(one.dropped),
         decides=decides,
     )
@@ -258,8 +239,10 @@ _WORTH_SAYING = 0.02
 """Smaller relative changes are not reported."""
 
 
-def drift_warnings(metric: str, pairs: Sequence[tuple[int, float, float]], trials: Sequence[Record]) -> tuple[str, ...]:
-    """What changed on both sides alike, one sentence each.
+def drift_warnings(
+    metric: str, pairs: Sequence[tuple[int, float, float]], trials: Sequence[Record]
+) -> tuple[Note, ...]:
+    """What changed on both sides alike.
 
     `pairs`: (block, value, baseline's value) in order; `trials`: those that the values are of.
     """
@@ -267,22 +250,15 @@ def drift_warnings(metric: str, pairs: Sequence[tuple[int, float, float]], trial
         return ()
     levels = [(math.log(value) + math.log(base)) / 2 for _, value, base in pairs]
     blocks = [block for block, _, _ in pairs]
-    sentences = []
+    notes = []
     shift = change(levels)
     # Where the ratio changed, the mean of both sides did because of one of them.
     if shift and _worth(shift) and ratio_change(pairs) is None:
-        percent = 100 * math.expm1(shift.after - shift.before)
-        where = "" if shift.kind == "drift" else f" from block {blocks[shift.place] + 1} on"
-        verb = "drifted" if shift.kind == "drift" else "changed"
-        sentences.append(
-            f"{metric} of both cells {verb} by {percent:+.0f} %{where}; ratios within blocks cancel most of it."
-        )
+        block = None if shift.kind == "drift" else blocks[shift.place] + 1
+        notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))
     if _steep(metric, trials):
-        sentences.append(
-            "The machine drifts from trial to trial by more than its noise: a false alarm is likelier than 5 %, up to "
-            "8 %."
-        )
-    return tuple(sentences)
+        notes.append(note("machine-drifts"))
+    return tuple(notes)
 
 
 def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
@@ -294,12 +270,10 @@ def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
     return shift if shift and _worth(shift) else None
 
 
-def change_words(shift: Change, blocks: Sequence[int]) -> str:
-    """`drifted from 3.37 to 1.00 over the blocks`; `blocks`: their 0-based numbers, in order."""
-    ends = f"{math.exp(shift.before):.2f} to {math.exp(shift.after):.2f}"
-    if shift.kind == "drift":
-        return f"drifted from {ends} over the blocks"
-    return f"changed from {ends} at block {blocks[shift.place] + 1}"
+def ratio_changed(shift: Change, blocks: Sequence[int]) -> Note:
+    """`blocks`: their 0-based numbers, in order."""
+    block = None if shift.kind == "drift" else blocks[shift.place] + 1
+    return note("ratio-changed", before=math.exp(shift.before), after=math.exp(shift.after), block=block)
 
 
 def _worth(shift: Change) -> bool:
@@ -311,7 +285,7 @@ def _steep(metric: str, trials: Sequence[Record]) -> bool:
 
     Never where systems stood side by side: those of a block are no neighbours in time, and a drift meets them alike.
     """
-    if any(SIDE_BY_SIDE in record.conditions for record in trials):
+    if any(record.turns_since for record in trials):
         return False
     # By block first: times of day go back when somebody sets the clock during a lab.
     ranked = sorted(trials, key=lambda record: (record.block, record.started_at))

@@ -150,9 +150,14 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
 
 def _not_in_blocks(a: Named, b: Named) -> str:
     from ironbench.analyse.comparability import other_work
+    from ironbench.report import wording
 
     apart = other_work(a.records, b.records)
-    return "; ".join(apart) if apart else "were not run in blocks of one lab, and only blocks bear a verdict"
+    return (
+        "; ".join(wording.texts(apart))
+        if apart
+        else "were not run in blocks of one lab, and only blocks bear a verdict"
+    )
 
 
 def _of_cells(directory: LabDirectory, base: Named, new: Named) -> list[Effect]:

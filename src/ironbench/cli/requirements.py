@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironbench.analyse.claims import ClaimVerdict, requirement
 from ironbench.cli.verdict import REFUTED, SUSPECT
-from ironbench.report import plain
+from ironbench.report import plain, wording
 from ironbench.report.charts.base import Table
 from ironbench.words import counted
 
@@ -36,7 +36,9 @@ def text(judgements: Judgements) -> str:
     confirmed = sum(one.verdict is ClaimVerdict.CONFIRMED for _, one in judgements)
     undecided = len(judgements) - refuted - confirmed
     head = f"Requirements: {counted(confirmed, 'confirmed', 'confirmed')}, {refuted} refuted, {undecided} undecided"
-    rows = tuple((one.claim.text, name, one.verdict.value, one.reason) for name, one in judgements)
+    rows = tuple(
+        (one.claim.text, name, one.verdict.value, "; ".join(wording.texts(one.reasons))) for name, one in judgements
+    )
     return f"{head}\n{plain.facts(Table((), (('requirement', 'configuration', 'outcome', 'because'), *rows)))}"
 
 
@@ -49,7 +51,7 @@ def fields(judgements: Judgements) -> list[dict[str, Any]]:
             "outcome": one.verdict.value,
             "low": one.low,
             "high": one.high,
-            "why": one.reason,
+            "why": "; ".join(wording.texts(one.reasons)),
         }
         for name, one in judgements
     ]

@@ -8,10 +8,9 @@ from ironbench.analyse.comparability import causes
 from ironbench.analyse.labstudy import settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
-from ironbench.drive import power
 from ironbench.errors import FailureError
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Status
+from ironbench.model.record import NOT_BACK, Record, Status
 from ironbench.printer import Printer
 from ironbench.record import Store, progress
 from ironbench.record.labs import LabDirectory
@@ -45,7 +44,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(words if gated else f"exit code {SUSPECT}: {words}")
     elif code == FAILED and (lost := lost_in_cuts(study, records)):
         many = f"{len(lost)} of {counted(len(records), 'trial')}"
-        printer.say(f"exit code {FAILED}: {many} lost something in a power cut: {lost[0].cause}")
+        printer.say(f"exit code {FAILED}: {many} lost something in a power cut: {wording.cause(lost[0])}")
     elif code == REFUTED:
         printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, study.refuted))}")
     return code
@@ -71,7 +70,7 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
     return [
         record
         for record in progress.failed(records)
-        if not all(check.passed for check in record.checks) or power.NOT_BACK in record.cause
+        if not all(check.passed for check in record.checks) or any(one.code == NOT_BACK for one in record.causes)
     ]
 
 

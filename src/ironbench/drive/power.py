@@ -10,8 +10,8 @@ from ironbench import units
 from ironbench.devices.mounting import Devices
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.model.note import Note, note
-from ironbench.model.plan import AT_STAKE, POWER
-from ironbench.model.record import Check
+from ironbench.model.plan import AT_STAKE
+from ironbench.model.record import NOT_BACK, Check
 from ironbench.model.session import Powered, Session
 from ironbench.words import counted
 from ironbench.workloads.base import checked
@@ -22,11 +22,15 @@ WAYS = {
     "torn": "of every write that no flush had followed some sectors are there",
 }
 """What a cut may take; the devices do it: `crates/ironbench-device/src/live/undo.rs`."""
-NOT_BACK = "afterwards the database does not start"
-"""Stands in the cause of a trial whose database did not survive its power cut."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
 """Set in the summary that checks see: what the engine counted by itself has not survived."""
+
+
+class NotBackError(FailureError):
+    """The database did not survive a power cut."""
+
+    code = NOT_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Survived:
 
     def conditions(self) -> dict[str, str]:
         back = f"the engine was back after {units.span(self.back_s)}"
-        return {POWER: f"cut after the measured time: {_words(self.at_stake)}; {back}"}
+        return {"power": f"cut after the measured time: {_words(self.at_stake)}; {back}"}
 
     def metrics(self) -> dict[str, float]:
         return {AT_STAKE: float(self.at_stake)}
@@ -79,8 +83,8 @@ def cut(session: Session, planned: PowerCut, seed: int) -> Survived:
         if not session.alive():
             raise FailureError(subject, "it does not answer")
     except IronbenchError as error:
-        words = f"{_words(sum(at_stake))}; {NOT_BACK}: {error}"
-        raise FailureError(subject, words, "check the settings by which it makes commits safe") from error
+        words = f"{_words(sum(at_stake))}; afterwards the database does not start: {error}"
+        raise NotBackError(subject, words, "check the settings by which it makes commits safe") from error
     return Survived(planned.how, sum(at_stake), time.monotonic() - began_s)
 
 

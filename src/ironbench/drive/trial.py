@@ -103,7 +103,7 @@ def drive(
             alive = session.alive() and not isinstance(error, EngineDiedError)
             words = _joined(starved, "" if alive else _last_words(session))
             log, inside = _read(begun.log), driving.inside
-            return Driven(started, alive, failure=str(error), last_words=words, log=log, inside_server=inside)
+            return Driven(started, alive, failure=error.note, last_words=words, log=log, inside_server=inside)
 
 
 def _joined(starved: Starved, words: str) -> str:
@@ -176,6 +176,7 @@ class _Drive:
         elif ended and around.cut is not None:
             survived = power.cut(session, around.cut, self._seed)
             prepared = prepared.merge(survived.conditions(), survived.warnings())
+            result = replace(result, power_cut=True)
             figures = {**figures, **survived.metrics()}
             summary = {**result.summary, power.SUMMARY: True}
             if has_data:
@@ -347,7 +348,7 @@ def _rehearsed(result: Driven) -> None:
     """FailureError when a rehearsal came to nothing: the trial would, too."""
     summary = result.summary
     if summary["aborted"]:
-        raise FailureError("rehearsal", summary["cause"])
+        raise FailureError("rehearsal", summary["cause"] or "the workload ended early")
     if summary["cut_short"]:
         raise KeyboardInterrupt
 

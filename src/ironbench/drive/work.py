@@ -151,8 +151,8 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
         "io": "",
         "inside": outcome.inside,
         "cut_short": interrupt.happened(),
-        "aborted": bool(outcome.cause),
-        "cause": outcome.cause,
+        "aborted": outcome.cause is not None,
+        "cause": "",
         "started_unix_s": window.started_unix_s,
         "threads": load.threads,
         "clients": load.clients,
@@ -170,6 +170,8 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
         series=outcome.series,
         files=outcome.files,
         checks=outcome.checks,
+        cause=outcome.cause,
+        answers=outcome.answers,
         prepared=TrialNotes(dict(outcome.facts), outcome.warnings),
     )
 

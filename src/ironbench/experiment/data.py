@@ -20,8 +20,6 @@ from ironbench.model.trial_notes import TrialNotes
 from ironbench.printer import Printer
 from ironbench.process import place
 
-LEFT = "as the trial before left them"
-
 
 @dataclass(frozen=True, slots=True)
 class _Left:
@@ -34,6 +32,8 @@ class _Left:
     """Nothing was written since they were restored."""
     lasting: bool
     """A trial since then changed them for good."""
+    reused: bool = False
+    """The trial that runs now started from what the one before it left."""
     identity: tuple[int, int] | None = None
     """Device and inode of the directory: a command of the user may have put another one in its place."""
 
@@ -73,7 +73,8 @@ class Data:
         often = restore.often(setup, source, self._method.restore)
         same = left is not None and (left.source, left.layout, left.identity) == (source, layout, _identity(place))
         if left is not None and same and self._enough(often, left, block):
-            conditions = {"data": LEFT, "restored": f"once for this {often}"}
+            conditions = {"data": "as the trial before left them", "restored": f"once for this {often}"}
+            left = replace(left, reused=True)
         else:
             conditions = restore.brought_back(setup, source, self._databases)
             left = _Left(block, source, layout, read_only=True, lasting=False)
@@ -101,7 +102,7 @@ class Data:
             own.require_check(session, data)
             self._understood.add(data.check)
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
-        if dataset is None or restored.conditions.get("data") != LEFT:
+        if dataset is None or not self._begun[place_of(setup)].reused:
             return restored
         return restored.merge(restore.without_garbage(session, dataset))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import by, method, work_of_noise
+from ironbench.analyse.subjects import work_of_noise
 from ironbench.errors import InputError
 from ironbench.experiment import size
 from ironbench.experiment.slices import slice_plan
@@ -85,13 +85,14 @@ def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
     spread = statistics.stdev(math.log(ratio) for _, ratio in found.ratios)
     return Noise(
         machine=machine_of(records[0]),
-        work=work_of_noise(setup.choice) + by(method(records[0])),
+        work=work_of_noise(setup.choice),
         metric=found.metric,
         blocks=found.blocks,
         spread=spread,
         floor=floor_of(spread),
         measured_at=min(record.started_at for record in records),
         trial_s=statistics.fmean(record.elapsed_s for record in records),
+        method=records[0].method,
     )
 
 

@@ -22,7 +22,7 @@ from ironbench.fields.lab import range_of
 from ironbench.fields.run import RunFile
 from ironbench.fields.sections import SECTIONS
 from ironbench.machine.fingerprint import content_key, fingerprint
-from ironbench.model.plan import CRASH, LIMITS, RANGE, SEED_GIVEN, Plan
+from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.model.search import Search
@@ -104,7 +104,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
                 raise InputError(f"--tag {name}={text}", cause, "leave it out, or leave --resume out")
             measure = with_fields(asked.measure, seed=before[0].cell.load.seed)
             plan, secrets = planned(with_fields(asked, measure=measure))
-            known = SEED_GIVEN in before[0].conditions
+            known = before[0].seed_given
             return replace(plan, series=series, seed_given=known, tags=before[0].tags), secrets
     cause = f"no run of this command on this machine is in {asked.run.results}"
     raise InputError("--resume", cause, "leave it out to begin one")
@@ -113,8 +113,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 def _alike(plan: Plan, record: Record) -> bool:
     """Whether the record, of like work and load, is of the plan's command: by its options, and by what it searched or
     cut."""
-    asked = all(record.conditions.get(name, "") == plan.conditions.get(name, "") for name in (LIMITS, RANGE, CRASH))
-    return asked and record.choice.options == plan.choice.options
+    searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
+    return searched and record.crash == plan.crash and record.choice.options == plan.choice.options
 
 
 def measured(store: Store, series: str) -> list[Record]:

@@ -10,16 +10,16 @@ from typing import Protocol
 
 from ironbench import units
 from ironbench.analyse import claims, curve, findings, looks
-from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.optimum import Answer
 from ironbench.errors import FailureError
 from ironbench.experiment import search as searching
 from ironbench.experiment import warmup
 from ironbench.experiment.pace import Allowance, Pace
 from ironbench.model.lab import SCREEN, Lab, Stage
+from ironbench.model.note import text_note
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, Status
+from ironbench.model.record import NOT_WHOLE, Record, Status
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
@@ -30,6 +30,7 @@ from ironbench.printer import Printer
 from ironbench.record import Store, progress
 from ironbench.record.labs import LabDirectory, Peak
 from ironbench.record.progress import TRIES
+from ironbench.report import wording
 from ironbench.words import in_percent
 
 
@@ -86,18 +87,18 @@ class BestLoad:
 
     def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
         self._plan, self._search, self._store, self._printer = plan, search, store, printer
-        self._answer = ""
+        self._result: Answer | None = None
 
     def next(self, records: Sequence[Record]) -> Due | None:
         tried = searching.of_run(records)
         step = searching.step(self._search, tried)
         if isinstance(step, Answer):
-            if self._answer != step.sentence:
-                self._answer = step.sentence
-                self._printer.say(step.sentence)
+            if self._result != step:
+                self._result = step
+                self._printer.say(wording.text(step.note))
             best = None if step.point is None else cell_at(self._plan, step.point)
             trial = _missing(self._plan.confirmation_trials(best), records)
-            notes = TrialNotes({SEARCH: step.sentence, **_limits(self._search)})
+            notes = TrialNotes(search_result=step.note)
         else:
             cell = cell_at(self._plan, step.point)
             blocks = {record.block for record in tried if record.cell.name == cell.name}
@@ -147,7 +148,7 @@ class Blocks:
         self._allowance.passed = len(fresh)
         if (searched := searching.next_trial(self._directory, records, self._say, self._forgiven)) is not None:
             trial, why = searched
-            due = Due(trial, TrialNotes({SEARCH: why}))
+            due = Due(trial, TrialNotes({"search": why}))
         elif (waiting := self.waiting(records)) is None:
             return None
         else:
@@ -203,12 +204,9 @@ class Blocks:
         due = _warmed(trial, cells, piloted, records, self._directory.store, forgiven=self._forgiven)
         rated = _rate_notes(due.trial, self._directory)
         best = lab.setup(trial.cell.name).best
-        searched = {SEARCH: best.sentence} if best else {}
-        return replace(due, notes=due.notes.merge({**rated.conditions, **searched}, rated.warnings))
-
-
-def _limits(search: Search) -> dict[str, str]:
-    return {LIMITS: ", ".join(limit.text for limit in search.limits)} if search.limits else {}
+        notes = due.notes.merge(rated.conditions, rated.warnings)
+        result = (best.result or text_note(best.sentence)) if best else None
+        return replace(due, notes=replace(notes, search_result=result))
 
 
 def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:
@@ -302,19 +300,25 @@ def repeat_failed(directory: LabDirectory) -> int:
     return len(blocks)
 
 
+def _of_another(record: Record) -> bool:
+    """Whether its system did not fail, but another one of its block."""
+    return any(one.code == NOT_WHOLE for one in record.causes)
+
+
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
     # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own. Observed
     # trials come after every block.
     others = (Purpose.SEARCH, Purpose.OBSERVED)
-    fresh = [one for one in fresh if one.purpose not in others and not one.cause.startswith(progress.NOT_WHOLE)]
+    fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
     enough = progress.TRIES * len(lab.possible)
     if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
         hint = "remove the cause, then `ironbench lab resume --failed` repeats these blocks and continues"
         failing = {one.cell.name for one in fresh[-enough:]}
         if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
             hint += f"; by slices its block needs all systems: a lab without {failing.pop()} could compare the others"
-        raise FailureError(f"lab {lab.name}", f"the last {enough} trials failed, the last one: {fresh[-1].cause}", hint)
+        last = wording.cause(fresh[-1])
+        raise FailureError(f"lab {lab.name}", f"the last {enough} trials failed, the last one: {last}", hint)
 
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
@@ -355,7 +359,7 @@ def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
     if len(failed) >= TRIES:
         raise FailureError(
             f"lab {lab.name}",
-            f"the peak of {lab.baseline} could not be measured: {failed[-1].cause}",
+            f"the peak of {lab.baseline} could not be measured: {wording.cause(failed[-1])}",
             "remove the cause, then `ironbench lab resume --failed` measures the peak again; "
             "or begin a lab with rates as numbers",
         )

@@ -18,9 +18,7 @@ from ironbench.model.system import Setup, Trial
 from ironbench.plan import sweep
 from ironbench.record import progress
 from ironbench.record.labs import LabDirectory
-
-_FAILED_AT_LOWEST = "its trials failed at the lowest load"
-"""Begins what is said of a cell whose search broke no limit, but could not measure."""
+from ironbench.report import wording
 
 
 def answer(search: Search, records: Sequence[Record]) -> Answer | None:
@@ -37,7 +35,7 @@ def of_run(records: Sequence[Record]) -> list[Record]:
 def step(search: Search, tried: Sequence[Record]) -> NextLoad | Answer:
     """What comes next after the trials that count. FailureError: a limit is on a metric that they lack."""
     found = next_step(search, _observed(search, tried))
-    return replace(found, doubt=_doubt(found, tried)) if isinstance(found, Answer) else found
+    return replace(found, doubt=_too_few(found, tried)) if isinstance(found, Answer) else found
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
@@ -76,7 +74,7 @@ def require_cells(lab: Lab) -> None:
     if none and (lab.setup(lab.baseline).skipped or not lab.comparisons):
         why = none[0].skipped
         hint = f"allow more in {written('load.limit')}, or search lower, and begin the lab anew"
-        if why.startswith(_FAILED_AT_LOWEST):
+        if none[0].best and none[0].best.failed:
             hint = "remove the cause, then `ironbench lab resume --failed` searches again"
         raise FailureError(f"lab {lab.name}, cell {none[0].cell.name}", f"it cannot be measured: {why}", hint)
 
@@ -95,10 +93,17 @@ def _cell_step(
             return trial, "once more"
     tried = [next((one for one in tries if one.status.comparable), tries[-1]) for _, tries in sorted(places.items())]
     if tried and not tried[0].status.comparable:  # the lowest load of all
-        return Best(None, f"{_FAILED_AT_LOWEST}: {tried[0].cause}", (), (tried[0].id,))
+        why = f"its trials failed at the lowest load: {wording.cause(tried[0])}"
+        return Best(None, why, (), (tried[0].id,), failed=True)
     found = step(search, tried)
     if isinstance(found, Answer):
-        return Best(found.point, found.sentence, _table(search, tried), tuple(record.id for record in tried))
+        return Best(
+            found.point,
+            wording.text(found.note),
+            _table(search, tried),
+            tuple(record.id for record in tried),
+            result=found.note,
+        )
     load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
     # A pilot decides the warm-up at the load that is found; until then the planned one has to do.
     cell = replace(setup.cell, load=replace(load, warmup_auto=False))
@@ -116,12 +121,12 @@ def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:
     return tuple(rows)
 
 
-def _doubt(found: Answer, tried: Sequence[Record]) -> str:
-    """Which limits the answer hangs on by percentiles of too few of what is counted."""
+def _too_few(found: Answer, tried: Sequence[Record]) -> tuple[str, tuple[tuple[float, int], ...]] | None:
+    """What is counted, and the percentiles by which the answer depends on a limit and which have too few of it."""
     at = [record for record in tried if _point(found.search, record) in (found.point, found.ended_at)]
     comparable = [record for record in at if record.status.comparable]
     missing = lacking(comparable, [one.metric for one in found.search.limits])
-    return f"the limit was held against percentiles of too few {counted_in(at)[1]}, {missing}" if missing else ""
+    return (counted_in(at)[1], missing) if missing else None
 
 
 def _point(search: Search, record: Record) -> int:

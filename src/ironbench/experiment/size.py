@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench import engines, workloads
-from ironbench.analyse.subjects import SLICES, TRIALS, by, method_of, work_of_noise
+from ironbench.analyse.subjects import work_of_noise
 from ironbench.devices import expression
 from ironbench.errors import InputError
 from ironbench.experiment.slices import slice_plan
@@ -18,6 +18,7 @@ from ironbench.load.estimate import Content
 from ironbench.machine.fingerprint import content_key, fingerprint
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab, Stage
+from ironbench.model.record import SLICES, TRIALS
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
 from ironbench.plan import blocks, budget, commands, same_load
@@ -94,9 +95,9 @@ def of_machine(
     Each `method` has a noise of its own.
     """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
-    alike = (noise for noise in whole if method_of(noise.work) == method)
+    alike = (noise for noise in whole if noise.method == method)
     here = [noise for noise in alike if (noise.machine, noise.metric) == (machine, metric)]
-    works = {work_of_noise(setup.choice) + by(method) for setup in setups}
+    works = {work_of_noise(setup.choice) for setup in setups}
     fitting = [noise for noise in here if noise.work in works] or here
     if not fitting:
         return budget.ASSUMED

@@ -25,7 +25,8 @@ from ironbench.load.databases import TrialDatabases
 from ironbench.load.source import DataSource
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
-from ironbench.model.plan import POWER, Plan
+from ironbench.model.note import Note
+from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import STOPPED_ON_LOSS, Record, Status
 from ironbench.model.secrets import Secrets
@@ -71,18 +72,18 @@ def measure(
     if started_unix_s := driven.summary.get("started_unix_s"):
         storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
     driven = replace(driven, storage_died=storage.death())
-    prepared = due.notes.merge(plan.conditions).merge(storage.conditions())
+    prepared = due.notes.merge(storage.conditions())
     if control is not None:
         driven, prepared = control.judged(driven), control.noted(prepared)
     watched = observe.observed(driven, how, workload.connections(how.clients))
     record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
-    if POWER in record.conditions:
-        printer.say(f"  power: {record.conditions[POWER]}")
+    if record.power_cut:
+        printer.say(f"  power: {record.conditions['power']}")
         for one in record.warnings:
             if one.code == NOTHING_AT_STAKE:
                 printer.say(f"  warning: {wording.text(one)}")
     if not record.status.comparable and not driven.failure:  # a failure was said when it happened
-        printer.say(f"  {record.status.value}: {record.cause}")
+        printer.say(f"  {record.status.value}: {wording.cause(record)}")
         for one in record.warnings:
             if one.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
                 printer.say(f"  {wording.text(one)}")
@@ -246,7 +247,7 @@ class EngineEach:
             if record is not None:  # it is kept; what failed is the engine's end, and nothing may start beside it
                 raise
             self.printer.error(error)
-            return [failed(plan, trial, self.store, str(error), self.upkeep.taken(prepared))]
+            return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
                 place.release(Path(setup.system.layout.data))  # a command may unmount what lies there
@@ -254,7 +255,7 @@ class EngineEach:
         return [record]
 
 
-def failed(plan: Plan, trial: Trial, store: Store, cause: str, prepared: TrialNotes) -> Record:
+def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialNotes) -> Record:
     """The record of a trial that never ran."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     driven = Driven(now, alive=True, failure=cause)

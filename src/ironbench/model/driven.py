@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ironbench.model.inside import NOTHING, Inside
+from ironbench.model.note import Note
 from ironbench.model.observation import Series
 from ironbench.model.record import Check
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
@@ -46,7 +47,7 @@ class Driven:
     """UTC, ISO 8601."""
     alive: bool
     """Whether the engine still ran afterwards."""
-    failure: str = ""
+    failure: Note | None = None
     storage_died: str = ""
     """How an emulated device under it died; empty while all live."""
     last_words: str = ""
@@ -64,6 +65,12 @@ class Driven:
     scripts: Mapping[str, str] = field(default_factory=dict)
     """Name → text of every script, as it was driven."""
     checks: tuple[Check, ...] = ()
+    cause: Note | None = None
+    """Why a workload that drives itself ended early."""
+    answers: Note | None = None
+    """As in `Record.answers`."""
+    power_cut: bool = False
+    """As in `Record.power_cut`."""
     prepared: TrialNotes = NO_NOTES
     """What was done for the trial while its engine ran, and verified afterwards."""
     counts: tuple[str, str] = ("transaction", "transactions")

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ironbench.model.note import Note
+from ironbench.model.record import TRIALS
+
+NOT_AT_BOTH_ENDS = "no-verdict-at-both-ends"
+"""Code of `Finding.barred` where the ratio changed over the blocks so that no verdict holds before and after."""
 
 
 class Conclusion(StrEnum):
@@ -45,24 +49,24 @@ class Finding:
     """Smallest relative difference that this many blocks with this spread would find with 90 % power; None: unknown."""
     p: float | None
     """Two-sided, of ratio = 1, after correction for the number of comparisons; None: too few blocks for a verdict."""
-    method: str
-    """In words, e.g. `t interval on log ratios of 6 blocks, look 1 of 2`."""
-    advice: str = ""
-    """What it would take to tell, when it cannot."""
+    method: Note
+    """How the interval was computed."""
+    advice: Note | None = None
+    """What it would take to decide; None if it is decided."""
     warnings: tuple[Note, ...] = ()
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[Note, ...] = ()
     """Blocks that did not enter, and why."""
     decides: bool = True
     """Whether the lab declared it: one of its comparisons on its metric, or what a claim is about. Others carry no
     verdict: their conclusion is `CANNOT_TELL` and their p is None."""
-    barred: str = ""
+    barred: Note | None = None
     """Why these trials may carry no verdict whatever the interval says, e.g. CPU time of suspect trials."""
 
     lost: tuple[int, int] = (0, 0)
     """Blocks in which the cell, and in which its baseline, has no usable trial: failed, invalid, or without a value."""
 
-    changed: str = ""
-    """How the ratio itself changed over the blocks, to be read after "the ratio"."""
+    changed: Note | None = None
+    """How the ratio itself changed over the blocks."""
     ends: tuple[float, float] | None = None
     """The ratio before and after that change; None where it did not change."""
 
@@ -109,8 +113,11 @@ class Noise:
     """UTC, ISO 8601, of the first trial."""
     trial_s: float = 30.0
     """Measured time of its trials: longer ones are less noisy."""
+    method: str = TRIALS
+    """As `Record.method`: each method has its own noise."""
 
     @property
     def source(self) -> str:
         """Where it was measured, in words."""
-        return f"A against A, {self.blocks} blocks of {self.work} on {self.measured_at[:10]}"
+        by = "" if self.method == TRIALS else f" by {self.method}"
+        return f"A against A, {self.blocks} blocks of {self.work}{by} on {self.measured_at[:10]}"

@@ -6,18 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ironbench.model.purpose import Purpose
-from ironbench.model.search import Search
+from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
-SEED_GIVEN = "seed"
-"""Condition of a trial whose seed somebody chose."""
-LIMITS, RANGE, CRASH = "limits", "range searched", "crash"
-"""Conditions: the limits of a search, and its range; what a power cut after the trial was to do."""
-POWER = "power"
-"""Condition: what happened when the power was cut after the trial."""
 AT_STAKE = "power_cut_unflushed_writes"
 """Metric: writes that no flush had followed when the power was cut."""
-_COUNTED = {"clients": "clients", "rate": "transactions per second"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +39,18 @@ class Plan:
     progress_s: int | None = None
     """A line of progress on stderr this often; None: only the bar."""
 
+    turns_since: str = ""
+    """See `Record.turns_since`."""
+
     @property
-    def conditions(self) -> dict[str, str]:
-        """What somebody asked for and no other part of a record holds."""
-        limits = self.search.limits if self.search else ()
-        asked = {
-            SEED_GIVEN: "chosen by --seed" if self.seed_given else "",
-            CRASH: self.crash,
-            RANGE: f"{self.search.low} to {self.search.high} {_COUNTED[self.search.of]}" if self.search else "",
-            LIMITS: ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in limits),
-        }
-        return {name: text for name, text in asked.items() if text}
+    def limits(self) -> tuple[Limit, ...]:
+        """See `Record.limits`."""
+        return self.search.limits if self.search else ()
+
+    @property
+    def search_range(self) -> tuple[int, int] | None:
+        """See `Record.search_range`."""
+        return (self.search.low, self.search.high) if self.search else None
 
     @property
     def estimate_s(self) -> float:

@@ -7,13 +7,17 @@ from enum import StrEnum
 
 from ironbench.model.commands import CommandRun
 from ironbench.model.note import Note
+from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
 
-SCHEMA = 4
+SCHEMA = 5
 """2: a choice contains digests of its scripts. 3: a record contains digests of its files. 4: warnings are notes, and a
-flagged record has no cause besides them. Older records stay readable (`record.decoded`)."""
+flagged record has no cause besides them. 5: causes are notes, and how a trial was measured is in fields of their own
+instead of among the conditions. Older records stay readable (`record.decoded`)."""
 NOTES_SINCE = 4
 """The schema that has notes; the warnings of older records are sentences."""
+CAUSES_SINCE = 5
+"""The schema whose causes are notes."""
 
 
 FAILED_SUSPECT = 0.001
@@ -36,12 +40,17 @@ CONNECTIONS_LOST = "connections-lost"
 """Code of the warning of a trial in which clients lost their connection, and no client ended before the others."""
 LOOP_DELAYED = "loop-delayed"
 """Code of the warning of a trial whose response times the drive loop itself made longer."""
-SIDE_BY_SIDE = "side by side since"
-"""Condition of a record made of slices: equal for the systems of a block that stood side by side."""
-AT_ONCE = "at once"
-"""Condition of a record of a duet, a method of an earlier version: how the CPUs were shared."""
+ENGINE_DIED = "engine-died"
+"""Code of the cause of a trial whose engine ended."""
+NOT_BACK = "not-back"
+"""Code of the cause of a trial whose database did not survive its power cut."""
+NOT_WHOLE = "block-not-whole"
+"""Code of the cause of a record whose system did not fail, but another one of its block by slices."""
+TRIALS, SLICES, DUET = "trials", "slices", "duet"
+"""Methods of measuring: one trial after another; in short turns with the other systems of the block; at the same time
+as the other system, a method of an earlier version."""
 SYSTEMS = "slice_systems"
-"""Metric: how many they were."""
+"""Metric: how many systems took turns."""
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
@@ -157,7 +166,7 @@ class Record:
     """By catalogue name, base units; `name{script=x}` for parts."""
     checks: tuple[Check, ...] = ()
     warnings: tuple[Note, ...] = ()
-    cause: str = ""
+    causes: tuple[Note, ...] = ()
     """Why the trial is invalid, failed or aborted. Empty for a flagged one, whose notes say why (`flags`), except in
     records before schema 4."""
     budget: Budget = Budget()
@@ -175,7 +184,26 @@ class Record:
     stage: int = 1
     attempt: int = 1
     conditions: dict[str, str] = field(default_factory=dict)
-    """What was done and verified before the trial: data restored from, cache state, quiet, limits, checkpoints."""
+    """What was done and verified before the trial, for readers only: data restored from, cache state, quiet."""
+    method: str = TRIALS
+    """How it was measured: `TRIALS`, `SLICES` or `DUET`."""
+    turns_since: str = ""
+    """When the systems of its block began to take turns, ISO 8601: equal for those that did so with each other. Empty
+    if measured by trials."""
+    seed_given: bool = False
+    """Whether the user chose the seed."""
+    search_range: tuple[int, int] | None = None
+    """Lowest and highest load (clients, or rate) of the search that the trial belongs to; None without a search."""
+    limits: tuple[Limit, ...] = ()
+    """Limits under which that search looks for the best load."""
+    search_result: Note | None = None
+    """The result of the search that chose the trial's load."""
+    crash: str = ""
+    """What a power cut after the trial was to do with unflushed writes: `lose`, `subset`, `torn`."""
+    power_cut: bool = False
+    """The power was cut after the trial, and the engine was back afterwards."""
+    answers: Note | None = None
+    """How the answers of the workload's queries were checked."""
     files: dict[str, str] = field(default_factory=dict)
     """Each other file of the record → SHA-256 of its content; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
-from ironbench.words import grouped
 
 _DOUBT = 0.05
 _POOLED = ("response_time", "service_time")
@@ -167,23 +167,24 @@ IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
 """Percentiles that tables of runs show; `show RECORD` has all."""
 
 
-def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> str:
-    """The note on percentiles left out of what shows the percentiles `shown` (None: every one); empty for none."""
+def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> tuple[Note, ...]:
+    """Notes on percentiles left out of what shows the percentiles `shown` (None: every one)."""
     every = {name for record in records for name in record.metrics}
     names = {name for name in every if shown is None or name.partition("{")[0] in shown}
     ios = {name for name in names if name.startswith(tuple(_IOS_PER_S))}
     notes = [(what, lacking(records, list(own))) for what, own in ((units, names - ios), ("I/Os", ios))]
-    sentences = [f"Percentiles of too few {what} in a trial are not shown: {needs}." for what, needs in notes if needs]
+    found = [note("percentiles-of-too-few", units=what, needs=needs) for what, needs in notes if needs]
     if any(unresolved(record, name) for record in records for name in names):
-        sentences.append(f"Response times that {units} still waiting at the end of a trial could change are not shown.")
-    return " ".join(sentences)
+        found.append(note("percentiles-unresolved", units=units))
+    return tuple(found)
 
 
-def lacking(records: Sequence[Record], metrics: Sequence[str]) -> str:
-    """What those of the metrics need that some trial has too few transactions for: `99 % needs 299`."""
+def lacking(records: Sequence[Record], metrics: Sequence[str]) -> tuple[tuple[float, int], ...]:
+    """Percentiles among the metrics for which some trial has too few transactions: (0.99, 299) is the 99th, which needs
+    299."""
     names = {name for record in records for name in metrics if name in record.metrics and few(record, name)}
     digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
-    return ", ".join(f"{_share(digits) * 100:g} % needs {grouped(needed(_share(digits)))}" for digits in digits_of)
+    return tuple((_share(digits), needed(_share(digits))) for digits in digits_of)
 
 
 def _share(digits: str) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ironbench.model.note import Note
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -17,12 +19,6 @@ class Limit:
     @property
     def text(self) -> str:
         return f"{self.metric} <= {self.most:g}"
-
-    @staticmethod
-    def of(text: str) -> list[Limit]:
-        """Limits as the condition `search limits` of a record has them: each `text`, with commas between."""
-        pairs = (one.rpartition(" <= ") for one in text.split(", "))
-        return [Limit(metric, float(most)) for metric, _, most in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +64,7 @@ class Best:
     tried: tuple[Tried, ...]
     trials: tuple[str, ...]
     """Ids of the records that decided it."""
+    result: Note | None = None
+    """What `sentence` puts into words; None in labs of earlier versions."""
+    failed: bool = False
+    """The trials at the lowest load failed, so that nothing could be measured."""

@@ -20,6 +20,8 @@ class TrialNotes:
     """As in `Record.commands`."""
     output: str = ""
     """What these commands wrote."""
+    search_result: Note | None = None
+    """As in `Record.search_result`."""
 
     def merge(self, conditions: Mapping[str, str], warnings: Sequence[Note] = ()) -> TrialNotes:
         """These notes and those of the next step."""

@@ -89,5 +89,7 @@ class Outcome:
     warnings: tuple[Note, ...] = ()
     inside: bool = False
     """The system works in our own threads or children: their CPU time is the system's, not a client's."""
-    cause: str = ""
+    answers: Note | None = None
+    """How the answers of queries were checked."""
+    cause: Note | None = None
     """Why it ended early by itself: the trial is void."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
-from ironbench.model.note import TEXT, Note
-from ironbench.model.record import NOTES_SINCE, Record
+from ironbench.model.note import TEXT, Note, text_note
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import CAUSES_SINCE, DUET, NOT_BACK, NOT_WHOLE, NOTES_SINCE, SLICES, Record
+from ironbench.model.search import Limit
 
 
 class _Warning(msgspec.Struct):
@@ -15,22 +18,84 @@ class _Warning(msgspec.Struct):
     text: str = ""
 
 
-class _Earlier(msgspec.Struct):
+class _WithSentences(msgspec.Struct):
     warnings: tuple[_Warning, ...] = ()
+
+
+class _WithCause(msgspec.Struct):
+    cause: str = ""
 
 
 # Made at import: two threads that use a type for the first time at once crash (msgspec 0.22, serve/app.py).
 _RECORD = msgspec.json.Decoder(Record)
-_EARLIER = msgspec.json.Decoder(_Earlier)
+_WITH_SENTENCES = msgspec.json.Decoder(_WithSentences)
+_WITH_CAUSE = msgspec.json.Decoder(_WithCause)
 
 
 def decoded(data: bytes) -> Record:
     """Returns the record in a document. msgspec.DecodeError.
 
-    The warnings of records before schema 4 are sentences: their notes have a code and that text.
+    The warnings of records before schema 4 and the causes of those before schema 5 are sentences: their notes have a
+    code and that text.
     """
     found = _RECORD.decode(data)
-    if found.schema >= NOTES_SINCE or not found.warnings:
+    if found.schema >= CAUSES_SINCE:
         return found
-    warnings = tuple(Note(one.code, {TEXT: one.text}) for one in _EARLIER.decode(data).warnings)
-    return replace(found, warnings=warnings)
+    cause = _WITH_CAUSE.decode(data).cause
+    fields: dict[str, Any] = {"causes": (_cause(cause),) if cause else ()}
+    if found.schema < NOTES_SINCE and found.warnings:
+        warnings = _WITH_SENTENCES.decode(data).warnings
+        fields["warnings"] = tuple(Note(one.code, {TEXT: one.text}) for one in warnings)
+    return replace(found, **fields, **_from_conditions(found))
+
+
+def _cause(text: str) -> Note:
+    """Two causes had no other mark than their words."""
+    if text.startswith("its block is not whole"):
+        return Note(NOT_WHOLE, {TEXT: text})
+    if "afterwards the database does not start" in text:
+        return Note(NOT_BACK, {TEXT: text})
+    return text_note(text)
+
+
+def _from_conditions(record: Record) -> dict[str, Any]:
+    """Fields of today from the conditions of a record before schema 5, and the conditions that remain."""
+    conditions = dict(record.conditions)
+    fields: dict[str, Any] = {"conditions": conditions}
+    if since := conditions.pop("side by side since", ""):
+        fields |= {"turns_since": since, "method": DUET if "at once" in conditions else SLICES}
+    fields["seed_given"] = bool(conditions.pop("seed", ""))
+    fields["crash"] = conditions.pop("crash", "")
+    fields["power_cut"] = "power" in conditions
+    if record.purpose != Purpose.SEARCH and (result := conditions.pop("search", "")):
+        fields["search_result"] = text_note(result)
+    if answers := conditions.pop("answers", ""):
+        unchecked = answers.startswith("not checked")
+        words = f"answers {answers}" if unchecked else f"answers checked: {answers}"
+        fields["answers"] = Note("answers-unchecked" if unchecked else "answers-checked", {TEXT: words})
+    for name, between in (("search limits", " <= "), ("limits", " at most ")):
+        if limits := _limits(conditions.get(name, ""), between):
+            del conditions[name]
+            fields["limits"] = limits
+    if span := _range(conditions.get("range searched", "")):
+        del conditions["range searched"]
+        fields["search_range"] = span
+    return fields
+
+
+def _limits(text: str, between: str) -> tuple[Limit, ...]:
+    """`response_time_p99_s at most 0.02, …`; empty for other texts."""
+    try:
+        pairs = (one.rpartition(between) for one in text.split(", "))
+        return tuple(Limit(metric, float(most)) for metric, _, most in pairs)
+    except ValueError:
+        return ()
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    """`1 to 128 clients`; None for other texts."""
+    try:
+        low, _, high = text.split()[:3]
+        return int(low), int(high)
+    except ValueError:
+        return None

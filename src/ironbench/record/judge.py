@@ -9,6 +9,7 @@ from typing import Any
 from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
 from ironbench.engines.durability import losses
+from ironbench.errors import IronbenchError
 from ironbench.machine import quiet
 from ironbench.model.driven import Driven, driving_cpu_s
 from ironbench.model.limits import CLIENT_SATURATED, OUR_SHARE
@@ -17,7 +18,7 @@ from ironbench.model.observation import Observation
 from ironbench.model.record import (
     CAN_LOSE_DATA,
     EMULATED,
-    FAILED_LIMITS,
+    ENGINE_DIED,
     FAILED_SUSPECT,
     FAILED_VOIDED,
     SUSPICIOUS,
@@ -29,7 +30,7 @@ from ironbench.model.system import Load, System
 from ironbench.observe import late
 from ironbench.process.line import CANCELLED
 from ironbench.record import judge_loop
-from ironbench.words import counted, grouped, in_percent
+from ironbench.words import counted
 from ironbench.workloads import steady
 
 UNCOUNTED = 0.20
@@ -75,43 +76,50 @@ MAINTENANCE_LEAST = 10
 """Share of the transactions, and number, up to which those that wrote are the server's own (autovacuum, statistics)."""
 _CANCELLED = frozenset({"over-limit", CANCELLED})
 """Queries that somebody ended: the workload itself at its limit, or whoever stopped the trial."""
+ABORTED = "aborted"
+"""Code of the cause of a trial that an error ended."""
 STOPPED_ON_ERROR = "stopped-on-error"
 """Code of the warning of a trial that its first error ended."""
 
 
-def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, str]:
-    """The trial's status and the cause of an invalid, failed or aborted one: the notes say why a trial is flagged."""
+def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[Note, ...]]:
+    """The trial's status and the causes of an invalid, failed or aborted one: the notes say why a trial is flagged."""
     summary = driven.summary
     if driven.storage_died:
-        return Status.VOIDED, driven.storage_died
+        return Status.VOIDED, (note("device-died", how=driven.storage_died),)
     if driven.failure:
         if driven.alive:
-            return Status.FAILED, driven.failure
-        return Status.VOIDED, _died(driven, f"the engine died: {driven.failure}")
+            return Status.FAILED, (driven.failure,)
+        code = ENGINE_DIED if driven.failure.code == IronbenchError.code else driven.failure.code
+        return Status.VOIDED, (_died(driven, code, driven.failure.values["error"]),)
+    if driven.cause is not None and driven.alive:
+        return Status.VOIDED, (driven.cause,)
     if summary["aborted"] or not driven.alive:
-        return Status.VOIDED, _died(driven, summary["cause"] or "the engine died")
+        code = ABORTED if summary["cause"] else ENGINE_DIED
+        return Status.VOIDED, (_died(driven, code, summary["cause"]),)
     failed = [check for check in driven.checks if not check.passed]
     if failed:
-        return Status.VOIDED, "; ".join(_as_cause(check) for check in failed)
+        return Status.VOIDED, tuple(_failed_check(check) for check in failed)
     if summary["cut_short"]:
-        return Status.CUT_SHORT, summary["cause"] or "interrupted"
+        return Status.CUT_SHORT, _ended(summary) or (note("interrupted"),)
+    worst = _worst(driven)
+    too_many = (worst.noted("transactions-failed"),) if worst else ()
     if summary["transactions"] == 0:
-        return Status.VOIDED, summary["cause"] or _nothing_done(driven)
-    worst = _worst(driven)
+        return Status.VOIDED, _ended(summary) or (note("nothing-finished", unit=driven.counts[0]), *too_many)
     if worst is not None and worst.share > FAILED_VOIDED:
-        return Status.VOIDED, worst.words
-    return (Status.SUSPECT if any(one.code in SUSPICIOUS for one in warnings) else Status.OK), ""
+        return Status.VOIDED, too_many
+    return (Status.SUSPECT if any(one.code in SUSPICIOUS for one in warnings) else Status.OK), ()
 
 
-def _died(driven: Driven, cause: str) -> str:
-    """The cause, and the engine's last message unless the cause contains it; short, to keep records small."""
+def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
+    """The drive loop's own cause."""
+    return (note(ABORTED, error=summary["cause"]),) if summary["cause"] else ()
+
+
+def _died(driven: Driven, code: str, error: str) -> Note:
+    """A cause with the engine's last message unless the error contains it; short, to keep records small."""
     words = driven.last_words[:_MOST_WORDS]
-    return f"{cause}; its last words: {words}" if words and words not in cause else cause
-
-
-def _nothing_done(driven: Driven) -> str:
-    worst = _worst(driven)
-    return f"not one {driven.counts[0]} was finished in the measured window" + (f"; {worst.words}" if worst else "")
+    return note(code, error=error, last_words="" if words in error else words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +141,6 @@ class _Failed:
         one, many = self.counts
         values = {"failed": self.failed, "ended": self.ended, "share": self.share, "one": one, "many": many}
         return note(code, **values, script=self.script, first=self.first)
-
-    @property
-    def words(self) -> str:
-        ended = f"{counted(self.ended, *self.counts)}{f' of script {self.script}' if self.script else ''}"
-        share = in_percent(self.share, limits=FAILED_LIMITS)
-        many = f"{grouped(self.failed)} of {ended} failed ({share})"
-        return f"{many}; the first: {self.first}" if self.first else many
 
 
 def _worst(driven: Driven) -> _Failed | None:
@@ -202,8 +203,8 @@ def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
     return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
 
 
-def _as_cause(check: Check) -> str:
-    return f"check failed: {check.name} (expected {check.expected}, found {check.actual})"
+def _failed_check(check: Check) -> Note:
+    return note("check-failed", check=check.name, expected=check.expected, actual=check.actual)
 
 
 def _client(load: Load, driven: Driven) -> list[Note]:

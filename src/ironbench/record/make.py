@@ -20,7 +20,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import AUXILIARY, Purpose
-from ironbench.model.record import Budget, Record
+from ironbench.model.record import SLICES, TRIALS, Budget, Record
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
 from ironbench.model.system import System, Trial
@@ -60,7 +60,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
     settings = {**(facts or {}).get("settings", {}), **plan.system.settings}
     lossy = judge.durability(engines.find(plan.system.engine), settings)
     warnings = (*before, *seen, *doubts, *lossy)
-    status, cause = judge.status(driven, warnings)
+    status, causes = judge.status(driven, warnings)
     known = {
         **measured.loaded.metrics(),
         **(capacity(session) if session else {}),
@@ -83,7 +83,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         metrics=measures.concise(known if workload.counts_all(options) else measures.of_no_unit(known)),
         checks=driven.checks,
         warnings=warnings,
-        cause=cause,
+        causes=causes,
         budget=budget or Budget(),
         machine=machine,
         server_machine=_server_machine(plan.system, session, driven, machine),
@@ -95,6 +95,15 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Se
         stage=trial.stage,
         attempt=trial.attempt,
         conditions=dict(prepared.conditions),
+        method=SLICES if plan.turns_since else TRIALS,
+        turns_since=plan.turns_since,
+        seed_given=plan.seed_given,
+        search_range=plan.search_range,
+        limits=plan.limits,
+        search_result=prepared.search_result,
+        crash=plan.crash,
+        power_cut=driven.power_cut,
+        answers=driven.answers,
         commands=prepared.commands,
         statements=measures.statements(driven),
         tags={name: redacted(text, name) for name, text in plan.tags.items()},

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.record import SYSTEMS, Record, Status
 from ironbench.model.system import Trial
 
 TRIES = 2
@@ -67,10 +67,6 @@ def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
     return tuple(record for tries in places.values() if _lost(tries) for record in failed(tries))
 
 
-NOT_WHOLE = "its block is not whole"
-"""Begins the cause of a record whose system did not fail, but another one of its block by slices."""
-
-
 def _lost(tries: Sequence[Record]) -> bool:
     return over(tries) and not any(record.status.comparable for record in tries)
 
@@ -88,8 +84,8 @@ class Torn:
     def of(records: Iterable[Record]) -> Torn:
         together: dict[tuple[int, str], list[Record]] = {}
         for record in records:
-            if record.purpose == Purpose.LAB and (since := record.conditions.get(SIDE_BY_SIDE)):
-                together.setdefault((record.block, since), []).append(record)
+            if record.purpose == Purpose.LAB and record.turns_since:
+                together.setdefault((record.block, record.turns_since), []).append(record)
         killed, lone = set[str](), set[str]()
         for group in together.values():
             if len(group) < max(record.metrics.get(SYSTEMS, 0) for record in group):

@@ -223,6 +223,8 @@ class Record(Struct):
     checks: tuple[Check, ...] = ()
     warnings: tuple[Note, ...] = ()
     cause: Text = ""
+    """Of records before schema 5."""
+    causes: tuple[Note, ...] = ()
     budget: Budget = msgspec.field(default_factory=Budget)
     machine: Key = ""
     server_machine: Key = ""
@@ -231,6 +233,15 @@ class Record(Struct):
     stage: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     attempt: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
     conditions: dict[Name, Text] = {}
+    method: Literal["trials", "slices", "duet"] = "trials"
+    turns_since: Label = ""
+    seed_given: bool = False
+    search_range: tuple[Load, Load] | None = None
+    limits: tuple[Limit, ...] = ()
+    search_result: Note | None = None
+    crash: Literal["", "lose", "subset", "torn"] = ""
+    power_cut: bool = False
+    answers: Note | None = None
     scripts: dict[Name, Key] = {}
     files: dict[Name, Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]] = {}
     commands: tuple[CommandRun, ...] = ()
@@ -276,6 +287,8 @@ class Best(Struct):
     sentence: Text
     tried: tuple[Tried, ...]
     trials: tuple[Name, ...]
+    result: Note | None = None
+    failed: bool = False
 
 
 class Setup(Struct):

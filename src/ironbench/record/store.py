@@ -49,7 +49,9 @@ T = TypeVar("T")
 
 def _without_passwords(record: Record) -> Record:
     """Hides passwords, which messages of servers and libraries may repeat."""
-    texts = {name: msgspec.to_builtins(getattr(record, name)) for name in ("cause", "warnings", "checks", "conditions")}
+    texts = {
+        name: msgspec.to_builtins(getattr(record, name)) for name in ("causes", "warnings", "checks", "conditions")
+    }
     clean = {name: hidden_in(value) for name, value in texts.items()}
     if clean == texts:
         return record

@@ -12,7 +12,8 @@ from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
 from ironbench.analyse.subjects import failed_percent, failed_share
 from ironbench.analyse.versions import LACKS, BesideVersion
-from ironbench.model.finding import Conclusion
+from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion
+from ironbench.model.note import Note
 from ironbench.report import screen, wording
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.findings import (
@@ -108,7 +109,7 @@ def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> Po
     known = interval(finding)
     level = "" if sure == confidence_named or known == NO_INTERVAL else f"{sure} interval, "
     doubt = f"{known}, {level}{counted(finding.blocks, 'block')}"
-    though = f", though the ratio {finding.changed}" if finding.changed else ""
+    though = f", though {wording.text(finding.changed)}" if finding.changed else ""
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         words, of = finding.conclusion.value, "" if metric_named else f" its {metric}"
         return Point(f"{contrast.cell} is {words} than {contrast.baseline}{where}: {times}{of} ({doubt}){though}.")
@@ -125,17 +126,17 @@ def _comparison(effect: Effect, confidence_named: str, metric_named: bool) -> Po
         text = f"{sides}: too few blocks for a verdict ({some}); so far {whose}."
         return Point(text, doubt=_why_open(effect))
     if finding.changed:
-        text = f"{sides} cannot be told apart: the ratio {finding.changed}; on average {whose}."
+        text = f"{sides} cannot be told apart: {wording.text(finding.changed)}; on average {whose}."
         return Point(text, doubt=_why_open(effect))
     return Point(f"{sides} cannot be told apart: {whose}.", doubt=_why_open(effect))
 
 
 def _why_open(effect: Effect) -> str:
     finding = effect.finding
-    if finding.changed and (not finding.barred or finding.changed in finding.barred):
+    if finding.changed and (not finding.barred or finding.barred.code == NOT_AT_BOTH_ENDS):
         return ""
     if finding.barred:
-        return f"{finding.barred.rstrip('.')}."
+        return f"{wording.text(finding.barred)}."
     if finding.detectable is None:
         return ""
     return f"These blocks would show only differences of {at_least(finding.detectable)}."
@@ -156,16 +157,16 @@ def _counted(effects: Sequence[Effect]) -> str:
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
     """Gives the advice of the comparison that needs most: less would leave it open."""
-    findings = [effect.finding for effect in open_ones if effect.finding.advice]
-    if not findings:
+    known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
+    if not known:
         return ""
-    most = max(findings, key=lambda one: math.inf if one.detectable is None else one.detectable)
-    alike = len({one.advice for one in findings}) == 1
-    return _advice(most.advice) if alike else _advice(most.advice, "To tell all of them")
+    most, _ = max(known, key=lambda one: math.inf if one[1] is None else one[1])
+    alike = len({advice for advice, _ in known}) == 1
+    return _advice(most) if alike else _advice(most, "To tell all of them")
 
 
-def _advice(text: str, purpose: str = "To tell") -> str:
-    return f"{purpose}: {text.rstrip('.')}."
+def _advice(advice: Note | None, purpose: str = "To tell") -> str:
+    return f"{purpose}: {wording.text(advice)}." if advice else ""
 
 
 def versions(study: Study) -> list[Point]:
@@ -281,7 +282,7 @@ def limit(study: Study) -> str:
     spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
     if spent is None:
         return ""
-    words = limit_sentence(spent, study.ceilings).replace("Cannot tell what limits:", "What limits cannot be told:")
+    words = limit_sentence(spent, study.ceilings)
     return f"At {study.baseline}, {words[:1].lower()}{words[1:]}"
 
 
@@ -296,7 +297,7 @@ def failures(study: Study) -> str:
 
 def disturbed(study: Study) -> list[str]:
     """Names disturbances that may have made a difference."""
-    return [one.sentence for one in study.disturbances]
+    return wording.sentences(one.note for one in study.disturbances)
 
 
 def noise(study: Study) -> str:
@@ -318,7 +319,7 @@ def claims(study: Study) -> str:
         (verdict, [judged for judged in study.claims if judged.verdict == verdict])
         for verdict in ("confirmed", "refuted", "undecided")
     ]
-    why = f" {study.too_little_time}" if study.too_little_time else ""
+    why = "".join(f" {words}" for words in wording.sentences(study.too_little_time))
     if len(study.claims) == 1:
         return f"The claim of the lab file is {study.claims[0].verdict}.{why}"
     words = ", ".join(f"{len(judgements)} {verdict}" for verdict, judgements in tally if judgements)

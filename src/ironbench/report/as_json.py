@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,7 +30,7 @@ def run_document(
     if requirements:
         fields["requirements"] = list(requirements)
     if answer is not None:
-        fields["search"] = {**plain_value(answer), "of": answer.search.of, "sentence": answer.sentence}
+        fields["search"] = {**plain_value(answer), "of": answer.search.of, "sentence": wording.text(answer.note)}
     return encoded(fields).decode()
 
 
@@ -72,8 +72,20 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain_value(part) for part in value]
     if hasattr(value, "__dataclass_fields__"):
-        return {name: plain_value(getattr(value, name)) for name in value.__dataclass_fields__}
+        return dict(_plain_fields(value))
     return value
+
+
+def _plain_fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """A field with a single note has its text, and the note beside it."""
+    for name, field in value.__dataclass_fields__.items():
+        known = getattr(value, name)
+        if field.type in ("Note", "Note | None"):
+            text_name, note_name = ("sentence", name) if name == "note" else (name, f"{name}_note")
+            yield text_name, wording.text(known) if known else ""
+            yield note_name, plain_value(known)
+        else:
+            yield name, plain_value(known)
 
 
 def encoded(document: Any) -> bytes:

@@ -9,6 +9,7 @@ from ironbench import units
 from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, RESOURCES, Gain, Limit, TimeSpent
 from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.report import wording
 from ironbench.report.facts import fact
 from ironbench.report.numbers import number
 from ironbench.words import counted, grouped, in_percent, listed, roughly, roughly_times
@@ -36,17 +37,18 @@ def names(parts: Sequence[str]) -> str:
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     """What limits the configuration, and the gain without it: measured where a trial had it free, else estimated."""
     limit = spent.limit
+    (why,) = wording.sentences([limit.note])
     if decisive := measured_limit(spent, measured):
         what = f"The limit is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
         return f"{what}{_disturbance(limit)}"
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
-        return f"{limit.sentence} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
+        return f"{why} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
     if limit.gain is None:
-        return limit.sentence
+        return why
     if limit.resource == CONCURRENCY:
-        return f"{limit.sentence} Estimate: with all cores busy, up to {roughly_times(limit.gain.high)} the throughput."
-    return f"{limit.sentence} Estimate: without it, {_range(limit.gain)} the throughput."
+        return f"{why} Estimate: with all cores busy, up to {roughly_times(limit.gain.high)} the throughput."
+    return f"{why} Estimate: without it, {_range(limit.gain)} the throughput."
 
 
 def _disturbance(limit: Limit) -> str:
@@ -93,7 +95,7 @@ def _interval(one: Ceiling) -> str:
     known = f"{_times(one.low)} to {_times(one.high)}" if one.finding.blocks >= LEAST_BLOCKS_SHOWN else "no interval"
     doubt = f"{known}, {counted(one.finding.blocks, 'block')}"
     if one.finding.changed and not one.finding.barred:
-        doubt += f"; the ratio {one.finding.changed}"
+        doubt += f"; {wording.text(one.finding.changed)}"
     return f"{_times(one.speedup)} × as fast ({doubt})"
 
 
@@ -113,8 +115,8 @@ def _settings(one: Ceiling) -> str:
 def _verdict(one: Ceiling) -> str:
     every, finding = names(one.parts), one.finding
     if one.verdict is Verdict.OPEN:
-        need = f" To tell: {finding.advice}." if finding.advice else ""
-        why = f": {finding.barred}" if finding.changed and finding.barred else ""
+        need = f" To tell: {wording.text(finding.advice)}." if finding.advice else ""
+        why = f": {wording.text(finding.barred)}" if finding.changed and finding.barred else ""
         return f"Whether {every} {_is(one.parts)} a bottleneck is inconclusive{why}.{need}"
     if one.verdict is Verdict.UNAFFECTED:
         return f"{_upper(every)} {_is(one.parts)} not the bottleneck."

@@ -48,7 +48,7 @@ def text(
     to where the difference comes from."""
     if tables := presentation.comparison_tables(comparison):
         return _presented_comparison(comparison, tables, everything, pairs, explained)
-    cautions = [*wording.texts((*comparison.left_out, *comparison.warnings)), *comparison.unlike]
+    cautions = [*wording.texts((*comparison.left_out, *comparison.warnings)), *wording.sentences(comparison.unlike)]
     elsewhere = any(row.room == "machine" for row in comparison.differences)
     differing = _differences(comparison, everything)
     blocks = [
@@ -95,7 +95,7 @@ def _presented_comparison(
         _paired(pairs) if pairs else NO_VERDICT,
         bullets(
             "Before you use these numbers",
-            [*wording.texts((*comparison.left_out, *comparison.warnings)), *comparison.unlike],
+            [*wording.texts((*comparison.left_out, *comparison.warnings)), *wording.sentences(comparison.unlike)],
         ),
         *(plain.table(table) for _, table in tables),
         *_walk(explained),

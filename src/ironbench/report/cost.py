@@ -85,7 +85,8 @@ def _target_advice(costs: Costs) -> list[str]:
         if costs.tied:
             near = listed([row.name for row in (costs.nearest, *costs.tied)])
             return [f"No system was shown to meet it. {near} came closest, and cannot be told apart."]
-        return [f"No system was shown to meet it. {costs.nearest.name} came closest: {costs.nearest.target.why}."]
+        why = wording.text(costs.nearest.target.why)
+        return [f"No system was shown to meet it. {costs.nearest.name} came closest: {why}."]
     assert costs.target is not None
     return [
         f"No system was measured at {units.rate(costs.target.rate)} or above, with three trials or more: "
@@ -137,7 +138,8 @@ def _systems(costs: Costs, width: int | None) -> str:
 def _attained(row: Row) -> str:
     if row.target is None:
         return _NONE
-    return f"met: {row.target.why}" if row.target.meets else row.target.why
+    why = wording.text(row.target.why)
+    return f"met: {why}" if row.target.meets else why
 
 
 def _bill(bill: Bill, width: int | None) -> str:
@@ -209,7 +211,7 @@ def _row(row: Row) -> dict[str, Any]:
         "source": row.source,
         "basis": row.basis,
         "cautions": wording.texts(row.cautions),
-        "target": {"meets": row.target.meets, "why": row.target.why} if row.target else None,
+        "target": {"meets": row.target.meets, "why": wording.text(row.target.why)} if row.target else None,
         "bill": _bill_document(row.bill) if row.bill else None,
     }
 

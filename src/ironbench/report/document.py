@@ -12,7 +12,7 @@ from ironbench.analyse.rate import Rate, paced
 from ironbench.analyse.study import Effect, Study, SubjectResults
 from ironbench.analyse.subjects import counted_in
 from ironbench.drive import checkpoints
-from ironbench.model.plan import AT_STAKE, POWER
+from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Record
 from ironbench.report import presentation, theme, wording
 from ironbench.report.answer import answer
@@ -206,7 +206,7 @@ def _of_effect(effect: Effect) -> Card:
         ("baseline", effect.contrast.baseline),
         *([("at", effect.contrast.where)] if effect.contrast.where else []),
         (f"{confidence(finding.confidence)} interval", interval_cell(finding)),
-        *([("the ratio", finding.changed)] if finding.changed else []),
+        *([("change", wording.text(finding.changed))] if finding.changed else []),
         ("blocks", count(finding.blocks)),
         *([("finds differences from", resolved(finding))] if finding.detectable is not None else []),
     )
@@ -258,11 +258,11 @@ def cautions(study: Study) -> list[str]:
     return [
         *(f"{name} was not measured: {why}" for name, why in study.skipped),
         *map(wording.text, study.left_out),
-        *(f"Left out of the comparison: {text}" for text in study.dropped),
+        *(f"Left out of the comparison: {text}" for text in wording.texts(study.dropped)),
         *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
         *(f"{one.name}: {text}" for one in study.scalings for text in one.cautions),
-        *study.unlike,
+        *wording.sentences(study.unlike),
     ]
 
 
@@ -280,7 +280,7 @@ def commands(study: Study) -> list[Command]:
 def notes(study: Study) -> list[str]:
     """How to read the figures."""
     if study.lab is None:
-        return [*study.footnotes, *_power_note(study)]
+        return [*wording.sentences(study.footnotes), *_power_note(study)]
     margin = study.lab.method.margin
     setups = [cell.setup for cell in study.cells]
     checkpoint_words = checkpoints.interval_note(setups, study.lab.method.crash)
@@ -306,7 +306,7 @@ def _power_note(study: Study) -> list[str]:
     """What was checked after the power of emulated devices had been cut."""
     records = [*(one for part in study.parts for one in part.subject.records)]
     records += [one for cell in study.cells for one in cell.trials]
-    cut = [one for one in records if POWER in one.conditions]
+    cut = [one for one in records if one.power_cut]
     if not cut:
         return []
     held = sum(bool(one.checks) and all(check.passed for check in one.checks) for one in cut)

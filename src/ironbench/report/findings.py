@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.catalogue import base_name, metrics, part_of
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN, Finding
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Cell, Missing, Row, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import between, number, percent, quantity
@@ -105,7 +106,7 @@ def at_least(detectable: float) -> str:
 
 def verdict(finding: Finding) -> str:
     """`faster`, and what throws doubt on it: `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
-    doubt = f"; the ratio {finding.changed}" if finding.changed else ""
+    doubt = f"; {wording.text(finding.changed)}" if finding.changed else ""
     return f"{finding.conclusion.value}{doubt}"
 
 

@@ -43,7 +43,7 @@ def text(gate: Gate) -> str:
         plain.folded(clean(gate.question)),
         plain.folded(sentence(gate)),
         plain.table(_table(gate)),
-        plain.bullets("Why", [f"{_name(one)}: {one.why}" for one in gate.comparisons]),
+        plain.bullets("Why", [f"{_name(one)}: {_reason(one)}" for one in gate.comparisons]),
         plain.bullets("What changed", _changes(gate)),
         plain.folded(_observed(gate)),
         plain.bullets("Expectations", [_claim(one) for one in gate.claims]),
@@ -58,7 +58,7 @@ def markdown(gate: Gate) -> bytes:
     head, *rows = (_HEAD, *_table(gate).texts)
     lines = [f"### Gate {'closed' if gate.closed else 'open'}: {gate.verdict.value}", "", _plain(gate.question)]
     lines += ["", sentence(gate), "", _row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
-    lines += [f"- {_plain(_name(one))}: {_plain(one.why)}" for one in gate.comparisons]
+    lines += [f"- {_plain(_name(one))}: {_plain(_reason(one))}" for one in gate.comparisons]
     if changes := _changes(gate):
         lines += ["", "What changed:", "", *(f"- {_plain(one)}" for one in changes)]
         lines += ["", observed] if (observed := _observed(gate)) else []
@@ -85,24 +85,26 @@ def junit(gate: Gate) -> bytes:
     for one in gate.comparisons:
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(one))})
         if one in stopped:
-            attributes = {"type": one.verdict.value, "message": clean(one.why)}
+            attributes = {"type": one.verdict.value, "message": clean(_reason(one))}
             ElementTree.SubElement(case, "failure", attributes).text = clean(
                 ". ".join([_figures(one), *_why(gate, one)])
             )
         elif one in open_yet:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.verdict.value}: {one.why}")})
+            ElementTree.SubElement(case, "skipped", {"message": clean(f"{one.verdict.value}: {_reason(one)}")})
         reasons = _why(gate, one) if one in open_yet else []
-        ElementTree.SubElement(case, "system-out").text = clean("\n".join([f"{_figures(one)}. {one.why}", *reasons]))
+        ElementTree.SubElement(case, "system-out").text = clean(
+            "\n".join([f"{_figures(one)}. {_reason(one)}", *reasons])
+        )
     for claim in gate.claims:
         case = ElementTree.SubElement(
             suite, "testcase", {"classname": "ironbench.claim", "name": clean(claim.claim.text)}
         )
         if claim in refused:
-            attributes = {"type": claim.verdict.value, "message": clean(claim.reason)}
+            attributes = {"type": claim.verdict.value, "message": clean(_because(claim))}
             ElementTree.SubElement(case, "failure", attributes).text = clean(_claim(claim))
         elif claim in undecided:
-            ElementTree.SubElement(case, "skipped", {"message": clean(f"{claim.verdict.value}: {claim.reason}")})
-        ElementTree.SubElement(case, "system-out").text = clean(claim.reason)
+            ElementTree.SubElement(case, "skipped", {"message": clean(f"{claim.verdict.value}: {_because(claim)}")})
+        ElementTree.SubElement(case, "system-out").text = clean(_because(claim))
     ElementTree.indent(suite)
     data: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return data + b"\n"
@@ -113,7 +115,7 @@ def page(gate: Gate) -> Page:
     from ironbench.report.page import Page
 
     judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
-    points = tuple(Point(one.why, f"{_name(one)}:") for one in gate.comparisons)
+    points = tuple(Point(_reason(one), f"{_name(one)}:") for one in gate.comparisons)
     return Page(
         title=gate.question,
         lead=f"{counted(len(gate.comparisons), 'comparison')}; a slowdown of {in_percent(gate.margin)} is allowed.",
@@ -140,7 +142,12 @@ def document(gate: Gate) -> bytes:
             "undecided": gate.undecided,
             "checks": [{**_fields(one), "causes": _causes(gate, one)} for one in gate.comparisons],
             "claims": [
-                {"claim": one.claim.text, "outcome": one.verdict.value, "why": one.reason, "closes": gate.refuses(one)}
+                {
+                    "claim": one.claim.text,
+                    "outcome": one.verdict.value,
+                    "why": _because(one),
+                    "closes": gate.refuses(one),
+                }
                 for one in gate.claims
             ],
             "noise": plain_value(gate.study.noise),
@@ -200,7 +207,15 @@ def _name(one: GatedComparison) -> str:
 
 
 def _claim(one: Judged) -> str:
-    return f"{one.claim.text}: {one.verdict.value}" + (f" ({one.reason})" if one.reason else "")
+    return f"{one.claim.text}: {one.verdict.value}" + (f" ({why})" if (why := _because(one)) else "")
+
+
+def _because(one: Judged) -> str:
+    return "; ".join(wording.texts(one.reasons))
+
+
+def _reason(one: GatedComparison) -> str:
+    return wording.sentences([one.why])[0]
 
 
 def _changes(gate: Gate) -> list[str]:
@@ -257,7 +272,7 @@ def _cautions(gate: Gate) -> list[str]:
     known = (
         *filter(None, (study.derived,)),
         *map(wording.text, (*study.warnings, *study.left_out)),
-        *study.dropped,
+        *wording.texts(study.dropped),
         *map(wording.text, findings),
     )
     return list(dict.fromkeys(known))
@@ -268,7 +283,8 @@ def _fields(one: GatedComparison) -> dict[str, Any]:
     fields: dict[str, Any] = clean_document(plain_value(one.effect.finding))
     return {
         "outcome": one.verdict.value,
-        "why": one.why,
+        "why": _reason(one),
+        "why_note": plain_value(one.why),
         "slowdown": found.likely,
         "slowdown_least": found.least,
         "slowdown_most": found.most,

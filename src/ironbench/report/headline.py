@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.curve import Peak, lost_share
-from ironbench.analyse.footnotes import LIMITS, SEARCH
 from ironbench.analyse.rate import Rate, paced
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
 from ironbench.analyse.summarise import overlap
+from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
-from ironbench.model.search import Limit
-from ironbench.report import presentation
+from ironbench.report import presentation, wording
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, number, quantity, span, times, unit_of
 from ironbench.units import all_digits, rate
@@ -69,9 +68,7 @@ def _label(part: SubjectResults) -> str:
 
 def _searched(parts: Sequence[SubjectResults]) -> str:
     """The answer of the last search for a rate, and whether its confirmations bear it out; empty without a search."""
-    fresh = [
-        (record, part.curve.rate) for part in parts for record in part.subject.records if SEARCH in record.conditions
-    ]
+    fresh = [(record, part.curve.rate) for part in parts for record in part.subject.records if record.search_result]
     if not fresh:
         return ""
     record, one = max(fresh, key=lambda pair: pair[0].started_at)
@@ -79,7 +76,8 @@ def _searched(parts: Sequence[SubjectResults]) -> str:
         return ""
     asked, trials = rate(one.rate), counted(len(one.trials), "confirmation")
     judged = f"{trials} kept {asked}" if one.is_kept else f"but {one.kept or 'none'} of {trials} kept {asked}"
-    return f"was searched for its {record.conditions[SEARCH]}; {judged}."
+    found = wording.texts([record.search_result] if record.search_result else [])
+    return f"was searched for its {'; '.join([*found, judged])}."
 
 
 def _rate_sentence(one: Rate) -> str:
@@ -163,10 +161,11 @@ def _level(peak: Peak) -> str:
 def _within_limits(peak: Peak, verb: str) -> tuple[str, str]:
     """The verb of a peak that a search found under limits, and what the limited metrics are there: more clients may do
     more, and break a limit."""
-    limits = peak.trials[-1].conditions.get(LIMITS, "")
-    if not limits:
+    last = peak.trials[-1]
+    if not last.limits or last.purpose != Purpose.CONFIRMATION:
         return verb, ""
-    known = [(limit, peak.metrics[limit.metric].centre) for limit in Limit.of(limits) if limit.metric in peak.metrics]
+    limits = ", ".join(limit.text for limit in last.limits)
+    known = [(limit, peak.metrics[limit.metric].centre) for limit in last.limits if limit.metric in peak.metrics]
     there = [f"{limit.metric} {quantity(value, unit_of(limit.metric))}" for limit, value in known]
     values = f"; there {listed(there)}" if there else ""
     if any(value > limit.most for limit, value in known):

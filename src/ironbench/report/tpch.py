@@ -11,6 +11,7 @@ from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import leading, streams
 from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Row, centre, ratios, shown, with_range
 from ironbench.report.cell import spread as spread_of
 from ironbench.report.charts.base import Table
@@ -142,15 +143,15 @@ def _planning(study: Study) -> Iterator[str]:
 
 
 def _answers(study: Study) -> Iterator[str]:
-    """Says whether the answers were checked, in the words of the trials' records, and why not."""
+    """Says whether the answers were checked, and why not."""
     for part in study.parts:
-        trials_by_text = Counter(record.conditions.get("answers", "") for record in part.subject.records)
-        for words, trials in trials_by_text.items():
-            if words:
+        trials_by_note = Counter(record.answers for record in part.subject.records)
+        for found, trials in trials_by_note.items():
+            if found:
                 whose = f" ({part.name})" if len(study.parts) > 1 else ""
-                times = f" ({counted(trials, 'trial')})" if len(trials_by_text) > 1 else ""
-                line = words if words.startswith("not checked") else f"checked: {words}"
-                yield f"Answers {line}{times}{whose}."
+                times = f" ({counted(trials, 'trial')})" if len(trials_by_note) > 1 else ""
+                words = wording.text(found)
+                yield f"{words[:1].upper()}{words[1:]}{times}{whose}."
 
 
 def sections(study: Study) -> list[Section]:

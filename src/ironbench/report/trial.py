@@ -46,7 +46,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
     blocks.append(text)
     if out:
         blocks.append(f"Left out, for the terminal is too narrow: {', '.join(out)}.")
-    blocks.append(too_few(records, counted_in(records)[1], IN_TABLES))
+    blocks.append(" ".join(wording.sentences(too_few(records, counted_in(records)[1], IN_TABLES))))
     blocks.append(NOT_KEPT if any(late(record, name) for record in records for name in names) else "")
     blocks.append("All of one: ironbench show RECORD. All together: ironbench report.")
     return "\n\n".join(block for block in blocks if block)
@@ -78,8 +78,8 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         plain.bullets("Before you use these numbers", warnings),
         plain.bullets("Checks", [_check(check) for check in record.checks]),
         _metrics(record),
-        too_few([record], counted_in([record])[1]),
-        _facts("Before the trial", record.conditions),
+        " ".join(wording.sentences(too_few([record], counted_in([record])[1]))),
+        _facts("Before the trial", wording.conditions(record)),
         *(f"{name}\n{plain.facts(table)}" for name, table in configuration(facts)),
     ]
     if rest:

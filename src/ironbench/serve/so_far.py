@@ -135,7 +135,7 @@ def _needs(study: Any, stage: int) -> str:
             ratio_cell(effect.finding),
             interval_cell(effect.finding),
             verdict(effect.finding),
-            effect.finding.advice or effect.finding.barred or rest,
+            wording.text(needed) if (needed := effect.finding.advice or effect.finding.barred) else rest,
         )
         for effect in study.effects
         if effect.finding.ratios

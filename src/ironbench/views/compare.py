@@ -15,6 +15,7 @@ from ironbench.analyse.lead import require_one_system
 from ironbench.analyse.subjects import Subject, by_work, marked, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record
+from ironbench.report import wording
 from ironbench.report.derived import sentences
 from ironbench.views.selection import Named, findings, usable
 from ironbench.words import counted
@@ -62,7 +63,9 @@ def held_against(of_a: Named, of_b: Named, different_work: bool = False) -> Held
             require_one_system(name, {work_name(records[0].choice): Subject(name, tuple(records)).usable}, store)
     apart = other_work(records_a, records_b)
     if apart and not pairs and not different_work:
-        raise InputError(f"{a} and {b}", "; ".join(apart), "compare like with like, or insist with --different-work")
+        raise InputError(
+            f"{a} and {b}", "; ".join(wording.texts(apart)), "compare like with like, or insist with --different-work"
+        )
     common = {record.id for record in records_a} & {record.id for record in records_b}
     if common:
         cause = f"stands for {counted(len(common), 'trial')} that {a} stands for too"

@@ -19,7 +19,7 @@ def page_of(held: Held, everything: bool = False) -> Page:
     found = held.found
     verdict = [comparison(effect) for effect in held.pairs if effect.finding.decides]
     doubt = UNDECLARED if held.pairs else NO_VERDICT
-    cautions = (*wording.texts((*found.left_out, *found.warnings)), *found.unlike)
+    cautions = (*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike))
     return explain.page(held.explained(), _study(held), verdict, doubt, cautions, everything)
 
 

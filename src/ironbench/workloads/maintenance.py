@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ironbench.errors import InputError, written
+from ironbench.model.note import note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
@@ -118,7 +119,7 @@ class Maintenance(Workload):
             metrics={**own, **bystander.metrics(calm, busy), **done.metrics},
             checks=done.checks,
             facts=done.facts,
-            cause=busy.cause and f"the bystander's connection broke: {busy.cause}",
+            cause=note("probe-connection-broke", error=busy.cause) if busy.cause else None,
         )
 
     def check(

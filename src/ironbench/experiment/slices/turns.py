@@ -37,11 +37,12 @@ from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
-from ironbench.model.record import SIDE_BY_SIDE, SYSTEMS, Record, Status
+from ironbench.model.record import NOT_WHOLE, SYSTEMS, Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.record import make, progress
+from ironbench.record.judge import ABORTED
 from ironbench.record.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.words import counted
@@ -61,6 +62,8 @@ class Turns:
 
     each: EngineEach
     directory: LabDirectory
+    since: str = ""
+    """When the systems of the block that runs began to take turns."""
 
     def over(self, record: Record) -> bool:
         return self.each.over(record)
@@ -80,8 +83,9 @@ class Turns:
         sides: list[Side] = []
         if self.each.live is not None:
             self.each.live.begin(due.trial, _title(due, len(trials)))
-        # All records of the block bear it, those of systems that did not fail, too: so that none is taken for killed.
-        notes = self.each.known.merge({SIDE_BY_SIDE: datetime.now(UTC).isoformat(timespec="milliseconds")})
+        # In all records of the block, also those of systems that did not fail, so that none is taken for killed.
+        self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
+        notes = self.each.known
         with ExitStack() as stack:
             try:
                 self._measured(stack, due, trials, sides, notes)
@@ -90,12 +94,12 @@ class Turns:
                 return self._broken(trials, sides, notes, self._cause(error.side), error.side.cell, error.side)
             except OfOneError as error:
                 self.each.printer.error(error.error)
-                return self._broken(trials, sides, notes, str(error.error), error.cell)
+                return self._broken(trials, sides, notes, error.error.note, error.cell)
             except UnwrittenError:
                 raise
             except IronbenchError as error:
                 self.each.printer.error(error)
-                return self._broken(trials, sides, notes, str(error))
+                return self._broken(trials, sides, notes, error.note)
             except KeyboardInterrupt:
                 stop_all(sides)
                 kept = [
@@ -174,7 +178,7 @@ class Turns:
         """Records of earlier blocks whose slices are as long as a pilot chose: whole ones, which hold its warning, too.
         One that was cut short has its length alone."""
         whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
-        return (one for one in whole if SIDE_BY_SIDE in one.conditions)
+        return (one for one in whole if one.turns_since)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
         """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
@@ -200,7 +204,9 @@ class Turns:
 
     def _plan(self, trial: Trial) -> Plan:
         lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
-        return Plan(lab.series, setup.system, setup.choice, (trial,), 0, observe=False, tags=lab.tags)
+        return Plan(
+            lab.series, setup.system, setup.choice, (trial,), 0, observe=False, turns_since=self.since, tags=lab.tags
+        )
 
     def _paired(self, trials: Sequence[Trial], sides: Sequence[Side]) -> Sequence[tuple[Trial, Side]]:
         by_cell = {side.cell: side for side in sides}
@@ -225,7 +231,7 @@ class Turns:
         if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
             self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
-            self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {record.cause}")
+            self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {wording.cause(record)}")
         return record
 
     def _broken(
@@ -233,7 +239,7 @@ class Turns:
         trials: Sequence[Trial],
         sides: Sequence[Side],
         notes: TrialNotes,
-        cause: str,
+        cause: Note,
         blamed: str = "",
         over: Side | None = None,
     ) -> Sequence[Record]:
@@ -249,7 +255,7 @@ class Turns:
                 records.append(self._kept_of(trial, over, len(sides)))
                 continue
             own = trial.cell.name == blamed or not blamed
-            why = cause if own else f"{progress.NOT_WHOLE}: {blamed}: {cause}"
+            why = cause if own else note(NOT_WHOLE, system=blamed, error=wording.text(cause))
             records.append(failed(self._plan(trial), trial, self.each.store, why, notes))
         if blamed and len(trials) > 1:
             others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
@@ -259,13 +265,16 @@ class Turns:
             )
         return records
 
-    def _cause(self, side: Side) -> str:
+    def _cause(self, side: Side) -> Note:
         driven = side.driven
         if driven is None or not driven.summary:
-            return driven.failure if driven is not None else "was not driven"
-        checks = [check.name for check in driven.checks if not check.passed]
-        over = f"check failed: {', '.join(checks)}" if checks else "no transaction ended in its slices"
-        return str(driven.summary["cause"]) or driven.last_words or over
+            return (driven.failure if driven is not None else None) or note("not-driven")
+        if error := str(driven.summary["cause"]) or driven.last_words:
+            return note(ABORTED, error=error)
+        failed = next((check for check in driven.checks if not check.passed), None)
+        if failed is not None:
+            return note("check-failed", check=failed.name, expected=failed.expected, actual=failed.actual)
+        return note("nothing-finished", unit=driven.counts[0])
 
 
 def _title(due: Due, systems: int) -> str:

@@ -9,6 +9,7 @@ from ironbench.analyse.claims import Judged
 from ironbench.analyse.study import Effect, Study
 from ironbench.model.lab import Lab
 from ironbench.model.record import SCHEMA, Record
+from ironbench.report import wording
 from ironbench.report.answer import answer
 from ironbench.report.as_json import encoded, plain_value, run_fields
 from ironbench.report.cell import typed
@@ -96,7 +97,15 @@ def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _claims(judgements: Sequence[Judged]) -> list[dict[str, str]]:
-    return [{"text": one.claim.text, "outcome": one.verdict, "reason": one.reason} for one in judgements]
+    return [
+        {
+            "text": one.claim.text,
+            "outcome": one.verdict,
+            "reason": "; ".join(wording.texts(one.reasons)),
+            "reasons": plain_value(one.reasons),
+        }
+        for one in judgements
+    ]
 
 
 def _finding(effect: Effect) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.analyse.study import Study
-from ironbench.report import theme
+from ironbench.report import theme, wording
 from ironbench.report.charts.base import Chart, Key
 from ironbench.report.document import Report, report
 from ironbench.report.page import Page
@@ -97,7 +97,7 @@ def _report(content: Report) -> dict[str, Any]:
     parts = [section(part) for part in content.sections if part.charts]
     notes = (
         *(f"Note: {text}" for text in content.cautions),
-        *(f"Note: {text}" for text in content.study.footnotes[:1]),
+        *(f"Note: {text}" for text in wording.sentences(content.study.footnotes[:1])),
     )
     return titled(content.title, [content.work, content.derived, *content.answer.sentences, *notes], parts)
 

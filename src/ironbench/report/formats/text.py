@@ -79,7 +79,8 @@ def _commands(commands: Sequence[Command]) -> str:
 
 def _sample_caution(study: Study) -> str:
     trials = [trial for part in study.parts for trial in part.subject.records]
-    return too_few([trial for trial in trials if trial.status.comparable], study.counts[1], IN_TABLES)
+    found = too_few([trial for trial in trials if trial.status.comparable], study.counts[1], IN_TABLES)
+    return " ".join(wording.sentences(found))
 
 
 def _cautions(content: Report) -> str:
@@ -116,9 +117,9 @@ def search_summary(search: Search, records: Sequence[Record], archive: Archive) 
     limits = [f"limit: {one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
     known = wording.texts((*left_out(records), *doubts(records)))
     table = plain.table(Table(("rate asked for", "usable trials", *names), tuple(rows)))
-    few = lacking([record for record in records if record.status.comparable], list(names))
-    known += [f"percentiles of too few {counted_in(records)[1]} in a trial are not shown: {few}"] if few else []
     usable = [record for record in records if record.status.comparable]
+    if few := lacking(usable, list(names)):
+        known.append(wording.text(note("percentiles-of-too-few", units=counted_in(records)[1], needs=few)))
     limited = [one.metric for one in search.limits]
     if seconds := least_duration_s(usable, limited):
         known += wording.texts([note("search-too-short", metrics=tuple(limited), seconds=seconds)])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ironbench.analyse.claims import Judged
 from ironbench.analyse.study import Study
-from ironbench.report import presentation
+from ironbench.report import presentation, wording
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import level_bars
@@ -29,8 +30,12 @@ def sections(study: Study) -> Iterator[Section]:
 
 def claims(study: Study) -> Table:
     """Each claim in the words of the lab file, with its verdict."""
-    rows = tuple((judged.claim.text, judged.verdict, judged.reason) for judged in study.claims)
+    rows = tuple((judged.claim.text, judged.verdict, _because(judged)) for judged in study.claims)
     return Table(("claim", "outcome", "because"), rows, words=True)
+
+
+def _because(judged: Judged) -> str:
+    return "; ".join(wording.texts(judged.reasons))
 
 
 _LEAD_EARLIER = (
@@ -45,7 +50,7 @@ def earlier(study: Study) -> list[tuple[str, Table]]:
     rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
     findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)
-    expected = tuple((number, judged.claim.text, judged.verdict, judged.reason) for number, judged in judgements)
+    expected = tuple((number, judged.claim.text, judged.verdict, _because(judged)) for number, judged in judgements)
     claims = Table(("round", "claim", "outcome", "because"), expected, words=True)
     tables = [("Findings", findings), ("What was expected", claims)]
     return [(name, table) for name, table in tables if table.rows]

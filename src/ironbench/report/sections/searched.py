@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ironbench.analyse.study import Study
+from ironbench.model.note import text_note
 from ironbench.model.search import Best, Search
+from ironbench.report import wording
 from ironbench.report.cell import Cell, Content, Missing, Row, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import metric_words
@@ -21,7 +23,8 @@ _LEAD = (
 
 
 def sections(study: Study) -> Iterator[Section]:
-    sentences = tuple(f"{one.cell.name}: {one.best.sentence}." for one in study.searched if one.best)
+    found = ((one.cell.name, one.best.result or text_note(one.best.sentence)) for one in study.searched if one.best)
+    sentences = tuple(f"{name}: {wording.text(result)}." for name, result in found)
     tables = with_rows(tried(study))
     yield Section("searched", "Best load of each cell", _LEAD, tables=tables, sentences=sentences, at_end=True)
 

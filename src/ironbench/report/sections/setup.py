@@ -7,10 +7,9 @@ from typing import Any
 
 from ironbench import units
 from ironbench.analyse.study import Measured, Study
-from ironbench.analyse.subjects import DUET, method
 from ironbench.errors import shortened
 from ironbench.model.lab import Lab
-from ironbench.model.record import Record, Status
+from ironbench.model.record import DUET, Record, Status
 from ironbench.report import theme, wording
 from ironbench.report.cell import EMPTY, Row, count
 from ironbench.report.charts import base
@@ -81,7 +80,7 @@ def _lead(study: Study) -> str:
     design = f"{lab.design.capitalize()} design: {cells} cells in {blocks}{stages}"
     if lab.method.slice_s is not None:
         side_by_side = f"{design}, by slices: the systems of a block stood side by side{_anew(lab)}"
-        if any(method(one) == DUET for cell in study.cells for one in cell.trials):
+        if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
                 f"{side_by_side}, and were driven at once in slices of {_length(study, lab.method.slice_s)}, each on "
                 f"one half of the cores, which they exchanged: a duet. What each does with half the "

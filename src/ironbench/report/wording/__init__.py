@@ -6,10 +6,48 @@ from collections.abc import Iterable
 
 from ironbench.model.note import Note
 from ironbench.model.record import Record
-from ironbench.report.wording import caches, load, machine, slices, storage, study, work
+from ironbench.report.wording import (
+    caches,
+    causes,
+    comparison,
+    findings,
+    footnotes,
+    limits,
+    load,
+    machine,
+    search,
+    slices,
+    storage,
+    study,
+    target,
+    verdicts,
+    work,
+)
 from ironbench.report.wording.registry import WORDING, text
 
-__all__ = ["WORDING", "caches", "cause", "load", "machine", "slices", "storage", "study", "text", "texts", "work"]
+__all__ = [
+    "WORDING",
+    "caches",
+    "cause",
+    "causes",
+    "comparison",
+    "conditions",
+    "findings",
+    "footnotes",
+    "limits",
+    "load",
+    "machine",
+    "search",
+    "sentences",
+    "slices",
+    "storage",
+    "study",
+    "target",
+    "text",
+    "texts",
+    "verdicts",
+    "work",
+]
 
 
 def texts(notes: Iterable[Note]) -> list[str]:
@@ -17,6 +55,31 @@ def texts(notes: Iterable[Note]) -> list[str]:
     return list(dict.fromkeys(map(text, notes)))
 
 
+def sentences(notes: Iterable[Note]) -> list[str]:
+    """Each as a whole sentence, with a capital letter and a period."""
+    return [f"{words[:1].upper()}{words[1:].rstrip('.')}." for words in texts(notes)]
+
+
 def cause(record: Record) -> str:
     """Why a trial is not `ok`."""
-    return record.cause or "; ".join(texts(record.flags))
+    return "; ".join(texts(record.causes or record.flags))
+
+
+_COUNTED = {True: "transactions per second", False: "clients"}
+
+
+def conditions(record: Record) -> dict[str, str]:
+    """What was asked for, done and verified before a trial, by name."""
+    limits = ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in record.limits)
+    span = record.search_range
+    result = record.search_result
+    found = {
+        "side by side since": record.turns_since,
+        "seed": "chosen by --seed" if record.seed_given else "",
+        "crash": record.crash,
+        "range searched": f"{span[0]} to {span[1]} {_COUNTED[record.cell.load.rate is not None]}" if span else "",
+        "limits": limits,
+        "search": text(result) if result else "",
+        "answers": text(record.answers) if record.answers else "",
+    }
+    return {**{name: words for name, words in found.items() if words}, **record.conditions}

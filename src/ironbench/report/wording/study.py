@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
-from ironbench.report.wording.values import Number, Strings, highest, names, strings
+from ironbench.report.wording.values import Number, Strings, highest, names
 from ironbench.words import counted, some
 
 
@@ -47,16 +47,16 @@ def peak_flagged(work: str, where: str, side: str, trials: int, of: int, causes:
 
 
 @wording("trials-left-out")
-def trials_left_out(status: str, trials: int, causes: Strings) -> str:
+def trials_left_out(status: str, trials: int, causes: Sequence[Note] = ()) -> str:
     """2 voided trials left out: server died: out of memory."""
-    why = some(strings(causes))
+    why = some(list(map(text, causes)))
     return f"{counted(trials, f'{status} trial'.lstrip())} left out{f': {why}' if why else ''}."
 
 
 @wording("blocks-repeated")
-def blocks_repeated(blocks: int, trials: int, causes: Strings) -> str:
+def blocks_repeated(blocks: int, trials: int, causes: Sequence[Note] = ()) -> str:
     """1 block measured again whole after failed trials; 2 earlier trials left out: server died."""
-    why = some(strings(causes))
+    why = some(list(map(text, causes)))
     earlier = f"{counted(trials, 'earlier trial')} left out{f': {why}' if why else ''}"
     return f"{counted(blocks, 'block')} measured again whole after failed trials; {earlier}."
 

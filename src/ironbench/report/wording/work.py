@@ -55,14 +55,40 @@ _UNCHECKED = {
         "answers at drawn parameters are compared with those of another engine: --with expected=DIR (workload.with "
         "in a lab)"
     ),
+    "not requested": "as requested (check=no)",
+    "written to files": "they were written to files and compared with nothing",
 }
 
 
 @wording("answers-unchecked")
-def answers_unchecked(reason: Strings) -> str:
+def answers_unchecked(reason: Strings, written: Number = 0) -> str:
     """answers not checked: no answers are known for this scale factor"""
     why = names([_UNCHECKED.get(one, one) for one in strings(reason)])
     return f"answers not checked{f': {why}' if why else ''}"
+
+
+_EARLIER = {
+    "same data": "in an earlier trial on the same data",
+    "before refresh": "in an earlier trial before refresh functions changed the data",
+}
+
+
+@wording("answers-checked")
+def answers_checked(
+    right: Number,
+    of: Number,
+    slow: Strings = (),
+    limit_s: Number = 0.0,
+    refused: Sequence[Sequence[str]] = (),
+    earlier: Strings = "",
+) -> str:
+    """answers checked: 20 of 22 right, q09, q21 gave none within 60 s, in an earlier trial on the same data"""
+    parts = [f"answers checked: {number(right)} of {number(of)} right"]
+    if strings(slow):
+        parts.append(f"{', '.join(strings(slow))} gave none within {span(limit_s)}")
+    parts += [f"the engine refused {name} ({error})" for name, error in refused]
+    parts += [_EARLIER.get(one, one) for one in strings(earlier)]
+    return ", ".join(parts)
 
 
 @wording("mix-missed")

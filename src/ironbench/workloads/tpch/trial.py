@@ -60,7 +60,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
     # A pass over all answers would warm a host's memory even behind an engine that is restarted after it.
     validated = Validated() if cold else validator.validated()
     if not all(check.passed for check in validated.checks):
-        return Outcome(0, checks=validated.checks, facts=validated.facts, cause=validated.cause)
+        return Outcome(0, checks=validated.checks, answers=validated.answers, cause=validated.cause)
     sets = _prepared(work, dataset, asked, at)
     tests, tally, elapsed_s = _measured(work, asked, sets)
     if sets and all(not one.error for stream in tests.all for one in stream.ran) and not work.stopping():
@@ -74,12 +74,12 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
         | {name: value for one in explained for name, value in one.metrics().items()},
         files=_files(tests.all, explained),
         checks=(*validated.checks, *_row_counts(asked, tests)),
-        facts={**_facts(asked, sets, work), **validated.facts},
+        facts=_facts(asked, sets, work),
         warnings=(*validated.warnings, *_unfinished(tests)),
         inside=engines.get(work.session.engine).can("in client"),
     )
     # Queries are too long and too unlike for a rate per second to mean anything.
-    return replace(outcome, timeline={}, seconds={})
+    return replace(outcome, answers=validated.answers, timeline={}, seconds={})
 
 
 def rehearsed(work: Work) -> Outcome:

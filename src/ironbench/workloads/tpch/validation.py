@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError, written
+from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Line
 from ironbench.process import place
@@ -112,24 +113,26 @@ class Ledger:
         self._file = place.base() / "validated" / f"{digest}.json"
         self._identity = identity
 
-    def read(self, limit_s: float) -> str:
-        """What was found then, in words; empty: not validated yet, or with queries that gave no answer within a limit
-        shorter than `limit_s`."""
+    def read(self, limit_s: float) -> Note | None:
+        """What was found then; None: not validated yet, or with queries that gave no answer within a limit shorter
+        than `limit_s`."""
         try:
-            note = json.loads(self._file.read_text())
-            within_s = note.get("within_s")
-            return "" if within_s is not None and limit_s > float(within_s) else str(note["found"])
+            stored = json.loads(self._file.read_text())
+            within_s, found = stored.get("within_s"), stored["found"]
+            if within_s is not None and limit_s > float(within_s):
+                return None
+            return Note(found["code"], dict(found["values"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return ""
+            return None
 
-    def write(self, words: str, within_s: float | None) -> None:
+    def write(self, found: Note, within_s: float | None) -> None:
         """`within_s`: the limit where some query gave no answer; None: all gave theirs. A note that cannot be written
         only means that the next trial validates again."""
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             aside = self._file.with_suffix(".new")
-            note = {"found": words, "of": self._identity, "within_s": within_s}
-            aside.write_text(json.dumps(note) + "\n")
+            stored = {"found": {"code": found.code, "values": found.values}, "of": self._identity, "within_s": within_s}
+            aside.write_text(json.dumps(stored) + "\n")
             aside.replace(self._file)
         except OSError:
             return

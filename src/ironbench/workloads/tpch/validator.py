@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,21 +24,23 @@ from ironbench.workloads.tpch.validation import Asking, Ledger
 
 _UNCHECKED = "answers-unchecked"
 REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
+NOT_REQUESTED, WRITTEN = "not requested", "written to files"
 """Why answers were not checked: refresh functions had changed the data; no answers are known for the scale factor; for
 drawn parameters the user must name another engine's answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """The outcome: words for the record, and what is wrong."""
+    """The outcome for the record, and what is wrong."""
 
     checks: tuple[Check, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
+    answers: Note | None = None
     warnings: tuple[Note, ...] = ()
 
     @property
-    def cause(self) -> str:
-        return "; ".join(f"{check.name} is wrong: {check.actual}" for check in self.checks if not check.passed)
+    def cause(self) -> Note | None:
+        wrong = tuple((check.name, check.actual) for check in self.checks if not check.passed)
+        return note("answers-wrong", answers=wrong) if wrong else None
 
 
 class Validator:
@@ -58,11 +60,11 @@ class Validator:
         """`changed`: this trial's refresh functions have run already. FailureError."""
         drawn = self._how == "drawn"
         if not _asks_for_checks(self._work.choice.options):
-            return _without_checks("not checked, as requested (check=no)")
+            return Validated(answers=note(_UNCHECKED, reason=NOT_REQUESTED))
         known = self._ledger.read(self._asked.limit_s)
         if known and _once(self._work.choice.options):
-            data = "on the same data" if self._at.fresh else "before refresh functions changed the data"
-            return _without_checks(f"{known}, in an earlier trial {data}")
+            when = "same data" if self._at.fresh else "before refresh"
+            return Validated(answers=Note(known.code, {**known.values, "earlier": when}))
         if changed or not self._at.fresh:
             return _unchecked(REFRESHED)
         expected = self._right()
@@ -94,26 +96,21 @@ class Validator:
         if self._write:
             validation.into_folder(Path(self._write), answers)
         if expected is None:
-            return _without_checks(f"not checked: {len(answers)} written to files, held against nothing")
+            return Validated(answers=note(_UNCHECKED, reason=WRITTEN, written=len(answers)))
         checks = validation.checks(answers, expected)
         missing = [texts.name(query) for query in queries if query not in answers]
         right = sum(1 for _ in answers) - sum(1 for check in checks[:-1] if not check.passed)
-        words = f"{right} of {len(queries)} right"
-        if missing:
-            words += f", {_without_answer(missing, pass_.ran, self._asked.limit_s)}"
+        found = _checked(right, len(queries), missing, pass_.ran, self._asked.limit_s)
         if right == len(answers) and self._how == "once" and not self._expected and not self._work.stopping():
-            self._ledger.write(words, self._asked.limit_s if missing else None)
-        skipped = _without_checks(words)
-        return Validated(checks, skipped.facts)
+            self._ledger.write(found, self._asked.limit_s if missing else None)
+        return Validated(checks, found)
 
 
-def _without_answer(missing: Sequence[str], ran: Sequence[Ran], limit_s: float) -> str:
-    """Why these queries gave none, in words."""
-    refused = {one.name: one.error for one in ran if one.error not in ("", OVER_LIMIT, CANCELLED)}
-    slow = [name for name in missing if name not in refused]
-    parts = [f"{', '.join(slow)} gave none within {limit_s:g} s"] if slow else []
-    parts += [f"the engine refused {name} ({error})" for name, error in refused.items()]
-    return ", ".join(parts)
+def _checked(right: int, of: int, missing: Sequence[str], ran: Sequence[Ran], limit_s: float) -> Note:
+    """How many answers were right, and why there are none of the others."""
+    refused = {one.name: one.error for one in ran if missing and one.error not in ("", OVER_LIMIT, CANCELLED)}
+    slow = tuple(name for name in missing if name not in refused)
+    return note("answers-checked", right=right, of=of, slow=slow, limit_s=limit_s, refused=tuple(refused.items()))
 
 
 def needs_untouched(session: Session, asked: Course, dataset: Dataset, options: Mapping[str, str]) -> bool:
@@ -154,9 +151,6 @@ def _right(options: Mapping[str, str]) -> Mapping[int, Answer] | None:
     return validation.stored(f"{Decimal(options['sf']).normalize():f}")
 
 
-def _without_checks(words: str) -> Validated:
-    return Validated(facts={"answers": words})
-
-
 def _unchecked(reason: str) -> Validated:
-    return Validated(facts={"answers": f"not checked: {reason}"}, warnings=(note(_UNCHECKED, reason=reason),))
+    found = note(_UNCHECKED, reason=reason)
+    return Validated(answers=found, warnings=(found,))

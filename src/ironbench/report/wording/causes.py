@@ -1,0 +1,83 @@
+"""Words for why a trial is invalid, failed or aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.model.record import ENGINE_DIED, NOT_BACK, NOT_WHOLE
+from ironbench.report.wording.registry import wording
+from ironbench.report.wording.values import Strings, names, strings
+
+
+@wording("error")
+def error(error: Strings) -> str:
+    """/var/lib/data: no space left on device"""
+    return names(error) or "an error"
+
+
+@wording("aborted")
+def aborted(error: Strings, last_words: Strings = "") -> str:
+    """a.sql, line 3: division by zero; its last words: out of memory"""
+    return _with_last_words(names(error) or "an error ended the trial", last_words)
+
+
+@wording(ENGINE_DIED, NOT_BACK)
+def engine_died(error: Strings = "", last_words: Strings = "") -> str:
+    """the engine died: connection reset by peer; its last words: out of memory"""
+    died = f"the engine died: {names(error)}" if strings(error) else "the engine died"
+    return _with_last_words(died, last_words)
+
+
+def _with_last_words(text: str, last_words: Strings) -> str:
+    return f"{text}; its last words: {names(last_words)}" if strings(last_words) else text
+
+
+@wording("device-died")
+def device_died(how: Strings) -> str:
+    """the process of the emulated device hdd-15k was ended by SIGKILL"""
+    return names(how) or "an emulated device died"
+
+
+@wording("check-failed")
+def check_failed(check: Strings, expected: Strings = "", actual: Strings = "") -> str:
+    """check failed: every commit is there (expected 4,000, found 3,999)"""
+    known = [f"{what} {names(value)}" for what, value in (("expected", expected), ("found", actual)) if strings(value)]
+    found = f" ({', '.join(known)})" if known else ""
+    return f"check failed: {names(check) or 'one of the checks'}{found}"
+
+
+@wording("interrupted")
+def interrupted() -> str:
+    """interrupted"""
+    return "interrupted"
+
+
+@wording("nothing-finished")
+def nothing_finished(unit: Strings) -> str:
+    """not one transaction was finished in the measured window"""
+    return f"not one {names(unit) or 'transaction'} was finished in the measured window"
+
+
+@wording("not-driven")
+def not_driven() -> str:
+    """was not driven"""
+    return "was not driven"
+
+
+@wording(NOT_WHOLE)
+def block_not_whole(system: Strings, error: Strings) -> str:
+    """its block is not whole: log=memory: no space left on device"""
+    why = f": {names(error)}" if strings(error) else " failed"
+    return f"its block is not whole: {names(system) or 'another system'}{why}"
+
+
+@wording("probe-connection-broke")
+def probe_connection_broke(error: Strings) -> str:
+    """the probe client's connection broke: terminating connection due to administrator command"""
+    return f"the probe client's connection broke{f': {names(error)}' if strings(error) else ''}"
+
+
+@wording("answers-wrong")
+def answers_wrong(answers: Sequence[Sequence[str]]) -> str:
+    """q01 is wrong: 3 rows instead of 4; q07 is wrong: …"""
+    return "; ".join(f"{name} is wrong: {actual}" for name, actual in answers) or "answers are wrong"

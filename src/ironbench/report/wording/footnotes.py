@@ -1,0 +1,95 @@
+"""Words for what a reader of a run's tables must know: how response times count, which percentiles are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench.model.note import Note
+from ironbench.report.wording.registry import text, wording
+from ironbench.report.wording.values import Number, Strings, either, number, percent
+from ironbench.words import grouped
+
+
+@wording("closed-loop")
+def closed_loop(unit: Strings) -> str:
+    """closed loop: each client waits for its answer before it sends the next transaction, so …"""
+    return (
+        f"closed loop: each client waits for its answer before it sends the next {either(unit, 'transaction')}, so "
+        "response time is service time; a slow server is asked less often, which hides waiting that real users would "
+        "feel"
+    )
+
+
+@wording("open-loop")
+def open_loop(unit: Strings, units: Strings) -> str:
+    """open loop: response time counts from the moment a transaction was due, service time from the moment …"""
+    return (
+        f"open loop: response time counts from the moment a {either(unit, 'transaction')} was due, service time from "
+        f"the moment it was sent; {either(units, 'transactions')} that were due but never began are counted apart"
+    )
+
+
+@wording("search-found")
+def search_found(result: Note) -> str:
+    """the search found: best clients: 8 with 940/s, by 12 trials"""
+    return f"the search found: {text(result)}"
+
+
+@wording("confirmed")
+def confirmed(what: Strings) -> str:
+    """the peak was chosen on the sweep and measured again on fresh confirmation trials, because …"""
+    return (
+        f"the {either(what, 'peak')} was chosen on the sweep and measured again on fresh confirmation trials, because "
+        "the best of several noisy numbers is too high by nature"
+    )
+
+
+@wording("emulation-cost")
+def emulation_cost(cpu_share: Number) -> str:
+    """emulated devices: results hold for the model, not for a real drive. Emulation took up to 3% of the CPU time"""
+    return (
+        "emulated devices: results hold for the model, not for a real drive. Emulation took up to "
+        f"{percent(cpu_share)} of the CPU time"
+    )
+
+
+@wording("percentiles-not-pooled")
+def not_pooled(most: Number) -> str:
+    """percentiles are those of all transactions of a peak's trials together. Of other points they are medians …"""
+    return (
+        "percentiles are those of all transactions of a peak's trials together. Of other points they are medians of "
+        f"the trials, since there are more than {number(most)} trials"
+    )
+
+
+@wording("percentiles-of-too-few")
+def percentiles_of_too_few(units: Strings, needs: Sequence[Sequence[float]]) -> str:
+    """percentiles of too few transactions in a trial are not shown: 99 % needs 299"""
+    return f"percentiles of too few {either(units, 'transactions')} in a trial are not shown: {needed(needs)}"
+
+
+def needed(needs: Sequence[Sequence[float]]) -> str:
+    """`99 % needs 299`"""
+    return ", ".join(f"{share * 100:g} % needs {grouped(count)}" for share, count in needs)
+
+
+@wording("percentiles-unresolved")
+def percentiles_unresolved(units: Strings) -> str:
+    """response times that transactions still waiting at the end of a trial could change are not shown"""
+    waiting = either(units, "transactions")
+    return f"response times that {waiting} still waiting at the end of a trial could change are not shown"
+
+
+@wording("confirmed-less")
+def confirmed_less(
+    clients: Number, lost: Number, taken_before: Number | None = None, taken: Number | None = None
+) -> str:
+    """confirmation trials of 8 clients gave 12% less than the sweep that chose them: …"""
+    why = "the system or the machine changed in between, so neither number is safe"
+    if taken_before is not None and taken is not None:
+        why = (
+            f"other programs and the hypervisor took {percent(taken)} of the CPU time during them and "
+            f"{percent(taken_before)} before"
+        )
+    which = f"confirmation trials of {number(clients)} {'client' if clients == 1 else 'clients'}"
+    return f"{which} gave {percent(lost)} less than the sweep that chose them: {why}; repeat on a quiet machine"
