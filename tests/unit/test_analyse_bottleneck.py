@@ -10,9 +10,10 @@ import pytest
 from factories import codes, record
 
 from ironbench import workloads
-from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, total, where_time_goes
+from ironbench.analyse.bottleneck import total, where_time_goes
 from ironbench.analyse.shares import waterfall
 from ironbench.model.note import Note, note
+from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.bottleneck import limit_sentence
@@ -133,7 +134,7 @@ def test_cores_that_other_programs_take_are_not_the_servers_limit() -> None:
     noisy = replace(spent(CPU=0.1, run_queue=0.6, client=0.3), budget=Budget(server=0.2, client=0.1, other=0.7, idle=0))
     found = where_time_goes([noisy])
     assert found is not None
-    assert (found.limit.resource, found.limit.share, found.limit.taken) == (OTHERS, 0.6, 0.7)
+    assert (found.limit.resource, found.limit.share, found.limit.taken) == (OTHER_PROGRAMS, 0.6, 0.7)
 
 
 @pytest.mark.parametrize("budget", [Budget(server=0.14, client=0.1, other=0.72, idle=0.04), Budget(steal=0.9, idle=0)])
@@ -143,7 +144,7 @@ def test_waiting_for_a_core_that_others_hold_is_no_time_of_the_servers_cpu(budge
     found = where_time_goes([replace(one, budget=budget) for one in trials])
     ours = where_time_goes([replace(one, budget=Budget(server=0.8, client=0.15, idle=0.05)) for one in trials])
     assert found is not None and ours is not None
-    assert found.limit.resource == OTHERS
+    assert found.limit.resource == OTHER_PROGRAMS
     assert (found.limit.share, found.limit.taken) == pytest.approx((0.42, budget.taken))
     assert (ours.limit.share, ours.limit.taken) == (pytest.approx(0.504), 0.0)
 

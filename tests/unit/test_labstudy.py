@@ -9,7 +9,7 @@ import pytest
 from factories import OLTP, Shelf
 from labfactory import lab, said, studied, trials
 
-from ironbench.analyse.bottleneck import OTHERS, Limit, TimeSpent
+from ironbench.analyse.bottleneck import Limit, TimeSpent
 from ironbench.analyse.ceiling import Ceiling, Verdict
 from ironbench.analyse.curve import metrics_of
 from ironbench.analyse.factors import contrasts
@@ -20,6 +20,7 @@ from ironbench.analyse.timelines import percentiles
 from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Stage
 from ironbench.model.note import note, text_note
+from ironbench.model.observer import OTHER_PROGRAMS
 from ironbench.model.record import Status
 from ironbench.model.system import Choice
 from ironbench.report import document, formats, wording
@@ -119,7 +120,7 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     study = two_cells(1800.0)
     (effect,) = study.effects
     held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
-    taken = Limit(OTHERS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7)
+    taken = Limit(OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7)
     spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
     cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
     for ceilings, limit in (((held,), "the limit is WAL. Measured with"), ((), "the limit is other programs")):

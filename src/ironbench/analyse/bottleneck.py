@@ -22,6 +22,7 @@ from ironbench.machine import quiet
 from ironbench.model.note import Note, note
 from ironbench.model.observer import (
     CLIENT,
+    CONCURRENCY,
     CPU,
     DATA_READ,
     DATA_WRITE,
@@ -29,8 +30,10 @@ from ironbench.model.observer import (
     LOCKS,
     LOG_FLUSH,
     OTHER,
+    OTHER_PROGRAMS,
     PARTS,
     RUN_QUEUE,
+    SERVER_CPU,
     TEMP,
 )
 from ironbench.model.record import Record
@@ -39,7 +42,6 @@ from ironbench.stats.intervals import wilson
 if TYPE_CHECKING:
     from ironbench.engines.base import Engine
 
-SERVER_CPU = "the server's CPU"
 RESOURCES: dict[str, tuple[str, ...]] = {
     SERVER_CPU: (CPU, RUN_QUEUE),
     "reading data": (DATA_READ,),
@@ -51,12 +53,8 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "the client": (CLIENT,),
 }
 """What can limit → the parts in which its time is spent."""
-OTHERS = "other programs on the machine"
-"""Named instead of the wait for a core where they used more CPU time than the server and the client."""
-_SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHERS: (RUN_QUEUE,)}
+_SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
 """`RESOURCES` where other programs used most of the CPU time: a faster CPU does not shorten the wait for a core."""
-CONCURRENCY = "concurrency"
-"""Named instead of the server's CPU where cores are idle and no backend waits for one."""
 IDLE_FROM = 0.25
 """Share of all cores' time that was idle, from which more clients could have used cores."""
 _QUEUE_UNTIL = 0.1
@@ -99,7 +97,7 @@ class Limit:
     """The resource that holds back, or that none can be named."""
 
     resource: str
-    """One of `RESOURCES`, `OTHERS` or `CONCURRENCY`; empty: cannot tell."""
+    """One of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty: cannot tell."""
     share: float
     gain: Gain | None
     """Estimated without the resource; with `CONCURRENCY`: with enough clients for all cores. None: not estimated."""
@@ -243,10 +241,10 @@ def _limit(
             cpu=_cpu_holders(records) if taken else (),
         )
         return Limit("", share, None, why, taken)
-    if first == OTHERS:
+    if first == OTHER_PROGRAMS:
         computing = by_name[CPU].share if CPU in by_name else 0.0
         why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
-        return Limit(OTHERS, share, None, why, taken)
+        return Limit(OTHER_PROGRAMS, share, None, why, taken)
     if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
         # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
         return Limit("", share, None, note("limit-unknown-own-cpu", share=share), taken)

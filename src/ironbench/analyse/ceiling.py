@@ -16,11 +16,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ironbench import catalogue, engines
-from ironbench.analyse.bottleneck import OTHERS, Gain, TimeSpent
+from ironbench.analyse.bottleneck import Gain, TimeSpent
 from ironbench.analyse.differences import Difference, differences
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
-from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, OTHER_PROGRAMS, TEMP
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.stats.multiplicity import LEAST_BLOCKS
@@ -146,7 +146,7 @@ def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | N
     best = max(gains, key=lambda one: one.low, default=None)
     if best is None:
         return None
-    unnamed = spent.limit.resource in ("", OTHERS)
+    unnamed = spent.limit.resource in ("", OTHER_PROGRAMS)
     return best if unnamed or best.speedup * (1 - spent.limit.share) > 1 else None
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, RESOURCES, Gain, Limit, TimeSpent
+from ironbench.analyse.bottleneck import RESOURCES, Gain, Limit, TimeSpent
 from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
 from ironbench.report import wording
 from ironbench.report.facts import fact
 from ironbench.report.numbers import number
@@ -56,7 +57,7 @@ def _disturbance(limit: Limit) -> str:
     if not limit.taken:
         return ""
     return (
-        f" {_upper(OTHERS)} used {in_percent(limit.taken)} of the CPU time, which distorts that gain. "
+        f" {_upper(OTHER_PROGRAMS)} used {in_percent(limit.taken)} of the CPU time, which distorts that gain. "
         "Measure when the machine is quiet."
     )
 

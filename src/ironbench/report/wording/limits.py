@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.analyse.bottleneck import CONCURRENCY, OTHERS, SERVER_CPU
 from ironbench.model.note import Note
+from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS, SERVER_CPU
 from ironbench.report.wording.registry import text, wording
 from ironbench.report.wording.values import Strings, names, percent, strings
 from ironbench.words import counted, listed
@@ -35,7 +35,7 @@ def _measure_again(cpu: Sequence[tuple[str, float]]) -> str:
 @wording("rival")
 def rival(resource: str, share: float, computing: float | None = None, waiting: float | None = None) -> str:
     """reading data takes 30% of the time"""
-    verb = "take" if resource == OTHERS else "takes"
+    verb = "take" if resource == OTHER_PROGRAMS else "takes"
     apart = ""
     if computing is not None and waiting is not None:
         apart = f" ({percent(computing)} computing, {percent(waiting)} waiting for a core)"
@@ -62,7 +62,7 @@ def limit_unknown_own_cpu(share: float) -> str:
 def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[str, float]]) -> str:
     """the limit is other programs on the machine: 60% of the time is spent waiting for a core, 20% computing. …"""
     spent = f"{percent(waiting)} of the time is spent waiting for a core, {percent(computing)} computing"
-    return f"the limit is {OTHERS}: {spent}{_measure_again(cpu)}"
+    return f"the limit is {OTHER_PROGRAMS}: {spent}{_measure_again(cpu)}"
 
 
 @wording("limit-clients")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units as written
-from ironbench.analyse.subjects import failed_percent
+from ironbench.model.record import FAILED_LIMITS
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import wording
+from ironbench.report.wording.values import percent
 
 
 def milliseconds(value_s: float) -> str:
@@ -18,7 +19,7 @@ def milliseconds(value_s: float) -> str:
 @wording("target-met")
 def met(bound_s: float, rate: float, failed: float = 0.0) -> str:
     """at most 12.5 ms at 500/s, 0.1% failed"""
-    lost = f", {failed_percent(failed)} failed" if failed else ""
+    lost = f", {percent(failed, *FAILED_LIMITS)} failed" if failed else ""
     return f"at most {milliseconds(bound_s)} at {written.rate(rate)}{lost}"
 
 
