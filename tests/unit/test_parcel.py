@@ -21,6 +21,7 @@ from ironbench.errors import InputError
 from ironbench.machine import space
 from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.lab import Confirmation, Stage
+from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.search import Best, Tried
 from ironbench.record import Evidence, Store
@@ -321,7 +322,7 @@ def test_a_record_of_a_newer_schema_is_refused(parcel: Path, tmp_path: Path) -> 
         files[name] = msgspec.json.encode({**json.loads(files[name]), "schema": 99})
 
     rewritten(parcel, change)
-    refused(parcel, tmp_path, "has schema 99, newer than 4")
+    refused(parcel, tmp_path, f"has schema 99, newer than {SCHEMA}")
 
 
 def test_a_file_of_a_newer_format_is_refused(parcel: Path, tmp_path: Path) -> None:
