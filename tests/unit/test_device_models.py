@@ -108,7 +108,7 @@ def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: py
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nwrite_cache = 3', "does not fit", "true or false"),
         ('[a]\nlike = "hdd-10k"\n[a.figures]\nqueue = 0.5', "0.5 is no whole number", "whole number"),
         ('[a]\nlike = "ssd-sata"\n[a.figures]\nunits = "12.5"', "'12.5' is no whole number", "whole number"),
-        ('[a]\nlike = "ram"\ncolour = "red"', "no field colour", "figures"),
+        ('[a]\nlike = "ram"\ncolour = "red"', "colour: there is no such field", "figures"),
         ('[a]\nlike = "ram"\n[a.figures]\nrate = { is = "1 GB/s" }', "needs `is` and one of", ""),
     ],
 )

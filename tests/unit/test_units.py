@@ -156,6 +156,11 @@ def test_every_number_of_a_lab_file_has_a_range_that_is_kept(path: str) -> None:
         assert field in str(caught.value)
 
 
+def test_a_field_that_takes_a_search_or_a_curve_names_both_beside_a_number() -> None:
+    (found,) = mistakes({"load": {"clients": "many"}}, LabFile)
+    assert found.hint == "write for example 8, auto:1-64 or ramp:1-64/60s"
+
+
 def test_mistakes_are_values_with_path_cause_and_hint() -> None:
     document = {"system": {"memroy": "1GB", "log": "/a"}, "load": {"threads": 0, "duration": "soon", "clients": True}}
     found = {text(one.path): one for one in mistakes(document, LabFile)}

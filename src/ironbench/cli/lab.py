@@ -19,6 +19,7 @@ from ironbench.cli.options import JSON, group
 from ironbench.errors import InputError, in_a_file, nearest
 from ironbench.fields.lab import LabFile, MeasureSection, range_of
 from ironbench.fields.run import RunSection
+from ironbench.fields.sections import DataSection, SystemSection
 from ironbench.model.purpose import Purpose
 from ironbench.printer import Printer
 from ironbench.ranges import Range
@@ -242,12 +243,10 @@ def noise(
 @app.command("new")
 def new(
     kind: Annotated[str, typer.Argument(help="setting, index, query, upgrade, storage or driver.")],
-    dsn: Annotated[str, typer.Option(help="A server that is already running; it is asked what it is.")] = "",
-    engine: Annotated[str, typer.Option(help="See `ironbench list engines`.  [default: the preferred one]")] = "",
+    dsn: Annotated[str, option(SystemSection, "dsn", " It is asked what it is.")] = "",
+    engine: Annotated[str, option(SystemSection, "engine")] = "",
     output: Annotated[str, typer.Option("-o", metavar="FILE", help="New lab file.  [default: KIND.toml]")] = "",
-    dump: Annotated[
-        str, typer.Option(metavar="FILE", help="A dump of your database, from which every trial starts.")
-    ] = "",
+    dump: Annotated[str, option(DataSection, "dump")] = "",
     script: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="What your application does, a pgbench script; repeatable, FILE@WEIGHT."),

@@ -98,7 +98,8 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
     except msgspec.ValidationError as error:
         yield _wrong_kind(str(error), field, value, hint, at)
     except InputError as error:
-        yield Mistake(at, error.cause, error.hint)
+        instead = f", {field.row.instead}" if field.row.instead and isinstance(value, str) else ""
+        yield Mistake(at, error.cause, error.hint + instead)
 
 
 def _is_word_or_other(field: Field, value: str) -> bool:

@@ -32,6 +32,8 @@ class Row:
     """Whether `ironbench run` has it as an option."""
     texts: str = ""
     """Pattern of the texts that stand in place of a number: a search, a curve."""
+    instead: str = ""
+    """Examples of such texts, for hints."""
     variable: str = ""
     """Environment variable that sets the option."""
 
@@ -48,6 +50,7 @@ def row(
     option: tuple[str, ...] = (),
     run: bool = True,
     texts: str = "",
+    instead: str = "",
     variable: str = "",
 ) -> msgspec.Meta:
     """The annotation of a field: `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
@@ -55,7 +58,7 @@ def row(
     return msgspec.Meta(
         description=f"{help} Default: {usual}." if usual else help,
         extra_json_schema=bounds,
-        extra={_ROW: Row(help, range, usual, metavar, option, run, texts, variable)},
+        extra={_ROW: Row(help, range, usual, metavar, option, run, texts, instead, variable)},
     )
 
 

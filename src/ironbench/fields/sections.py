@@ -175,6 +175,7 @@ class LoadSection(Section):
             "many are active, see docs/guide/load-curves.md. On the command line, `1,2,4,8` is a sweep.",
             Range(1, 10_000, whole=True, example="8"),
             texts=SEARCHES,
+            instead="auto:1-64 or ramp:1-64/60s",
         ),
     ] = 1
     threads: Annotated[
@@ -211,6 +212,7 @@ class LoadSection(Section):
             "are curves. In a lab file, `70%` is a percentage of the baseline's closed-loop peak, measured first.",
             Range(0.001, 1e9, example="500", note="transactions per second; a closed loop has no rate"),
             texts=rf"{SEARCHES}|^.*%",
+            instead="70%, auto:100-5000 or ramp:100-5000/60s",
         ),
     ] = None
     limit: Annotated[
@@ -239,6 +241,7 @@ class LoadSection(Section):
             Range(0.0, YEAR_S, "s", example="5s"),
             usual="5s, or the workload's own",
             texts="^auto$",
+            instead="or auto",
         ),
     ] = ""
     think_time: Annotated[
