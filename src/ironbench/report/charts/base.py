@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from ironbench.report import theme
-from ironbench.report.cell import Cell, Row, shown
+from ironbench.report.cell import Cell, Missing, Row, shown
 
 _DECADES = 3.45
 """More of them leave no room for ticks between powers of ten."""
@@ -111,36 +111,32 @@ def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[
 
 def each_value(table: Table) -> str:
     """A chart of single values in words: `read, from the device: 12.3 µs; …`."""
-    return "; ".join(f"{row[0]}, {head}: {text}" for row in table.texts for head, text in _told(table, row))
+    return "; ".join(f"{shown(row[0])}, {head}: {text}" for row in table.rows for head, text in _told(table, row))
 
 
 def each_row(table: Table, columns: Collection[str] = ()) -> str:
-    """A chart of rows in words: `log on disk: server 37 %, client 12 %; …`. `columns`: the heads of
-    those that count; all when left out."""
-    rows = (
-        (row[0], ", ".join(f"{head} {text}" for head, text in _told(table, row) if not columns or head in columns))
-        for row in table.texts
-    )
-    return "; ".join(f"{name}: {figures}" for name, figures in rows)
+    """A chart of rows in words: `log on disk: server 37 %, client 12 %; …`. `columns`: the heads of those that count;
+    all when left out."""
+    told = ((row[0], [one for one in _told(table, row) if not columns or one[0] in columns]) for row in table.rows)
+    return "; ".join(f"{shown(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)
 
 
 def each_line(table: Table, unit: str) -> str:
     """A chart of lines in words, first and last values: `log on disk: 530/s with 1 to 2 560/s with 20 clients; …`."""
     lines = []
     for at, name in enumerate(table.head[1:], 1):
-        known = [
-            (shown(row[0]), shown(replace(cell.alone, note="")))
-            for row in table.rows
-            if isinstance(cell := row[at], Cell)
-        ]
-        if known:
-            (first, least), (last, most) = known[0], known[-1]
-            lines.append(f"{name}: {least} with {first} to {most} with {last} {unit}")
+        cells = [(shown(row[0]), cell) for row in table.rows if isinstance(cell := row[at], Cell)]
+        ends = [f"{shown(replace(cell.alone, note=''))} with {place}" for place, cell in (*cells[:1], *cells[1:][-1:])]
+        if ends:
+            lines.append(f"{name}: {' to '.join(ends)} {unit}")
     return "; ".join(lines)
 
 
-def _told(table: Table, row: Sequence[str]) -> list[tuple[str, str]]:
-    return [(head, text) for head, text in zip(table.head[1:], row[1:], strict=True) if text]
+def _told(table: Table, row: Row) -> list[tuple[str, str]]:
+    """Heads and texts of the row's cells, without those that have no value."""
+    return [
+        (head, shown(one)) for head, one in zip(table.head[1:], row[1:], strict=True) if not isinstance(one, Missing)
+    ]
 
 
 def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:
