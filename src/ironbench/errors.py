@@ -92,6 +92,13 @@ class FailureError(IronbenchError):
     """Something broke while working: a server died, a disk filled, a connection was refused."""
 
 
+class ProgramError(FailureError):
+    """A program ended with a failure."""
+
+    said = ""
+    """What it wrote on its standard error, or else on its standard output."""
+
+
 class UnwrittenError(FailureError):
     """A result could not be written: there is no use in measuring on."""
 
@@ -136,15 +143,22 @@ def shortened(text: str, longest: int = 200) -> str:
     return text if len(text) <= longest else f"{text[: longest // 2]} … {text[-longest // 4 :]}"
 
 
+def similar(name: str, known: Iterable[str]) -> str:
+    """A hint that names the known names most like `name`; empty when none is like it."""
+    import difflib
+
+    close = difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=0.6)
+    return f"did you mean {' or '.join(close)}?" if close else ""
+
+
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
     """A hint that names the known names most like `name`, or all of them when none is like it: by the alphabet, or
     those first that are most like it."""
     import difflib
 
+    if hint := similar(name, known):
+        return hint
     known = sorted(set(known))
-    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
-    if close:
-        return f"did you mean {' or '.join(close)}?"
     if closest_first:
         known.sort(key=lambda one: -difflib.SequenceMatcher(None, name, one).ratio())
     return f"known: {', '.join(known)}"

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, ProgramError
 from ironbench.process.programs import output
 
 DEFAULT = "ext4"
@@ -84,11 +84,11 @@ def make(text: str, block: str) -> None:
         try:
             output([kind.program, *kind.make, block], timeout_s=None)
             return
-        except FailureError as error:
+        except ProgramError as error:
             # mkfs.btrfs asks for the file behind every mounted loop device, and gives up where one does not answer
             # (check_mounted_where in btrfs-progs): the file of another emulated device whose process has just died.
             # Whoever waits for that device unmounts it in a moment.
-            if _UNCHECKED not in error.cause:
+            if _UNCHECKED not in error.said:
                 raise
             if time.monotonic() > deadline:
                 hint = "a mounted loop device has lost its file: `ironbench cleanup` removes what ironbench left"

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, similar
 from ironbench.fields.check import Path, nearest_field, text
 from ironbench.fields.row import table
 from ironbench.fields.sections import SECTIONS, SHORT, DeviceSection
@@ -57,8 +57,7 @@ def _of_a_device(name: str, devices: Mapping[str, Any], where: str) -> Path:
 
 def _hint(name: str) -> str:
     paths = [text(path) for path in SHORT.values()]
-    hint = nearest(name, [*SHORT, *paths])
-    if hint.startswith("did you mean"):
+    if hint := similar(name, [*SHORT, *paths]):
         return hint
     return f"an engine's setting is written system.set.{name}, a workload's option workload.with.{name}; " + nearest(
         name, paths

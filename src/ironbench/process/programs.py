@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import IO, Any
 
-from ironbench.errors import FailureError
+from ironbench.errors import FailureError, ProgramError
 from ironbench.process import trust
 
 _WATCH_S = 10.0
@@ -253,10 +253,13 @@ def run_program(
 
 
 def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None = 60.0) -> str:
-    """Standard output of a program that must succeed. FailureError with its last words."""
+    """Standard output of a program that must succeed. ProgramError with its last words."""
     done = run_program(words, timeout_s=timeout_s)
     if done.returncode != 0:
-        raise FailureError(subject or " ".join(words), f"{words[0]} failed: {last_words(done.stderr or done.stdout)}")
+        said = done.stderr or done.stdout
+        error = ProgramError(subject or " ".join(words), f"{words[0]} failed: {last_words(said)}")
+        error.said = said
+        raise error
     return done.stdout
 
 

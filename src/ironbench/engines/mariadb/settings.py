@@ -11,7 +11,7 @@ from ironbench import units
 from ironbench.engines import server_settings
 from ironbench.engines.mariadb.home import Home, environment, option_line
 from ironbench.engines.mariadb.installation import Installation
-from ironbench.errors import InputError, nearest, written
+from ironbench.errors import InputError, similar, written
 from ironbench.model.system import System
 from ironbench.process.programs import run_program
 from ironbench.words import counted
@@ -169,8 +169,7 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
     names = known(installation)
     # The server itself also takes a name's unique beginning.
     if normal(name) not in names:
-        hint = nearest(normal(name), sorted(names))
-        hint = hint if hint.startswith("did you mean") else "`mariadbd --verbose --help` lists all of them"
+        hint = similar(normal(name), names) or "`mariadbd --verbose --help` lists all of them"
         raise InputError(subject, f"MariaDB {installation.version} has no setting of that name", hint)
     option = f"--{name}={value}"
     done = run_program(

@@ -11,7 +11,7 @@ from ironbench.engines import server_settings
 from ironbench.engines.base import set_twice
 from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.resources import CACHE
-from ironbench.errors import InputError, nearest, written
+from ironbench.errors import InputError, similar, written
 from ironbench.model.system import System
 from ironbench.process import scratch
 from ironbench.process.programs import environment_without, output, run_program
@@ -226,8 +226,7 @@ def _ask_the_server(name: str, value: str, installation: Installation) -> None:
 def meant(name: str, installation: Installation) -> str:
     """A question for a name that is none of a setting's, but like one; else ""."""
     names = sorted(known(installation))
-    hint = "" if name.lower() in map(str.lower, names) else nearest(name.lower(), names)
-    return hint if hint.startswith("did you mean") else ""
+    return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)
 
 
 def _message(text: str, kind: str) -> str:

@@ -1,0 +1,90 @@
+"""The analysis yields facts: its sentences are written in `report`, and no code reads a sentence of ours."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_imports import SOURCE, parsed
+
+pytestmark = pytest.mark.xdist_group("sources")
+
+SENTENCE = re.compile(r"[A-Za-z][a-z']+(?:[ ,;:]+[A-Za-z][a-z']+){2,}")
+"""Three words of everyday language or more in a row."""
+LEFT = {
+    "balance.py": 16,
+    "bill.py": 5,
+    "bottleneck.py": 1,
+    "compare.py": 2,
+    "cost.py": 10,
+    "curve.py": 6,
+    "differences.py": 1,
+    "history.py": 9,
+    "lead.py": 9,
+    "leaderboard.py": 6,
+    "optimum.py": 3,
+    "queries.py": 4,
+    "rate.py": 6,
+    "scaling.py": 35,
+    "shares.py": 5,
+    "study.py": 5,
+    "summarise.py": 1,
+    "target.py": 1,
+}
+"""Modules of `analyse` with literals that are still parts of sentences, and how many. They only become fewer."""
+READING = ("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "replace")
+LEGACY = {"record/decoded.py", "record/noise.py"}
+"""Read what earlier versions wrote, whose only facts are sentences."""
+
+
+def of_errors_and_docstrings(tree: ast.Module) -> set[ast.AST]:
+    """Literals that may be sentences: those of errors, of assertions, and docstrings."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            found.add(node.value)
+        called = node.func if isinstance(node, ast.Call) else None
+        error = isinstance(called, ast.Name) and called.id.endswith("Error")
+        if error or isinstance(node, ast.Raise | ast.Assert):
+            found.update(ast.walk(node))
+    return found
+
+
+def sentences(path: Path) -> int:
+    """How many literals of a module are parts of sentences."""
+    tree = parsed(path)
+    allowed = of_errors_and_docstrings(tree)
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return sum(bool(SENTENCE.search(str(node.value))) for node in literals if node not in allowed)
+
+
+def test_the_analysis_has_no_sentences_besides_errors() -> None:
+    found = {path.name: count for path in sorted((SOURCE / "analyse").glob("*.py")) if (count := sentences(path))}
+    assert found == LEFT
+
+
+def read_for_sentences(tree: ast.Module) -> Iterator[int]:
+    """Lines that look for several words in a text."""
+
+    def words(node: ast.AST) -> bool:
+        return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(SENTENCE.search(node.value))
+
+    for node in ast.walk(tree):
+        compared = isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
+        if compared and words(node.left):  # type: ignore[attr-defined]
+            yield node.lineno  # type: ignore[attr-defined]
+        called = node.func if isinstance(node, ast.Call) and any(map(words, node.args)) else None
+        if isinstance(called, ast.Attribute) and called.attr in READING:
+            yield called.lineno
+
+
+def test_no_code_looks_for_words_in_a_sentence_of_ours() -> None:
+    """Engines and devices may read messages of servers and programs."""
+    rooms = ("analyse", "plan", "report", "views", "cli", "serve", "experiment", "record", "drive", "load", "cluster")
+    files = [path for room in rooms for path in sorted((SOURCE / room).rglob("*.py"))]
+    places = {str(path.relative_to(SOURCE)): sorted(read_for_sentences(parsed(path))) for path in files}
+    found = {place: lines for place, lines in places.items() if lines and place not in LEGACY}
+    assert not found
