@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -14,8 +15,10 @@ from ironbench.analyse import target as targets
 from ironbench.analyse.bill import bill, licences
 from ironbench.analyse.cost import Costs, Measured, Row, costs
 from ironbench.catalogue import prices
+from ironbench.cli.cost import cost as command
+from ironbench.cli.verdict import REFUTED
 from ironbench.errors import InputError
-from ironbench.model.cost import Offer, Range
+from ironbench.model.cost import Offer
 from ironbench.model.curve import Curve
 from ironbench.model.note import Note, note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
@@ -389,7 +392,7 @@ def test_a_system_that_was_held_to_some_cpus_has_as_many_cores(tmp_path: Path) -
     held = replace(DISK, server_cpus=(0,))
     results = stored(tmp_path, [driven(0.005, block, system=held) for block in range(3)])
     row = asked((), TARGET.text, "", (), "", results).rows[0]
-    assert (row.cores, row.per_core and row.per_core.low) == (1, 5000)
+    assert (row.cores, row.target and row.target.meets) == (1, True)
 
 
 def test_a_system_without_an_upper_bound_did_not_come_closest() -> None:
@@ -440,7 +443,7 @@ def test_records_are_of_all_servers_together(tmp_path: Path) -> None:
     found = costs(
         offers.read(text, "o"), sheet(), Measured({"log on disk": [driven(0.005, block) for block in range(3)]}), TARGET
     )
-    assert (found.rows[0].cores, found.rows[0].score) == (16, Range(5000, 5000, 5000))
+    assert (found.rows[0].cores, found.rows[0].trials) == (16, 3)
     assert "log on disk: records count as those of all its 2 servers together." in report.text(found, None)
 
 
@@ -457,3 +460,48 @@ def test_the_example_of_a_whole_bill_is_marked_as_made_up() -> None:
     assert "bill over 3 years" in text and "total over 3 years" in text
     made_up = prices.read((folder / "own-prices.toml").read_text(), "own").prices.values()
     assert all(price.estimate and "made up" in price.source for price in made_up)
+
+
+TAKEN = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
+
+
+def busy(p99_s: float) -> list[Record]:
+    """Three trials while other programs took the CPU."""
+    return [driven(p99_s, block, status=Status.SUSPECT, warnings=(TAKEN,)) for block in range(3)]
+
+
+def test_the_answer_to_a_target_says_how_many_of_its_trials_are_flagged_and_why() -> None:
+    records = {"log on disk": busy(0.005), "log in memory": [driven(0.005, b, system=MEMORY) for b in range(3)]}
+    found = costs(offers.read(OFFERS.replace("cores = 4", "cores = 16"), "o"), sheet(), Measured(records), TARGET)
+    assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
+    assert found.cheapest is found.rows[0]
+    assert report.advice(found) == ["Cheapest that meets it: log on disk (3 of 3 trials flagged), 800 USD."]
+    assert f"! log on disk (3 of 3 trials flagged): {wording.text(TAKEN)}" in report.text(found, None)
+    first = json.loads(report.document(found))["systems"][0]
+    assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
+
+
+def test_a_target_missed_by_flagged_trials_is_marked_in_the_text_and_on_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = stored(tmp_path, busy(0.05))
+    assert command(target=TARGET.text, results=results) == REFUTED
+    shown = capsys.readouterr()
+    assert "No system was shown to meet it. log on disk (3 of 3 trials flagged) came closest" in shown.out
+    assert shown.err.splitlines()[-1].endswith("log on disk (3 of 3 trials flagged)")
+
+
+def test_trials_left_out_of_a_target_are_named() -> None:
+    trials = [*(driven(0.005, block) for block in range(3)), driven(0.005, 3, status=Status.FAILED)]
+    (row,) = costs(None, sheet(), Measured({"log on disk": trials}), TARGET).rows
+    assert row.trials == 3 and [one.code for one in row.cautions] == ["trials-left-out"]
+
+
+def test_a_rate_that_was_asked_for_gives_no_work_per_core_or_price() -> None:
+    records = {"log on disk": [driven(0.005, block) for block in range(3)]}
+    found = costs(offers.read(OFFERS, "o"), sheet(), Measured(records), TARGET)
+    row = found.rows[0]
+    assert row.target is not None and row.target.meets and row.bill is not None
+    assert (row.score, row.per_core, row.per_thousand) == (None, None, None)
+    text = report.text(found, None)
+    assert report.RATE_ASKED in text and "per core  " not in text and "per 1000" not in text

@@ -15,7 +15,8 @@ from ironbench.analyse.cost import Costs
 from ironbench.errors import InputError
 from ironbench.model.cost import Range
 from ironbench.model.curve import Curve
-from ironbench.model.record import Record
+from ironbench.model.note import note
+from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load, System
 from ironbench.record import Evidence, Store
 from ironbench.report import cost as report
@@ -65,7 +66,7 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
     ]
     text = report.text(found, None)
     assert "one: throughput with 8 clients (3 trials)." in text
-    assert "log in memory costs the same and does 150 % of its work." in text
+    assert "log in memory costs as much as one and does 150 % of its work." in text
     assert "Work: igen-oltp scale=4 weight=light" in text
     assert json.loads(report.document(found))["systems"][0]["basis"] == found.rows[0].basis
 
@@ -200,3 +201,20 @@ def test_scores_from_records_are_in_the_unit_of_their_metric_whatever_the_system
     assert found.rows[0].score is not None
     assert found.unit == catalogue.metric("throughput").words
     assert "SPECint" not in report.text(found, None)
+
+
+TAKEN = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
+
+
+def flagged(trials: list[Record]) -> list[Record]:
+    return [replace(one, status=Status.SUSPECT, warnings=(TAKEN,)) for one in trials]
+
+
+def test_a_score_of_flagged_trials_is_marked_and_has_their_notes(tmp_path: Path) -> None:
+    trials = [*flagged(spread(DISK, 1000, 0.01)), *spread(MEMORY, 1500, 0.01)]
+    found = billed(tmp_path, trials)
+    assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
+    first, second = json.loads(report.document(found))["systems"]
+    assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
+    assert (second["flagged"], second["cautions"]) == (0, [])
+    assert all("one (3 of 3 trials flagged)" in text for text in (*report.advice(found), report.text(found, None)))

@@ -28,11 +28,12 @@ from ironbench.experiment.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.inside import Plan, Statement
 from ironbench.model.lab import VALUE, Claim, Method, Stage
-from ironbench.model.note import note, text_note
+from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.record import Evidence, Store
 from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.report import wording
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "gate.md"
 CELLS = ("version=16", "version=18")
@@ -374,6 +375,28 @@ def test_a_refuted_expectation_closes_the_gate_and_stands_in_every_document() ->
     assert "version=18: at least 2000/s: refuted" in markdown(found).decode()
     (claim,) = json.loads(document(found))["claims"]
     assert (claim["outcome"], claim["closes"]) == ("refuted", True)
+
+
+def test_an_expectation_of_flagged_trials_says_so_in_every_document() -> None:
+    from ironbench.report.gate import document, junit, markdown
+
+    claim = Claim("version=18: at least 2000/s", VALUE, "throughput", (CELLS[1],), 2000.0, None)
+    plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
+    taken = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
+    measured = [
+        replace(one, status=Status.SUSPECT, warnings=(taken,))
+        for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
+    ]
+    study = studied(plan, measured)
+    found = judged(study, study.effects, 0.05, "fail")
+    (one,) = found.claims
+    assert one.reasons[-1] == note(FLAGGED, trials=12, of=12, causes=(taken,))
+    flags = wording.text(one.reasons[-1])
+    failures = [case.find("failure") for case in ElementTree.fromstring(junit(found))]
+    assert any(flags in failure.get("message", "") for failure in failures if failure is not None)
+    assert flags.split(":")[0] in markdown(found).decode()
+    assert json.loads(document(found))["claims"][0]["why"].endswith(flags)
+    assert verdict.claims_words(4, "refuted", [("x", one)]) == f"exit code 4: refuted: x; {flags.rstrip('.')}"
 
 
 def test_a_confirmed_expectation_passes_and_an_undecided_one_as_the_policy_says() -> None:

@@ -58,7 +58,7 @@ def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> N
 def test_a_claim_that_an_earlier_round_refuted_stays_refuted() -> None:
     study, records = two_rounds()
     assert [judged.verdict for judged in study.claims] == [ClaimVerdict.UNDECIDED]
-    assert study.refuted == (NO_FASTER.text,)
+    assert [one.claim for one in study.refuted] == [NO_FASTER]
     assert exit_code(study, records) == 4
 
 

@@ -99,7 +99,7 @@ def test_the_first_named_is_the_reference_in_every_verb(
     assert [one["system"] for one in told["systems"]] == [{"a": "first", "b": "second"}[word] for word in named]
     first, second = told["systems"]
     assert second["score_value"] / first["score_value"] == ratio
-    assert told["advice"][0].startswith(f"{second['system']} costs the same")
+    assert told["advice"][0].startswith(f"{second['system']} costs as much as ")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.analyse.claims import ClaimVerdict, requirement
+from ironbench.cli.requirements import fields, text, words
 from ironbench.errors import InputError
 from ironbench.model.lab import RATE, VALUE, Claim
+from ironbench.model.note import FLAGGED, note
+from ironbench.model.record import Status
 from ironbench.plan import requirements
+from ironbench.report import wording
 
 
 @pytest.mark.parametrize(
@@ -107,3 +111,33 @@ def test_a_limit_and_its_opposite_are_never_both_confirmed(values: list[float], 
         and found.high is not None
         and found.low < math.exp(math.fsum(map(math.log, values)) / len(values)) < found.high
     )
+
+
+TAKEN = note("cpu-taken", programs=0.9, steal=0.04, share=0.94)
+SUSTAINED = Claim("rate = 200/s", RATE, "throughput", (), 200.0, None)
+
+
+@pytest.mark.parametrize(("claim", "verdict"), [(P99, ClaimVerdict.REFUTED), (SUSTAINED, ClaimVerdict.CONFIRMED)])
+def test_reasons_include_how_many_trials_are_flagged_and_why(claim: Claim, verdict: ClaimVerdict) -> None:
+    trials = _trials(P99.metric, 0.012, 0.0121, 0.0122, 0.0119)
+    load = replace(trials[0].cell.load, rate=200.0)
+    if claim is SUSTAINED:
+        trials = [replace(one, cell=replace(one.cell, load=load)) for one in trials]
+    assert requirement(claim, trials).reasons[1:] == ()
+    some = [replace(one, status=Status.SUSPECT, warnings=(TAKEN,)) for one in trials[:3]] + trials[3:]
+    found = requirement(claim, some)
+    assert (found.verdict, found.reasons[1:]) == (verdict, (note(FLAGGED, trials=3, of=4, causes=(TAKEN,)),))
+    because = wording.text(found.reasons[1])
+    assert because in text([("clients=8", found)])
+    (field,) = fields([("clients=8", found)])
+    assert field["reasons"][1]["code"] == FLAGGED and field["why"].endswith(because)
+
+
+def test_the_line_on_the_exit_code_says_once_how_many_trials_are_flagged() -> None:
+    trials = [
+        replace(one, status=Status.SUSPECT, warnings=(TAKEN,)) for one in _trials(P99.metric, 0.012, 0.0121, 0.0122)
+    ]
+    found = requirement(P99, trials)
+    line = words([("clients=8", found), ("clients=16", found)])
+    flags = wording.text(note(FLAGGED, trials=3, of=3, causes=(TAKEN,))).rstrip(".")
+    assert line == f"exit code 4: refuted: 'p99 < 10ms' at clients=8; 'p99 < 10ms' at clients=16; {flags}"

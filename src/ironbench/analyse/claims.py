@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ironbench import catalogue
+from ironbench.analyse.comparability import flagged
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim
 from ironbench.model.note import Note, note
@@ -63,7 +64,7 @@ def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record]
 
 def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> Judged:
     """Compares a limit with the confidence interval of a configuration's trials: confirmed when the whole interval
-    keeps the limit, refuted when all of it breaks the limit."""
+    keeps the limit, refuted when all of it breaks the limit. The reasons include how many of the trials are flagged."""
     usable = [record for record in records if record.status.comparable and claim.metric in record.metrics]
     enough = [record for record in usable if sampled(record, claim.metric)]
     if len(enough) < LEAST_TRIALS:
@@ -74,8 +75,13 @@ def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) ->
             else note("too-few-trials", trials=len(enough), least=LEAST_TRIALS)
         )
         return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
-    if claim.low is not None and catalogue.base_name(claim.metric) == "throughput" and enough[0].kept_rate is not None:
-        return _sustained(claim, enough)
+    sustains = claim.low is not None and catalogue.base_name(claim.metric) == "throughput"
+    decide = _sustained if sustains and enough[0].kept_rate is not None else _against_limit
+    found = decide(claim, enough, level)
+    return replace(found, reasons=(*found.reasons, *flagged(enough)))
+
+
+def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judged:
     found = spread(claim.metric, enough, level)
     if found is None:
         return Judged(claim, ClaimVerdict.UNDECIDED, (note("no-interval-at-look"),))
@@ -98,7 +104,7 @@ def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) ->
     return Judged(claim, verdict, (seen,), *found)
 
 
-def _sustained(claim: Claim, records: Sequence[Record]) -> Judged:
+def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged:
     """A rate is a fact of a trial: what was due was done, or not."""
     kept = sum(record.kept_rate is not False for record in records)
     asked = records[0].cell.load.rate or claim.low or 0.0

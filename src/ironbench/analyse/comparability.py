@@ -177,6 +177,14 @@ def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
     return _merged(record.warnings for record in records)
 
 
+def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
+    """How many of these trials are flagged, and why; empty where none is."""
+    suspect = [record for record in records if record.status is Status.SUSPECT]
+    if not suspect:
+        return ()
+    return (note(FLAGGED, trials=len(suspect), of=len(records), causes=tuple(causes(suspect))),)
+
+
 def causes(suspect: Sequence[Record]) -> list[Note]:
     """Why trials are flagged: each cause once, with the range of its numbers, beginning with the most frequent."""
     each = (record.flags or record.causes for record in suspect)

@@ -10,7 +10,7 @@ from typing import Any
 from ironbench import catalogue
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.bill import bill
-from ironbench.analyse.comparability import together
+from ironbench.analyse.comparability import causes, left_out, together
 from ironbench.analyse.curve import at_its_peak, highest, score_of
 from ironbench.analyse.differences import UNKNOWN, differing, facts_of
 from ironbench.analyse.repeats import repeats
@@ -20,7 +20,7 @@ from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
 from ironbench.model.note import Note, text_note
-from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record, machine_of
+from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan.offers import Offers
 from ironbench.words import counted
 
@@ -38,8 +38,8 @@ class Row:
     """None: no prices were given."""
     cores: int | None
     score: Range | None
-    """Transactions per second at the target; without one the workload's own score at the peak of the records, or what
-    the systems file says."""
+    """The workload's own score at the peak of the records, or what the systems file says. None with a target: in an
+    open loop throughput follows from the rate asked for, so it is no measure of the system."""
     estimate: bool
     """Whether the score is one."""
     source: str
@@ -49,8 +49,12 @@ class Row:
     """Of a score from records without a target: which trials."""
     runs: int = 0
     """Runs that a score from records rests on."""
+    trials: int = 0
+    """Trials that the score, or whether the target is met, rests on."""
+    flagged: int = 0
+    """How many of these are flagged."""
     cautions: tuple[Note, ...] = ()
-    """Contradictions between the systems file and the recorded machine, and what the results depend on."""
+    """Contradictions between the systems file and the recorded machine, and the notes of the trials."""
 
     @property
     def per_core(self) -> Range | None:
@@ -116,19 +120,15 @@ def costs(
         work, records = _of_one_work(records, target)
     metric = "" if target else _score(records)
     into = currency or (offers.currency if offers else "")
-    rows = [
-        replace(
-            _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into),
-            cautions=(*map(text_note, _contradictions(offer, own, machines)), *_conditional(own)),
-        )
-        for offer in named
-        for own in (_of_one_system(offer, records),)
-    ]
+    rows = []
+    for offer in named:
+        own = _of_one_system(offer, records)
+        row = _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into)
+        contradictions = tuple(map(text_note, _contradictions(offer, own, machines)))
+        rows.append(replace(row, cautions=(*contradictions, *row.cautions)))
     offered = {offer.records for offer in named}
     rows += [
-        replace(
-            _unpriced(name, group, machines, _did(name, group, target, metric, archive)), cautions=_conditional(group)
-        )
+        _unpriced(name, group, machines, _did(name, group, target, metric, archive))
         for label, labelled in records.items()
         if label not in offered
         for name, group in _systems(label, labelled).items()
@@ -143,7 +143,7 @@ def costs(
     undecided = [row for row in rows if row.bill and row.target and row.target.undecided]
     undecided = [row for row in undecided if cheapest and _price(row) < _price(cheapest)]
     # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
-    unit = "tps" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
+    unit = "" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
     return Costs(
         question=question,
@@ -167,6 +167,9 @@ class _Did:
     runs: int = 0
     target: Attained | None = None
     basis: str = ""
+    trials: tuple[Record, ...] = ()
+    """The trials that the result rests on."""
+    left_out: tuple[Note, ...] = ()
 
     def row(self, name: str, bill: Bill | None, cores: int | None) -> Row:
         return Row(
@@ -179,23 +182,31 @@ class _Did:
             target=self.target,
             basis=self.basis,
             runs=self.runs,
+            trials=len(self.trials),
+            flagged=sum(record.status is Status.SUSPECT for record in self.trials),
+            cautions=(*self.left_out, *_notes(self.trials)),
         )
 
 
 def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
     if target is not None:
         result = attained(name, records, target, archive)
-        return _Did(*_shown(result), result)
+        driven = [record for record in records if may_count(record, target)]
+        used = result.best.trials if result.best else tuple(one for one in driven if one.status.comparable)
+        return _Did(None, target=result, trials=used, left_out=left_out(driven))
     best = highest(records)
     if best is None or metric not in best.metrics:
         return _Did(None)
     known = repeats(best.trials, metric)
-    return _Did(known.range(best.metrics[metric].centre), known.runs, basis=at_its_peak(best))
+    score = known.range(best.metrics[metric].centre)
+    return _Did(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials))
 
 
-def _conditional(records: Sequence[Record]) -> tuple[Note, ...]:
-    """That figures are a device model's, or of a system that can lose data: a price comparison must not hide it."""
-    return tuple(one for one in together(records) if one.code in (EMULATED, CAN_LOSE_DATA))
+def _notes(trials: Sequence[Record]) -> list[Note]:
+    """The notes of the trials, and why trials are flagged whose cause is not among these, as in older records."""
+    notes = together(trials)
+    suspect = [record for record in trials if record.status is Status.SUSPECT]
+    return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
 
 
 def _score(records: Mapping[str, Sequence[Record]]) -> str:
@@ -284,16 +295,6 @@ def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
         name = f"{label} ({', '.join(words)})" if words else label
         named[f"{name} #{len(named) + 1}" if name in named else name] = group
     return named
-
-
-def _shown(result: Attained) -> tuple[Range | None, int]:
-    """Throughput while it met the target, and of how many runs; None for a system that did not."""
-    if not result.meets or result.best is None:
-        return None, 0
-    trials = result.best.trials
-    scheduled = all("scheduled_throughput" in record.metrics for record in trials)
-    known = repeats(trials, "scheduled_throughput" if scheduled else "throughput")
-    return known.range(result.best.throughput), known.runs
 
 
 def _price(row: Row) -> Decimal:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ironbench.analyse.comparability import causes, too_few_workers, work_apart, workers_apart
+from ironbench.analyse.comparability import flagged, too_few_workers, work_apart, workers_apart
 from ironbench.analyse.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.analyse.looks import Look, at
 from ironbench.analyse.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
@@ -16,7 +16,7 @@ from ironbench.analyse.verdict import ALONE, Comparison, Holm, drift_warnings, f
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.finding import Finding, Noise
 from ironbench.model.lab import Lab, Method
-from ironbench.model.note import FLAGGED, Note, note
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
@@ -158,14 +158,13 @@ def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: b
     suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
     drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
     waits = one.provisional if decides else ()
-    flagged = _flagged(suspect, len(one.a) + len(one.b))
     comparison = Comparison(
         one.metric,
         known.better if known else "neither",
         one.cell,
         one.baseline,
         one.pairs,
-        warnings=(*flagged, *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
+        warnings=(*flagged((*one.a, *one.b)), *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
         dropped=one.dropped,
         lost=one.lost,
         barred=note("suspect-cpu") if suspect and "cpu" in one.metric else None,
@@ -250,12 +249,6 @@ def _usable(cell: str, attempts: Sequence[Record], metric: str) -> tuple[Record 
     if value is None or not 0 < value < float("inf"):
         return None, note("cell-without-ratio", cell=cell, metric=metric, value=value)
     return comparable[0], None
-
-
-def _flagged(suspect: Sequence[Record], entered: int) -> tuple[Note, ...]:
-    if not suspect:
-        return ()
-    return (note(FLAGGED, trials=len(suspect), of=entered, causes=tuple(causes(suspect))),)
 
 
 def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:

@@ -297,15 +297,15 @@ class Study:
         return not self.missing
 
     @property
-    def undecided_requirements(self) -> tuple[str, ...]:
+    def undecided_requirements(self) -> tuple[Judged, ...]:
         """Claims about one configuration that these trials do not decide."""
-        return tuple(one.claim.text for one in self.claims if one.claim.kind == VALUE and one.verdict == "undecided")
+        return tuple(one for one in self.claims if one.claim.kind == VALUE and one.verdict == "undecided")
 
     @property
-    def refuted(self) -> tuple[str, ...]:
-        """Claims that this round or an earlier one refuted."""
+    def refuted(self) -> tuple[Judged, ...]:
+        """Claims that this round or an earlier one refuted, each once."""
         every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
-        return tuple(dict.fromkeys(one.claim.text for one in every if one.verdict == "refuted"))
+        return tuple({one.claim.text: one for one in every if one.verdict == "refuted"}.values())
 
     def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
         """The comparisons that ended so."""

@@ -62,11 +62,6 @@ class Measured:
         """Whether the trials exclude that the target is met; otherwise more trials may decide."""
         return self.never_kept or (self.least_s is not None and self.least_s > target.limit_s)
 
-    @property
-    def throughput(self) -> float:
-        """Median of the trials, of what the rate is of: what the system was shown to do."""
-        return statistics.median(record.scheduled_throughput for record in self.trials)
-
 
 @dataclass(frozen=True, slots=True)
 class Attained:

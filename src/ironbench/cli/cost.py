@@ -42,5 +42,7 @@ def cost(
         return 0
     missed = bool(attained) and all(one.misses for one in attained)
     code = REFUTED if missed else SUSPECT
-    printer.say(f"exit code {code}: {'missed' if missed else 'inconclusive'}: {result.target.text}")
+    flagged = [report.marked(row) for row in result.rows if row.flagged]
+    outcome = f"{'missed' if missed else 'inconclusive'}: {result.target.text}"
+    printer.say("; ".join([f"exit code {code}: {outcome}", *flagged]))
     return code

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironbench.analyse.claims import ClaimVerdict, requirement
-from ironbench.cli.verdict import REFUTED, SUSPECT
+from ironbench.cli.verdict import REFUTED, SUSPECT, claims_words
 from ironbench.report import plain, wording
+from ironbench.report.as_json import plain_value
 from ironbench.report.charts.base import Table
 from ironbench.words import counted
 
@@ -52,6 +53,7 @@ def fields(judgements: Judgements) -> list[dict[str, Any]]:
             "low": one.low,
             "high": one.high,
             "why": "; ".join(wording.texts(one.reasons)),
+            "reasons": plain_value(one.reasons),
         }
         for name, one in judgements
     ]
@@ -68,5 +70,5 @@ def code(judgements: Judgements) -> int:
 def words(judgements: Judgements) -> str:
     """The last line on stderr that explains the code."""
     wanted = ClaimVerdict.REFUTED if code(judgements) == REFUTED else ClaimVerdict.UNDECIDED
-    found = [f"{one.claim.text!r} at {name}" for name, one in judgements if one.verdict is wanted]
-    return f"exit code {code(judgements)}: {wanted.value}: {'; '.join(found)}"
+    found = [(f"{one.claim.text!r} at {name}", one) for name, one in judgements if one.verdict is wanted]
+    return claims_words(code(judgements), wanted.value, found)

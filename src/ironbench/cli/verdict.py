@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ironbench.analyse.claims import Judged
 from ironbench.analyse.comparability import causes
 from ironbench.analyse.labstudy import settling
 from ironbench.analyse.study import Study
 from ironbench.analyse.subjects import entering
 from ironbench.errors import FailureError
+from ironbench.model.note import FLAGGED
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import NOT_BACK, Record, Status
 from ironbench.printer import Printer
@@ -38,7 +40,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
     code = exit_code(study, records)
     if code == SUSPECT and study.undecided_requirements:
-        printer.say(f"exit code {SUSPECT}: undecided: {'; '.join(map(repr, study.undecided_requirements))}")
+        printer.say(claims_words(SUSPECT, "undecided", _named(study.undecided_requirements)))
     elif code == SUSPECT:
         words = suspect_words(settling(measured))
         printer.say(words if gated else f"exit code {SUSPECT}: {words}")
@@ -46,8 +48,19 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         many = f"{len(lost)} of {counted(len(records), 'trial')}"
         printer.say(f"exit code {FAILED}: {many} lost something in a power cut: {wording.cause(lost[0])}")
     elif code == REFUTED:
-        printer.say(f"exit code {REFUTED}: refuted: {'; '.join(map(repr, study.refuted))}")
+        printer.say(claims_words(REFUTED, "refuted", _named(study.refuted)))
     return code
+
+
+def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, Judged]]) -> str:
+    """The last line on stderr: which claims ended so, by name, and how many of their trials are flagged."""
+    flags = wording.texts(reason for _, one in claims for reason in one.reasons if reason.code == FLAGGED)
+    parts = [*(name for name, _ in claims), *(text.rstrip(".") for text in flags)]
+    return f"exit code {code}: {outcome}: {'; '.join(parts)}"
+
+
+def _named(claims: Sequence[Judged]) -> list[tuple[str, Judged]]:
+    return [(repr(one.claim.text), one) for one in claims]
 
 
 def exit_code(study: Study, records: Sequence[Record]) -> int:

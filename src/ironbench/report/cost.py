@@ -15,12 +15,15 @@ from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, ESTIMATE, Cell, Missing, count
 from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
-from ironbench.words import THIN, grouped, in_percent, listed
+from ironbench.words import THIN, counted, grouped, in_percent, listed
 
 _NONE = "–"
 ONE_RUN = (
     "Intervals are 95%. A score of one run has that of its trials: another run may differ by more, which several runs "
     "would show."
+)
+RATE_ASKED = (
+    "No throughput per core or per price is shown: in an open loop the throughput follows from the rate asked for."
 )
 ESTIMATE_NOTE = f"{ESTIMATE} is an estimate, of the source named, not a measurement."
 
@@ -33,7 +36,7 @@ def text(costs: Costs, width: int | None) -> str:
     elif costs.work:
         parts.append(f"Work: {costs.work}")
     parts += costs.derived
-    cautions = [f"! {row.name}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)]
+    cautions = [f"! {marked(row)}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)]
     parts.append("\n".join([_systems(costs, width), *cautions]))
     parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
     notes = [*_sources(costs), *costs.notes, *advice(costs)]
@@ -70,23 +73,35 @@ def advice(costs: Costs) -> list[str]:
     return [sentence for row in costs.rows[1:] if (sentence := _against_first(row, first))]
 
 
+def marked(row: Row) -> str:
+    """`one core`, `one core (2 of 3 trials flagged)`"""
+    return f"{row.name} ({flags})" if (flags := _flags(row)) else row.name
+
+
+def _flags(row: Row) -> str:
+    """`2 of 3 trials flagged`; empty where none is."""
+    return f"{row.flagged} of {counted(row.trials, 'trial')} flagged" if row.flagged else ""
+
+
 def _target_advice(costs: Costs) -> list[str]:
     if costs.cheapest is not None and costs.cheapest.bill is not None:
-        names = listed([row.name for row in (costs.cheapest, *costs.tied)])
+        names = listed([marked(row) for row in (costs.cheapest, *costs.tied)])
         each = " each" if costs.tied else ""
         lines = [f"Cheapest that meets it: {names}, {money(costs.cheapest.bill)}{each}{_over(costs.cheapest.bill)}."]
         for row in costs.undecided:
-            lines.append(f"{row.name} costs less; whether it meets the target is inconclusive: more trials would tell.")
+            lines.append(
+                f"{marked(row)} costs less; whether it meets the target is inconclusive: more trials would tell."
+            )
         return lines
-    met = [row.name for row in costs.rows if row.target and row.target.meets]
+    met = [marked(row) for row in costs.rows if row.target and row.target.meets]
     if met:
         return [f"It is met by {', '.join(met)}; what they cost is not known: name a systems file with --systems."]
     if costs.nearest is not None and costs.nearest.target is not None:
         if costs.tied:
-            near = listed([row.name for row in (costs.nearest, *costs.tied)])
+            near = listed([marked(row) for row in (costs.nearest, *costs.tied)])
             return [f"No system was shown to meet it. {near} came closest, and cannot be told apart."]
         why = wording.text(costs.nearest.target.why)
-        return [f"No system was shown to meet it. {costs.nearest.name} came closest: {why}."]
+        return [f"No system was shown to meet it. {marked(costs.nearest)} came closest: {why}."]
     assert costs.target is not None
     return [
         f"No system was measured at {units.rate(costs.target.rate)} or above, with three trials or more: "
@@ -98,8 +113,8 @@ def _against_first(row: Row, first: Row) -> str:
     if row.bill is None or first.bill is None or not first.bill.total:
         return ""
     less = 1 - row.bill.total / first.bill.total
-    difference = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "the same"
-    sentence = f"{row.name} costs {difference} than {first.name}" if less else f"{row.name} costs {difference}"
+    difference = f"{in_percent(abs(float(less)))} {'less' if less > 0 else 'more'}" if less else "as much"
+    sentence = f"{marked(row)} costs {difference} {'than' if less else 'as'} {marked(first)}"
     if row.score is None or first.score is None:
         return f"{sentence}; what it does was not measured."
     share = row.score.over(first.score)
@@ -124,22 +139,25 @@ def _systems(costs: Costs, width: int | None) -> str:
         Column("system", tuple(row.name for row in rows)),
         Column("cores", tuple(count(row.cores) if row.cores else ABSENT for row in rows), right=True),
         Column(f"bill{over}", tuple(money(row.bill) if row.bill else _NONE for row in rows), right=True),
+    ]
+    if costs.target:
+        columns.append(Column("target", tuple(_attained(row) for row in rows), prose=True))
+        return fitted(columns, width)[0]
+    columns += [
         Column(unit, tuple(_score(row.score, row.estimate) for row in rows), right=True),
         Column(f"{unit} per core", tuple(_score(row.per_core, row.estimate) for row in rows), right=True, rank=2),
     ]
     if currency:
         cells = tuple(_score(row.per_thousand, row.estimate) for row in rows)
         columns.append(Column(f"{unit} per 1000 {currency}", cells, right=True, rank=1))
-    if costs.target:
-        columns.append(Column("target", tuple(_attained(row) for row in rows), prose=True))
     return fitted(columns, width)[0]
 
 
 def _attained(row: Row) -> str:
     if row.target is None:
         return _NONE
-    why = wording.text(row.target.why)
-    return f"met: {why}" if row.target.meets else why
+    why = f"{'met: ' if row.target.meets else ''}{wording.text(row.target.why)}"
+    return f"{why} ({flags})" if (flags := _flags(row)) else why
 
 
 def _bill(bill: Bill, width: int | None) -> str:
@@ -182,8 +200,10 @@ def _sources(costs: Costs) -> list[str]:
     notes += [
         f"{row.name}: records count as those of all its {row.bill.offer.servers} servers together."
         for row in costs.rows
-        if row.source == "records" and row.score is not None and row.bill and row.bill.offer.servers > 1
+        if row.source == "records" and row.trials and row.bill and row.bill.offer.servers > 1
     ]
+    if any(row.target and row.target.best for row in costs.rows):
+        notes.append(RATE_ASKED)
     if any(row.runs == 1 and row.score and row.score.low < row.score.high < math.inf for row in costs.rows):
         notes.append(ONE_RUN)
     if any(row.estimate or (row.bill and row.bill.estimate) for row in costs.rows):
@@ -207,6 +227,8 @@ def _row(row: Row) -> dict[str, Any]:
         "score_per_core": _bounds(row.per_core),
         "score_per_1000": _bounds(row.per_thousand),
         "runs": row.runs,
+        "trials": row.trials,
+        "flagged": row.flagged,
         "estimate": row.estimate,
         "source": row.source,
         "basis": row.basis,
