@@ -108,7 +108,7 @@ class Contrast:
     cell: str
     baseline: str
     where: str = ""
-    """Levels that both have and other comparisons of the lab do not; empty where nothing needs to be distinguished."""
+    """Levels that both have, of the factors that vary in the lab: at others the ratio may be another one."""
 
     @property
     def name(self) -> str:
@@ -120,18 +120,18 @@ def contrasts(
     levels: Mapping[str, Mapping[str, str]], comparisons: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Contrast]:
     """`levels`: cell name → factor → level. Cells that the lab file names go by their names."""
-    plain = {pair: _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair) for pair in comparisons}
+    varying = {
+        factor
+        for name in levels
+        for factor, level in levels[name].items()
+        if any(factor in other and other[factor] != level for other in levels.values())
+    }
     named: dict[tuple[str, str], Contrast] = {}
-    for pair, contrast in plain.items():
-        sides = {contrast.cell, contrast.baseline}  # Either way round: a claim may turn a comparison about.
-        rivals = [other for other, same in plain.items() if {same.cell, same.baseline} == sides]
-        shared = _common(pair, levels)
-        apart = [
-            factor
-            for factor in shared
-            if len(rivals) > 1 and len({levels.get(other[0], {}).get(factor) for other in rivals}) > 1
-        ]
-        where = " ".join(f"{factor}={shared[factor]}" for factor in apart)
+    for pair in comparisons:
+        contrast = _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair)
+        # A cell that goes by its name has its levels there or in the lab file.
+        shared = {} if pair == (contrast.cell, contrast.baseline) else _common(pair, levels)
+        where = " ".join(f"{factor}={level}" for factor, level in shared.items() if factor in varying)
         named[pair] = Contrast(contrast.cell, contrast.baseline, where)
     return named
 
