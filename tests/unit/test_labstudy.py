@@ -123,7 +123,11 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     taken = Limit(OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7)
     spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
     cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
-    for ceilings, limit in (((held,), "the limit is WAL. Measured with"), ((), "the limit is other programs")):
+    disturbed = replace(held, verdict=Verdict.DISTURBED, holds_back=None, taken=0.7)
+    for ceilings, limit in (
+        ((held,), "the limit is WAL. Measured with"),
+        ((disturbed,), "the limit is other programs"),
+    ):
         known = replace(study, cells=cells, ceilings=ceilings)
         text, ((_, in_section),) = answer(known).limit, limits(known).texts
         assert text.startswith(f"At log=disk, {limit}")
@@ -284,7 +288,7 @@ def test_a_comparison_is_named_by_what_differs() -> None:
     named = contrasts(levels, pairs)
     assert named[pairs[0]].name == "log=memory over log=disk, at clients=1"
     assert named[pairs[1]].name == "log=memory over log=disk, at clients=8"
-    assert named[pairs[2]].name == "clients=8 over clients=1"
+    assert named[pairs[2]].name == "clients=8 over clients=1, at log=disk"
     assert named[pairs[3]].name == "x over y"
     assert named[pairs[4]].name == "small over large", "cells with names of their own go by them"
 

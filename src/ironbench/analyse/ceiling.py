@@ -20,7 +20,7 @@ from ironbench.analyse.bottleneck import Gain, TimeSpent
 from ironbench.analyse.differences import Difference, differences
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab
-from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, OTHER_PROGRAMS, TEMP
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, Setup, System
 from ironbench.stats.multiplicity import LEAST_BLOCKS
@@ -50,6 +50,8 @@ class Verdict(Enum):
     """A gain, but no time was seen in the part, so it has another cause."""
     MEMORY = "memory"
     """A gain that may come from the memory that was added to a limit."""
+    DISTURBED = "disturbed"
+    """A gain above the margin, that other programs may explain: they used more CPU time than server and client."""
     HELD = "held"
     """A gain above the margin, and the part's time was seen, or nothing is known about the time."""
 
@@ -105,6 +107,8 @@ class Ceiling:
     """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
     predicted: Gain | None = None
     """Estimated from the share of the time of the parts that were seen; None where that is unknown."""
+    taken: float = 0.0
+    """`Limit.taken` of the baseline."""
 
 
 def ceilings(
@@ -146,8 +150,7 @@ def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | N
     best = max(gains, key=lambda one: one.low, default=None)
     if best is None:
         return None
-    unnamed = spent.limit.resource in ("", OTHER_PROGRAMS)
-    return best if unnamed or best.speedup * (1 - spent.limit.share) > 1 else None
+    return best if not spent.limit.resource or best.speedup * (1 - spent.limit.share) > 1 else None
 
 
 def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
@@ -219,9 +222,10 @@ def ceiling(
     spent = known.spent
     shares = {part: sum(spent.share(name) for name in SPENT[part]) for part in parts} if spent else {}
     seen = tuple(part for part in parts if spent is None or _seen(part, spent, known.cached))
+    taken = spent.limit.taken if spent else 0.0
     if finding.ratios:
         speedup, low, high = _as_speedup(finding)
-        verdict = _verdict(finding, low, high, bool(seen), bool(added_bytes))
+        verdict = _verdict(finding, low, high, bool(seen), bool(added_bytes), bool(taken))
     else:
         speedup, low, high, verdict = math.nan, 0.0, math.inf, Verdict.NOT_MEASURED
     return Ceiling(
@@ -239,6 +243,7 @@ def ceiling(
         besides=tuple(besides),
         added_bytes=added_bytes,
         predicted=spent.gain([name for part in seen for name in SPENT[part]]) if spent and seen else None,
+        taken=taken,
     )
 
 
@@ -248,7 +253,7 @@ def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
     return sum(spent.share(name) for name in names) >= SEEN_FROM
 
 
-def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool) -> Verdict:
+def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> Verdict:
     """Follows the finding's conclusion, which accounts for blocks, looks and comparisons."""
     margin = 1 + finding.margin
     told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
@@ -260,7 +265,9 @@ def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory:
         return Verdict.UNSEEN
     if more_memory:
         return Verdict.MEMORY if finding.conclusion is not Conclusion.CANNOT_TELL else Verdict.OPEN
-    return Verdict.HELD if low >= margin else Verdict.SMALL
+    if low < margin:
+        return Verdict.SMALL
+    return Verdict.DISTURBED if taken else Verdict.HELD
 
 
 def _as_speedup(finding: Finding) -> tuple[float, float, float]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ironbench.analyse.ceiling import Ceiling
 from ironbench.analyse.differences import NOT_SET, Difference
 from ironbench.analyse.growth import ALL, Course, Growth, Step
 from ironbench.analyse.study import Effect, Study
@@ -66,7 +65,10 @@ def comparisons(study: Study) -> list[Point]:
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
     for effect in ranked[:named]:
         ceiling = measured.get((effect.finding.cell, effect.finding.baseline))
-        points.append(_of_ceiling(ceiling) if ceiling else comparison(effect, confidence_named, bool(points)))
+        if ceiling:
+            points.append(Point(ceiling_sentence(ceiling, effect.contrast.where), doubt=unexplained(ceiling)))
+        else:
+            points.append(comparison(effect, confidence_named, bool(points)))
         confidence_named = confidence(effect.finding.confidence)
     if more := ranked[named:]:
         points.append(Point(_counted(more)))
@@ -84,10 +86,6 @@ def _strength(effect: Effect) -> tuple[int, float]:
     if rank == 0:
         return rank, -min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
     return rank, 0.0
-
-
-def _of_ceiling(one: Ceiling) -> Point:
-    return Point(ceiling_sentence(one), doubt=unexplained(one))
 
 
 def comparison(effect: Effect, confidence_named: str = "", metric_named: bool = False) -> Point:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.analyse.bottleneck import RESOURCES, Gain, Limit, TimeSpent
+from ironbench.analyse.bottleneck import RESOURCES, Gain, TimeSpent
 from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
@@ -40,8 +40,7 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     limit = spent.limit
     (why,) = wording.sentences([limit.note])
     if decisive := measured_limit(spent, measured):
-        what = f"The limit is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
-        return f"{what}{_disturbance(limit)}"
+        return f"The limit is {names(decisive.seen)}. Measured with {free(decisive)}: {_interval(decisive)}."
     of_it = [one for one in measured if one.finding.baseline == spent.cell and _only_of(one, limit.resource)]
     if of_it:
         return f"{why} Measured with {free(of_it[0])}: {_interval(of_it[0])}."
@@ -50,16 +49,6 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     if limit.resource == CONCURRENCY:
         return f"{why} Estimate: with all cores busy, up to {roughly_times(limit.gain.high)} the throughput."
     return f"{why} Estimate: without it, {_range(limit.gain)} the throughput."
-
-
-def _disturbance(limit: Limit) -> str:
-    """Other programs, where they distort a measured gain."""
-    if not limit.taken:
-        return ""
-    return (
-        f" {_upper(OTHER_PROGRAMS)} used {in_percent(limit.taken)} of the CPU time, which distorts that gain. "
-        "Measure when the machine is quiet."
-    )
 
 
 def _only_of(one: Ceiling, resource: str) -> bool:
@@ -75,17 +64,25 @@ def _range(gain: Gain) -> str:
     return f"{high} ×" if low == high else f"{low} to {high} ×"
 
 
-def ceiling_sentence(one: Ceiling) -> str:
-    """The gain with its interval, other settings that changed, what follows, and whether a disk can help reads."""
+def ceiling_sentence(one: Ceiling, where: str = "") -> str:
+    """The gain with its interval, other settings that changed, what follows, and whether a disk can help reads.
+
+    `where`: the levels of other factors at which it was measured.
+    """
     if one.verdict is Verdict.NOT_MEASURED:
         return f"What {names(one.parts)} {_costs(one.parts)} was not measured."
-    sentences = [f"With {free(one)} it runs {_interval(one)}.", _settings(one), _verdict(one), _reads(one)]
+    at = f" at {where}" if where else ""
+    sentences = [f"With {free(one)}{at} it runs {_interval(one)}.", _settings(one), _verdict(one), _reads(one)]
     return " ".join(filter(None, sentences))
 
 
 def unexplained(one: Ceiling) -> str:
     """Says that a measured gain is larger than the shares of the time explain; empty if not, or nothing is known."""
-    if one.predicted is None or one.verdict not in (Verdict.SMALL, Verdict.HELD) or one.low <= one.predicted.high:
+    if (
+        one.predicted is None
+        or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
+        or one.low <= one.predicted.high
+    ):
         return ""
     shares = listed([f"{_PART[part]} {in_percent(one.shares[part])}" for part in one.seen])
     return f"The gain is larger than the shares of the time explain ({shares}), so part of it has another cause."
@@ -102,7 +99,7 @@ def _interval(one: Ceiling) -> str:
 
 def _settings(one: Ceiling) -> str:
     """Settings that changed with the parts: a gain may be theirs. Named before any part."""
-    if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.HELD):
+    if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.DISTURBED, Verdict.HELD):
         return ""
     changes = [
         f"{row.name} from {fact(row.name, row.values[0])} to {fact(row.name, row.values[1])}"
@@ -134,6 +131,11 @@ def _verdict(one: Ceiling) -> str:
             f"{_upper(seen)} {_costs(one.seen)} something; whether more than {in_percent(finding.margin)} is unknown."
         )
         return f"{small}{_unseen(one)}"
+    if one.verdict is Verdict.DISTURBED:
+        return (
+            f"Whether {seen} {_is(one.seen)} a bottleneck of a quiet machine is inconclusive: {OTHER_PROGRAMS} used "
+            f"{in_percent(one.taken)} of the CPU time, which may explain part of the gain.{_unseen(one)}"
+        )
     return f"{_upper(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"
 
 

@@ -230,7 +230,15 @@ def _observed(gate: Gate) -> str:
 
 
 def _why(gate: Gate, one: GatedComparison) -> list[str]:
-    return [_cause(cause) for cause in causes(gate.study, one.effect.finding)]
+    return [_cause(cause) for cause in _known(gate, one)]
+
+
+def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
+    """Times of statements are of few trials, with labs by slices of one each: without a slowdown a difference between
+    them is noise. Other plans and statements are facts."""
+    slower = one.verdict is GateVerdict.SLOWER
+    found = causes(gate.study, one.effect.finding)
+    return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]
 
 
 def _cause(cause: Cause) -> str:
@@ -250,7 +258,7 @@ def _cause(cause: Cause) -> str:
 
 
 def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
-    found = causes(gate.study, one.effect.finding)
+    found = _known(gate, one)
     return [{"cause": _KINDS[type(cause)], **clean_document(plain_value(cause))} for cause in found]
 
 
