@@ -121,17 +121,35 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     (effect,) = study.effects
     held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
     taken = Limit(OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7)
-    spent = TimeSpent("log=disk", 10, 0.01, (), taken, {}, {})
-    cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
+    quiet = Limit("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
     disturbed = replace(held, verdict=Verdict.DISTURBED, holds_back=None, taken=0.7)
-    for ceilings, limit in (
-        ((held,), "the limit is WAL. Measured with"),
-        ((disturbed,), "the limit is other programs"),
+    for ceiling, of_time, limit in (
+        (held, quiet, "the limit is WAL. Measured with"),
+        (disturbed, taken, "the limit is other programs"),
     ):
-        known = replace(study, cells=cells, ceilings=ceilings)
+        spent = TimeSpent("log=disk", 10, 0.01, (), of_time, {}, {})
+        cells = tuple(replace(cell, time=spent if cell.name == "log=disk" else None) for cell in study.cells)
+        known = replace(study, cells=cells, ceilings=(ceiling,))
         text, ((_, in_section),) = answer(known).limit, limits(known).texts
         assert text.startswith(f"At log=disk, {limit}")
         assert text.removeprefix("At log=disk, ")[1:] == in_section[1:]
+
+
+@pytest.mark.parametrize(("latency_s", "told"), [(1e-7, True), (0.002, False)])
+def test_devices_that_serve_hardly_any_reads_are_not_said_to_be_compared_by_reads(latency_s: float, told: bool) -> None:
+    plan = lab(LOG)
+    setups = [
+        replace(one, system=replace(one.system, layout=replace(one.system.layout, data=f"/d{place}")))
+        for place, one in enumerate(plan.setups)
+    ]
+    read = {"device_reads_per_s{role=data}": 500.0, "device_read_latency_s{role=data}": latency_s}
+    records = [
+        replace(one, metrics=one.metrics | read)
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True)
+    ]
+    for varied in (replace(plan, setups=tuple(setups)), plan):
+        known = [one for one in studied(varied, records).warnings if one.code == "reads-from-memory"]
+        assert bool(known) is (told and varied is not plan)
 
 
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])

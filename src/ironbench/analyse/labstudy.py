@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from ironbench.analyse.archive import EMPTY, Archive
 from ironbench.analyse.balance import balance
 from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.ceiling import baseline_of, ceilings
+from ironbench.analyse.ceiling import Baseline, baseline_of, ceilings
 from ironbench.analyse.claims import Judged, judged
 from ironbench.analyse.comparability import disturbances, doubts, left_out
 from ironbench.analyse.curve import MOST_POOLED, metrics_of
@@ -82,11 +82,12 @@ def lab_study(
     effects = _effects(lab, deciding, settled)
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     by_cell = {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable}
+    baselines = {cell.name: baseline_of(cell.time, cell.usable) for cell in cells if cell.usable}
     found_ceilings = tuple(
         ceilings(
             [effect.finding for effect in own],
             lab,
-            {cell.name: baseline_of(cell.time, cell.usable) for cell in cells},
+            baselines,
             by_cell,
         )
     )
@@ -146,6 +147,7 @@ def lab_study(
             *_of_duet(settled),
             *_of_findings(own),
             *_of_times(cells),
+            *_of_reads(cells, baselines),
             *_of_percentiles(settled),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
@@ -328,6 +330,15 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
 def _of_times(cells: Sequence[Measured]) -> tuple[Note, ...]:
     every = [(cell.name, one) for cell in cells if cell.time for one in cell.time.warnings]
     return _by_note(every, len(cells))
+
+
+def _of_reads(cells: Sequence[Measured], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
+    """That devices for data were compared although hardly any configuration read from them."""
+    places = {(layout.data, layout.device_of("data")) for cell in cells for layout in [cell.setup.system.layout]}
+    known = [baselines[cell.name] for cell in cells if cell.usable]
+    if len(places) < 2 or not known or not all(one.cached for one in known):
+        return ()
+    return (note("reads-from-memory", share=max(one.read_share or 0.0 for one in known)),)
 
 
 def _by_note(every: Iterable[tuple[str, Note]], of: int) -> tuple[Note, ...]:

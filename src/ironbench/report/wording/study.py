@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.note import FLAGGED, MISSING, Note
 from ironbench.report.wording.registry import text, wording
-from ironbench.report.wording.values import Number, Strings, highest, names
+from ironbench.report.wording.values import Number, Strings, highest, names, percent
 from ironbench.words import counted, some
 
 
@@ -75,4 +75,15 @@ def search_too_short(metrics: Strings, seconds: Number) -> str:
     return (
         f"the search is inconclusive where trials have too few transactions for the limit on {names(metrics)}: at the "
         f"lowest rate tried, that takes trials of {units.span(math.ceil(highest(seconds)))} or longer"
+    )
+
+
+@wording("reads-from-memory")
+def reads_from_memory(share: Number) -> str:
+    """device reads took at most 0.2% of the time, pages came from memory: the devices for the data were compared by
+    WAL and checkpoints alone. limits.memory_total, set to the memory …"""
+    return (
+        f"device reads took at most {percent(highest(share))} of the time, pages came from memory: the devices for the "
+        "data were compared by WAL and checkpoints alone. limits.memory_total, set to the memory that the database "
+        "will have beside its real size, makes reads reach the device"
     )
