@@ -58,7 +58,9 @@ def row(
     return msgspec.Meta(
         description=f"{help} Default: {usual}." if usual else help,
         extra_json_schema=bounds,
-        extra={_ROW: Row(help, range, usual, metavar, option, run, texts, instead, variable)},
+        extra={
+            _ROW: Row(help, range, usual, metavar, option, run=run, texts=texts, instead=instead, variable=variable)
+        },
     )
 
 

@@ -28,8 +28,8 @@ def _cpu_time(cpu: Sequence[tuple[str, float]]) -> str:
 
 
 def _measure_again(cpu: Sequence[tuple[str, float]]) -> str:
-    words = _cpu_time(cpu)
-    return f". {words[:1].upper()}{words[1:]}. Measure when the machine is quiet"
+    words = f" {_cpu_time(cpu)}." if cpu else ""
+    return f".{words[:2].upper()}{words[2:]} Measure when the machine is quiet"
 
 
 @wording("rival")
