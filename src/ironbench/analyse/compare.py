@@ -146,6 +146,7 @@ def compare(
     entered = (a.usable, b.usable)
     extras = [asked | extra for asked, extra in zip(clients_asked(entered), _pair(facts), strict=True)]
     known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, extras, strict=True)]
+    trials = (_main(curves[0], a), _main(curves[1], b))
     return Comparison(
         a=a.name,
         b=b.name,
@@ -159,6 +160,7 @@ def compare(
         warnings=(
             *(note("of-subjects", subjects=side.name, note=one) for side in sides for one in doubts(side.usable)),
             *(() if pooled else (NOT_POOLED,)),
+            *_ranges_by_chance(curves, trials),
         ),
         left_out=tuple(
             note("of-subjects", subjects=side.name, note=one) for side in sides for one in left_out(side.records)
@@ -166,9 +168,20 @@ def compare(
         emulated=(any(map(emulated, a.records)), any(map(emulated, b.records))),
         derived=tuple(derived),
         clients=_only_clients(*curves),
-        trials=(_main(curves[0], a), _main(curves[1], b)),
+        trials=trials,
         leading=leading(a.records[0].choice) if a.records else LEADING,
     )
+
+
+def _ranges_by_chance(
+    curves: tuple[Curve, Curve], trials: tuple[Sequence[Record], Sequence[Record]]
+) -> tuple[Note, ...]:
+    a, b = (side.main for side in curves)
+    if a is None or b is None or trials[0][0].choice.workload != "storage":
+        return ()
+    from ironbench.analyse.storage import ranges_by_chance  # others do not wait for its import
+
+    return ranges_by_chance(a.metrics, b.metrics, trials)
 
 
 def _main(side: Curve, subject: Subject) -> tuple[Record, ...]:

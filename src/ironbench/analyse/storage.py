@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.summarise import Summary
+from ironbench.analyse.summarise import Summary, over_passes
 from ironbench.catalogue import base_name, part_of
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record
 from ironbench.workloads.storage.profiles import KDISKMARK, known, order
 
 WORKLOAD = "storage"
@@ -36,13 +39,11 @@ class Tested:
     @property
     def low(self) -> float:
         """Of all passes of all trials."""
-        summary = self.figures.get(f"{RATE}_lowest")
-        return summary.low if summary else self.rate.low
+        return over_passes(self.figures, RATE).low
 
     @property
     def high(self) -> float:
-        summary = self.figures.get(f"{RATE}_best")
-        return summary.high if summary else self.rate.high
+        return over_passes(self.figures, RATE).high
 
     def centre(self, metric: str) -> float | None:
         summary = self.figures.get(metric)
@@ -66,6 +67,40 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
         if test is not None and RATE in own:
             tests.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
     return tuple(tests)
+
+
+MOST_BY_CHANCE = 0.01
+"""How often the ranges of a row may be apart although nothing changed; where it is more often, they are not judged."""
+
+
+def passes_of(record: Record) -> int:
+    return int(record.choice.options.get("passes", 1))
+
+
+def apart_by_chance(a: Sequence[Record], b: Sequence[Record]) -> float:
+    """Probability that the passes of two equal and steady devices have ranges apart, for one row: of all orders of
+    their rates, which are equally likely, two have one side wholly below the other (the smallest p value of the
+    two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). It does not include drift between two runs, which
+    moves all passes of a run."""
+    passes = [sum(map(passes_of, side)) for side in (a, b)]
+    return 2 / math.comb(sum(passes), passes[0]) if all(passes) else 1.0
+
+
+def any_apart(each: float, rows: int) -> float:
+    """Probability that at least one of several independent rows has ranges apart by chance."""
+    return 1 - (1 - each) ** rows
+
+
+def ranges_by_chance(
+    a: Mapping[str, Summary], b: Mapping[str, Summary], trials: tuple[Sequence[Record], Sequence[Record]]
+) -> tuple[Note, ...]:
+    """How often equal devices have ranges apart in this comparison; empty where ranges are not judged."""
+    rows = len({one.name for one in tested(a)} & {one.name for one in tested(b)})
+    each = apart_by_chance(*trials)
+    if not rows or each > MOST_BY_CHANCE:
+        return ()
+    in_turns = bool({one.series for one in trials[0]} & {one.series for one in trials[1]})
+    return (note("ranges-by-chance", rows=rows, each=each, any=any_apart(each, rows), in_turns=in_turns),)
 
 
 def _kind(name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ironbench.analyse.archive import EMPTY, Archive
+from ironbench.catalogue import base_name
 from ironbench.model.record import Record
 from ironbench.model.sample import enough, percentile, sampled
 from ironbench.stats.intervals import t_quantile
@@ -75,6 +76,14 @@ def summarise(values: Sequence[float]) -> Summary | None:
 def overlap(a: Summary, b: Summary) -> bool:
     """Whether the ranges of two summaries have a value in common."""
     return a.low <= b.high and b.low <= a.high
+
+
+def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
+    """The summary of a metric, with the range of all passes of all trials where trials recorded their lowest and best
+    pass, as those of workload storage do."""
+    own, base = metrics[name], base_name(name)
+    lowest, best = (metrics.get(f"{base}_{end}{name[len(base) :]}") for end in ("lowest", "best"))
+    return replace(own, low=lowest.low if lowest else own.low, high=best.high if best else own.high)
 
 
 # The median of three 99th percentiles is the 99th percentile of nothing. So percentiles of several trials are pooled:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from ironbench.analyse.compare import ratio as compared
 from ironbench.analyse.curve import Peak, lost_share
 from ironbench.analyse.rate import Rate, paced
+from ironbench.analyse.storage import MOST_BY_CHANCE, apart_by_chance, passes_of
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
-from ironbench.analyse.summarise import overlap
+from ironbench.analyse.summarise import Summary, over_passes, overlap
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.report import presentation, wording
@@ -107,23 +108,46 @@ def _clearness(part: SubjectResults) -> tuple[bool, float]:
 
 
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
-    """Of work whose result is not a throughput: the figure that leads, against the first system's."""
+    """Of work whose result is not a throughput: the leading figure against the first system's, for each system whose
+    range does not overlap that of the first."""
     first = study.parts[0]
-    of_first = first.curve.main.metrics if first.curve.main else {}
     ranked = []
     for part in study.parts[1:]:
-        of_part = part.curve.main.metrics if part.curve.main else {}
-        names = [name for name in leading(part.subject.records[0].choice) if name in of_first and name in of_part]
-        ratio = compared(of_first[names[0]].centre, of_part[names[0]].centre) if names else None
-        if ratio is not None:
-            a, b, unit = of_first[names[0]], of_part[names[0]], unit_of(names[0])
-            text = f"has {times(ratio)} the {metric_words(names[0])} of {first.name}: "
-            text += f"{measured(b, unit)} against {measured(a, unit)}"
-            single = "each is a single trial, so the spread is not known"
-            ranges = "overlap" if overlap(a, b) else "do not overlap"
-            text += f"; {single if a.n == b.n == 1 else f'the ranges of the trials {ranges}'}."
-            ranked.append((overlap(a, b), -abs(math.log(ratio)), part.name, text))
-    return [(name, text) for _, _, name, text in sorted(ranked)]
+        if (pair := _apart(first, part)) is None:
+            continue
+        name, a, b = pair
+        ratio = compared(a.centre, b.centre)
+        if ratio is None:
+            continue
+        unit = unit_of(name)
+        text = f"has {times(ratio)} the {metric_words(name)} of {first.name}: {measured(b, unit)} against "
+        text += f"{measured(a, unit)}; the ranges of the {'passes' if _passes(part) else 'trials'} do not overlap"
+        in_turns = {one.series for one in first.subject.records} & {one.series for one in part.subject.records}
+        text += "." if in_turns else ", but the two runs were one after the other: no verdict."
+        ranked.append((-abs(math.log(ratio)), part.name, text))
+    return [(name, text) for _, name, text in sorted(ranked)]
+
+
+def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, Summary, Summary] | None:
+    """The leading metric of both and its summaries, where both ranges are known and do not overlap."""
+    mains = first.curve.main, part.curve.main
+    if mains[0] is None or mains[1] is None:
+        return None
+    of_first, of_part = mains[0].metrics, mains[1].metrics
+    name = next((one for one in leading(part.subject.records[0].choice) if one in of_first and one in of_part), None)
+    if name is None:
+        return None
+    a, b = over_passes(of_first, name), over_passes(of_part, name)
+    if any(one.n == 1 and one.low == one.high for one in (a, b)) or overlap(a, b):
+        return None
+    if _passes(part) and apart_by_chance(mains[0].trials, mains[1].trials) > MOST_BY_CHANCE:
+        return None
+    return name, a, b
+
+
+def _passes(part: SubjectResults) -> bool:
+    """Whether its trials have several passes."""
+    return any(passes_of(record) > 1 for record in part.subject.records)
 
 
 def _peak_sentence(part: SubjectResults) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ironbench.analyse.compare import Comparison
-from ironbench.analyse.storage import WORKLOAD, Tested, tested
+from ironbench.analyse.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
 from ironbench.analyse.study import Study, SubjectResults
 from ironbench.analyse.summarise import Summary, summarise
 from ironbench.analyse.timelines import Line
@@ -274,8 +273,11 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
     if not a:
         return []
     pairs = [(one, b[one.name]) for one in a.values() if one.name in b]
-    chance = _apart_by_chance(*(sum(_passes(record) for record in side) for side in comparison.trials))
-    ranges = f"ranges (apart by chance: {in_percent(chance)})" if chance <= MOST_BY_CHANCE else "ranges"
+    chance = apart_by_chance(*comparison.trials)
+    ranges = "ranges"
+    if chance <= MOST_BY_CHANCE:
+        which = f"one or more of {len(pairs)} apart" if len(pairs) > 1 else "apart"
+        ranges = f"ranges ({which} by chance: {in_percent(any_apart(chance, len(pairs)))})"
     head = ("A", "B", "B / A", "A lowest to best", "B lowest to best", ranges)
     rates = [_compared(one, other, chance) for one, other in pairs if one.kind != "sync"]
     safe = [_compared(one, other, chance) for one, other in pairs if one.kind == "sync"]
@@ -289,21 +291,6 @@ def compared(comparison: Comparison) -> list[tuple[str, Table]]:
         ]
         tables.append(("", Table((f"time of an I/O, {words}", "A", "B", "B / A"), tuple(cells), numbers=True)))
     return tables
-
-
-MOST_BY_CHANCE = 0.01
-"""How often the ranges of a line may be apart though nothing has changed; where it is more, they are not judged."""
-
-
-def _passes(record: Record) -> int:
-    return int(record.choice.options.get("passes", 1))
-
-
-def _apart_by_chance(a: int, b: int) -> float:
-    """Probability that `a` and `b` passes of equal devices have ranges apart: of all orders of their rates,
-    which are equally likely, two have one side wholly below the other (the smallest p value of the two-sided rank-sum
-    test: Wilcoxon, Biometrics Bulletin 1, 1945)."""
-    return 2 / math.comb(a + b, a) if a and b else 1.0
 
 
 def _compared(a: Tested, b: Tested, chance: float) -> Row:

@@ -31,6 +31,17 @@ def nothing_at_stake(how: Strings) -> str:
     return f"no write was unflushed when {cut}: the device could neither lose nor tear any"
 
 
+@wording("ranges-by-chance")
+def ranges_by_chance(rows: int, each: float, any: float, in_turns: bool) -> str:
+    """if nothing changed, the ranges of a row are apart in 0.79% of comparisons, and those of at least one of 8 rows in
+    6.2%; drift between the two runs comes on top: only a lab that alternates them in blocks can exclude it"""
+    of_rows = f", and those of at least one of {rows} rows in {percent(any)}" if rows > 1 else ""
+    drift = "; drift between the two runs comes on top: only a lab that alternates them in blocks can exclude it"
+    return f"if nothing changed, the ranges of a row are apart in {percent(each)} of comparisons{of_rows}" + (
+        "" if in_turns else drift
+    )
+
+
 @wording("no-io-uring")
 def no_io_uring(reason: Strings) -> str:
     """io_uring is not allowed here: threads keep the I/Os in flight"""
