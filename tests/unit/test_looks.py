@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ironbench.analyse.looks import at, decided
 from ironbench.analyse.verdict import Comparison, advice, finding
 from ironbench.model.lab import Method, Stage
+from ironbench.model.note import note
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
 
@@ -129,7 +130,7 @@ def test_the_blocks_that_are_planned_are_advised_only_where_the_level_of_the_las
     advised, not_advised = 0, 0
     for spread in np.arange(0.02, 0.045, 0.0005):
         found: Any = SimpleNamespace(blocks=6, spread=float(spread))
-        if advice(found, "higher", 0.05, place).startswith("the 18 blocks that are planned, which find"):
+        if advice(found, "higher", 0.05, place) == note("planned-blocks", blocks=18, margin=0.05):
             advised += 1
             assert (detectable(found.spread, 18, last, seen=6) or 1.0) <= 0.05
         else:

@@ -11,6 +11,7 @@ import pytest
 from labfactory import lab as made
 
 from ironbench.errors import InputError
+from ironbench.fields.sections import CommandsSection
 from ironbench.model.commands import Commands
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.system import Cell, Load, Setup
@@ -102,4 +103,4 @@ much = { prepare = "readahead much", command_limit = "7s", memory = "1GB" }
 )
 def test_a_command_that_cannot_be_run_is_refused(pair: dict[str, str], cause: str) -> None:
     with pytest.raises(InputError, match=cause):
-        commands.read(labfile.sections.CommandsSection(**pair), "trial")
+        commands.read(CommandsSection(**pair), "trial")

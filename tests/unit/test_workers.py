@@ -26,6 +26,7 @@ from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import FailureError, InputError
 from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
+from ironbench.model.note import note
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
 from ironbench.printer import Printer
@@ -191,7 +192,10 @@ def test_a_lost_worker_voids_the_trial_and_keeps_what_the_others_did() -> None:
     load = Load(clients=2, duration_s=None, transactions=50, workers=2)
     (first, _) = driven(load, 2)
     found = merge.driven([result(0, first)], load, {"samples": {}}, 0, "worker 2 on m1 was lost", "now")
-    assert judge.status(found, ()) == (judge.Status.VOIDED, "worker 2 on m1 was lost")
+    assert judge.status(found, ()) == (
+        judge.Status.VOIDED,
+        (note("aborted", error="worker 2 on m1 was lost", last_words=""),),
+    )
     assert found.summary["transactions"] == 50
 
 

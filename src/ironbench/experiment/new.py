@@ -18,7 +18,7 @@ from ironbench.machine.fingerprint import fingerprint
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 from ironbench.paths import expanded
-from ironbench.words import clean, counted, listed
+from ironbench.words import clean, counted, grouped, listed
 
 FILL_IN = "FILL-IN"
 """How a place begins that the user must fill."""
@@ -337,7 +337,7 @@ def _emulated(model: str) -> str:
     """What a model needs of the machine, as a comment."""
     reads_per_s = expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
     least = reads_per_s / TOO_FAST
-    return f"    # {reads_per_s:,.0f} reads/s; refused where fewer than {least:,.0f} get through the emulation"
+    return f"    # {grouped(reads_per_s)} reads/s; refused where fewer than {grouped(least)} get through the emulation"
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"

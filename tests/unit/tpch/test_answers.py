@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ironbench.model.note import note
 from ironbench.workloads.tpch import answers, validation, validator
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.parameters import QUERIES
@@ -67,18 +68,20 @@ def test_answers_that_a_limit_withheld_are_asked_for_again_under_a_longer_one(
 ) -> None:
     monkeypatch.setenv("IRONBENCH_DATA", str(tmp_path))
     ledger = Ledger("content", "2026-11-26", "engine", "1.0")
-    assert ledger.read(60.0) == ""
-    ledger.write("20 of 22 right, q09, q17 gave none within 60 s", 60.0)
-    assert ledger.read(60.0) == ledger.read(5.0) == "20 of 22 right, q09, q17 gave none within 60 s"
-    assert ledger.read(3600.0) == ""
-    ledger.write("22 of 22 right", None)
-    assert ledger.read(5.0) == ledger.read(1e7) == "22 of 22 right"
+    assert ledger.read(60.0) is None
+    some = note("answers-checked", right=20, of=22, slow=("q09", "q17"), limit_s=60.0, refused=())
+    ledger.write(some, 60.0)
+    assert ledger.read(60.0) == ledger.read(5.0) == some
+    assert ledger.read(3600.0) is None
+    every = note("answers-checked", right=22, of=22, slow=(), limit_s=60.0, refused=())
+    ledger.write(every, None)
+    assert ledger.read(5.0) == ledger.read(1e7) == every
 
 
 def test_a_query_that_the_engine_refused_is_not_said_to_be_slow() -> None:
     ran = [Ran("q01", 4, 0.0, 1.0), Ran("q02", 0, 1.0, 2.0, "42883"), Ran("q03", 0, 2.0, 62.0, OVER_LIMIT)]
-    told = validator._without_answer(["q02", "q03"], ran, 60.0)
-    assert told == "q03 gave none within 60 s, the engine refused q02 (42883)"
+    found = validator._checked(1, 3, ["q02", "q03"], ran, 60.0)
+    assert found.values["slow"] == ("q03",) and found.values["refused"] == (("q02", "42883"),)
 
 
 def test_blanks_that_fill_a_column_of_fixed_length_are_no_part_of_an_answer() -> None:
