@@ -67,7 +67,7 @@ impl<'a> Records<'a> {
                 if !lines.is_empty() {
                     break;
                 }
-            } else if !line.starts_with('#') && !(lines.is_empty() && line.starts_with("version:")) {
+            } else if !(line.starts_with('#') || lines.is_empty() && line.starts_with("version:")) {
                 lines.push(line);
             }
         }
