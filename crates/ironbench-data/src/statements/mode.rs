@@ -69,7 +69,7 @@ impl Scanner {
                 && value.contains("@@")
                 && value.ends_with("sql_mode")
             {
-                let name = to[1..].as_bytes().to_vec();
+                let name = to.as_bytes()[1..].to_vec();
                 self.saved_modes.retain(|(known, _)| *known != name);
                 if self.saved_modes.len() < MOST_SAVED {
                     self.saved_modes.push((name, mode));
@@ -80,7 +80,7 @@ impl Scanner {
 
     fn saved_mode(&self, variable: &str) -> SqlMode {
         let end = variable.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        let name = variable[..end.unwrap_or(variable.len())].as_bytes();
+        let name = &variable.as_bytes()[..end.unwrap_or(variable.len())];
         let found = self.saved_modes.iter().find(|(known, _)| known == name);
         found.map_or_else(SqlMode::default, |(_, mode)| *mode)
     }
