@@ -156,7 +156,7 @@ def _server_error(path: Path) -> None:
                 client._heard(line)
             except IronbenchError as error:
                 assert not _AS_PASSWORD.search(f"{error} {error.hint}"), "a password is quoted"
-    dataset: Any = SimpleNamespace(line_of=lambda dn: dn, name="ou=directory")
+    dataset: Any = SimpleNamespace(line_of=lambda dn, _kind: dn, name="ou=directory")
     _explained(session, dataset, FailureError("slapadd", text), own_server=True)
 
 

@@ -17,6 +17,7 @@ from patience import eventually
 from user import PAUSED, SHORT, User
 
 from ironbench.record.labs import LabDirectory
+from ironbench.report import wording
 
 pytestmark = pytest.mark.live
 
@@ -104,7 +105,7 @@ def test_a_prepare_that_fails_makes_a_failed_trial_with_its_own_words_and_is_und
     assert lines(user) == ["tried", "undone"] * 2
     failed = of_level(user, "performance")
     assert [record.status.value for record in failed] == ["failed", "failed"]
-    assert "ended with 3: no such governor" in failed[0].cause
+    assert "ended with 3: no such governor" in wording.cause(failed[0])
     assert [run.when for run in failed[0].commands] == ["prepare", "cleanup"]
     assert all(record.status.comparable for record in of_level(user, "powersave"))
     assert not pending(user)
@@ -116,7 +117,7 @@ def test_a_prepare_that_hangs_is_ended_at_its_limit_with_its_whole_tree(user: Us
     told = user("lab", "run", lab(user, own))
     assert told.code == 1, told
     assert time.monotonic() - began < 60
-    assert "took longer than its limit of 1 s" in of_level(user, "performance")[0].cause
+    assert "took longer than its limit of 1 s" in wording.cause(of_level(user, "performance")[0])
     assert not running("sleep 4711")
     assert lines(user) == ["undone", "undone"]
 
@@ -124,7 +125,7 @@ def test_a_prepare_that_hangs_is_ended_at_its_limit_with_its_whole_tree(user: Us
 def test_a_prepare_that_is_killed_fails_its_trial(user: User) -> None:
     told = user("lab", "run", lab(user, 'prepare = "kill -KILL $$", cleanup = "echo undone >> done"'))
     assert told.code == 1, told
-    assert "was ended by SIGKILL" in of_level(user, "performance")[0].cause
+    assert "was ended by SIGKILL" in wording.cause(of_level(user, "performance")[0])
     assert lines(user) == ["undone", "undone"]
 
 

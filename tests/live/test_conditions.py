@@ -80,7 +80,7 @@ def test_requested_checkpoints_are_made_and_counted(place: Path, engine: str) ->
     how = paced(clients=2, duration_s=3.0, checkpoint_s=1.0)
     with Bench(place / "d", how, "tpcb-like", engine=engine) as bench:
         driven = bench.drive()
-    assert driven.failure == "" and all(check.passed for check in driven.checks)
+    assert driven.failure is None and all(check.passed for check in driven.checks)
     assert driven.prepared.conditions["checkpoints"].startswith("requested every 1 s")
     observation, _ = observe.observed(driven)
     # Each takes as long as a busy disk lets it.
@@ -159,7 +159,7 @@ def test_cold_is_cold_and_warm_is_warm(on_disk: Path, engine: str) -> None:
         how = Load(clients=2, duration_s=1.0, cache=state)
         with Bench(on_disk / "d", how, "select-only", engine=engine) as bench:
             driven = bench.drive()
-            assert driven.failure == ""
+            assert driven.failure is None
             said = driven.prepared.conditions
             assert state in said["cache"] and "read from devices" in said["cache verified"]
             assert ("guest-cold" in said["cache"]) == (state == "cold" and caches.virtual())
@@ -262,5 +262,6 @@ def test_a_trial_that_cannot_be_prepared_failed_and_says_why(place: Path) -> Non
         raise FailureError("cache", "the tables are gone")
 
     with Bench(place / "d", paced(duration_s=0.5, cache="cold"), "select-only") as bench:
-        assert "the tables are gone" in bench.drive(chill=broken).failure
+        failure = bench.drive(chill=broken).failure
+        assert failure is not None and "the tables are gone" in failure.values["error"]
         assert bench.session.alive()

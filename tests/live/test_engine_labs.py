@@ -11,6 +11,7 @@ from factories import lacking, require_installed
 from user import User
 
 from ironbench.record.labs import LabDirectory
+from ironbench.report import wording
 
 pytestmark = pytest.mark.live
 
@@ -63,7 +64,7 @@ def test_one_lab_runs_on_another_engine_by_changing_one_word(user: User, engine:
         (engine, "clients=2"),
     }
     assert all(record.metrics["transactions"] > 0 for record in found)
-    assert {record.status.value for record in found} <= {"ok", "suspect"}, [record.cause for record in found]
+    assert {record.status.value for record in found} <= {"ok", "suspect"}, [wording.cause(record) for record in found]
 
 
 @pytest.mark.long
@@ -84,6 +85,6 @@ def test_a_lab_of_engines_runs_to_its_end(user: User, name: str, shorter: dict[s
     text = re.sub(r"^\[measure\]$", '[measure]\nrepeats = 1\nquiet = "0s"', text, flags=re.MULTILINE)
     found = records(user, text)
     assert len(found) == {"engines": 4, "page-compression": 15}[name]
-    assert {record.status.value for record in found} <= {"ok", "suspect"}, [record.cause for record in found]
+    assert {record.status.value for record in found} <= {"ok", "suspect"}, [wording.cause(record) for record in found]
     assert {record.system.engine for record in found} == {"postgres", "mariadb"}
     assert nothing_left(user.home)

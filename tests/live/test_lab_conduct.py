@@ -23,6 +23,7 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Layout, Setup
 from ironbench.printer import Printer
 from ironbench.record.labs import LabDirectory
+from ironbench.report import wording
 
 pytestmark = pytest.mark.live
 
@@ -147,7 +148,7 @@ def test_a_trial_that_never_runs_is_tried_twice_and_kept_as_failed(place: Path) 
     assert [(record.block, record.attempt, record.status) for record in failed] == [
         (block, attempt, Status.FAILED) for block in (0, 1) for attempt in (1, 2)
     ]
-    assert "not a directory" in failed[0].cause.lower()
+    assert "not a directory" in wording.cause(failed[0]).lower()
     assert all(record.status.comparable for record in records if record.cell.name == good.cell.name)
 
 

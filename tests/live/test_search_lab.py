@@ -46,7 +46,8 @@ def test_cells_are_measured_at_the_clients_that_their_searches_chose_and_resume_
     assert len(of_blocks) == 2 and records == [*searching, *of_blocks]
     best = directory.best()
     assert {one.cell.name: one.cell.load.clients for one in of_blocks} == {cell: b.point for cell, b in best.items()}
-    assert all(one.conditions["search"].startswith("best clients: ") for one in of_blocks)
+    assert {one.search_result.code for one in of_blocks if one.search_result} == {"search-best"}
+    assert all(one.search_result for one in of_blocks)
     assert {one.engine for one in searching} == {one.engine for one in of_blocks}  # all take as many clients
     unpacked(directory.path, records)
 

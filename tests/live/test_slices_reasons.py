@@ -55,11 +55,14 @@ def test_a_gate_by_slices_names_the_plan_and_the_statement_that_a_dropped_index_
     assert told.code == 4, told.stderr
     (check,) = told.document["checks"]
     assert (check["outcome"], len(check["ratios"])) == ("cannot tell" if blocks < 6 else "slower", blocks)
-    plan, statement = check["causes"]
-    assert (plan["cause"], statement["cause"], statement["source"]) == ("other plan", "slower statement", "clients")
+    plan, *statements = check["causes"]
+    assert plan["cause"] == "other plan"
     assert any(step.startswith("Seq Scan on item") for step in plan["more"])
     assert any("Index" in step for step in plan["less"])
-    assert statement["after_s"] > 2 * statement["before_s"]
+    assert bool(statements) is (blocks >= 6), "times of one trial explain no slowdown that is not shown"
+    for statement in statements:
+        assert (statement["cause"], statement["source"]) == ("slower statement", "clients")
+        assert statement["after_s"] > 2 * statement["before_s"]
 
     found = records(user.home / "lab")
     in_blocks, observed = ([one for one in found if one["purpose"] == purpose] for purpose in ("lab", "observed"))
