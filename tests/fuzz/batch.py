@@ -64,7 +64,7 @@ def _hang() -> None:
 
 
 def _dawdle() -> None:
-    until_s = time.process_time() + 0.1
+    until_s = time.process_time() + 0.07
     while time.process_time() < until_s:
         pass
 
