@@ -17,6 +17,9 @@ from ironbench.model.session import Row
 if TYPE_CHECKING:
     from ironbench._core import LdapConnection
 
+OPERATION_S = 30.0
+"""Limit of an operation on a running directory, wherever it is sent from: it concerns one entry, or lists some."""
+
 
 @dataclass(frozen=True, slots=True)
 class DirectoryLine:
@@ -69,6 +72,10 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
         return {"kind": "ldap", "connection": self._address.connection(self._secrets), "io": io}
+
+    def _limit_s(self) -> float | None:
+        limit_s = super()._limit_s()
+        return OPERATION_S if limit_s is None and self._own is None else limit_s
 
     @property
     def base(self) -> str:
