@@ -21,8 +21,8 @@ from ironbench._core import Histogram
 from ironbench.model.observation import Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.record import Evidence, Store
-from ironbench.record.index import NAME
+from ironbench.records import Evidence, Store
+from ironbench.records.index import NAME
 
 RECORDS = 10_000
 TRIALS_OF_A_RUN = 100

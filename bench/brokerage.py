@@ -16,10 +16,10 @@ from bench.figures import Asked, at_most, said
 from bench.peers import postgres
 from bench.series import asked
 from ironbench import _core, workloads
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.postgres.session import PostgresSession
+from ironbench.host import processes
 from ironbench.model.system import Choice, Load
-from ironbench.process import processes
+from ironbench.trial.drive.run import Tasks, compiled_plan
 
 RUNS = 5
 LEAST_RUNS = 2

@@ -15,12 +15,12 @@ from bench.figures import at_least, at_most, said, within
 from bench.pairs import in_turn, interleaved, ratio
 from bench.peers import BIN, SELECT_ONLY
 from ironbench import _core
-from ironbench.cluster import parts
-from ironbench.cluster.crew import Crew
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.driven import Driven
 from ironbench.model.system import Load
 from ironbench.printer import Printer
+from ironbench.trial.cluster import parts
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer
 

@@ -12,12 +12,12 @@ from collections import Counter
 
 from bench.figures import equal, said
 from ironbench import _core
-from ironbench.cluster.crew import Crew
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import IronbenchError
+from ironbench.host import processes
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.process import processes
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 KILLS = int(os.environ.get("KILLS", "50"))

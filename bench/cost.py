@@ -14,12 +14,13 @@ import msgspec
 
 from bench.figures import at_most, said
 from bench.peers import SELECT_ONLY, postgres
-from ironbench import _core, observe
-from ironbench.drive.run import Tasks, compiled_plan
+from ironbench import _core
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.model.system import Load
+from ironbench.trial import observe
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 RUNS = 15

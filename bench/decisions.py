@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from bench.figures import Asked, at_most, said, within
-from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import GateVerdict, gated, levels
-from ironbench.analyse.study import Effect
-from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.stats.changes import LEAST, NIGHTS, changes
 from ironbench.stats.intervals import wilson
+from ironbench.study.factors import Contrast
+from ironbench.study.gate import GateVerdict, gated, levels
+from ironbench.study.study import Effect
+from ironbench.study.verdict import Comparison, finding
 
 LABS = 2_000
 SERIES = int(os.environ.get("IRONBENCH_BENCH_SERIES", "400"))

@@ -11,11 +11,11 @@ from collections import Counter
 import numpy as np
 
 from bench.figures import Asked, at_least, at_most, said
-from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import GateVerdict, gated
-from ironbench.analyse.study import Effect
-from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.lab import Method, Stage
+from ironbench.study.factors import Contrast
+from ironbench.study.gate import GateVerdict, gated
+from ironbench.study.study import Effect
+from ironbench.study.verdict import Comparison, finding
 
 LABS = 2_000
 NOISE, MARGIN = 0.03, 0.05

@@ -10,11 +10,11 @@ from collections import Counter
 from bench.figures import at_most, said
 from bench.noise_aa import LAB
 from bench.series import Declaration, asked, found
-from ironbench.analyse.factors import Contrast
-from ironbench.analyse.gate import GateVerdict, gated
-from ironbench.analyse.study import Effect
-from ironbench.experiment.noise import against_itself
+from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
+from ironbench.study.factors import Contrast
+from ironbench.study.gate import GateVerdict, gated
+from ironbench.study.study import Effect
 
 BLOCKS, MARGIN = 12, 0.05
 BY_SLICES = (

@@ -63,7 +63,7 @@ def nights(seed: int, count: int, between: float, shift: float = 0.0, at: int = 
 
 
 def logs_and_variances(one: Nights) -> tuple[list[float], list[float]]:
-    """As `analyse/history.py` makes them of the trials."""
+    """As `study/history.py` makes them of the trials."""
     own = one.trials.var(axis=1, ddof=1)
     return list(one.trials.mean(axis=1)), list((own + own.mean()) / 2 / TRIALS)
 

@@ -21,13 +21,14 @@ import msgspec
 from bench.figures import at_most, said
 from bench.pairs import in_turn, ratio
 from bench.peers import BIN, SELECT_ONLY
-from ironbench import _core, engines, observe
-from ironbench.drive.run import Tasks, compiled_plan
+from ironbench import _core, engines
 from ironbench.engines.ends import Ends
+from ironbench.host import processes
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
-from ironbench.process import processes
+from ironbench.trial import observe
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer
 

@@ -38,8 +38,8 @@ from bench.job_kinds import (
 )
 from bench.series import DATA, asked
 from ironbench.model.purpose import Purpose
-from ironbench.record import Store
-from ironbench.record.labs import LabDirectory
+from ironbench.records import Store
+from ironbench.records.labs import LabDirectory
 from ironbench.serve.queue import Queue
 
 WHEN = (1, 2, 4)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.analyse.findings import findings
+from ironbench.host import processes, register
 from ironbench.model.record import Record
-from ironbench.process import processes, register
-from ironbench.record import progress
-from ironbench.record.labs import LabDirectory
+from ironbench.records import progress
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
+from ironbench.study.findings import findings
 
 SOURCE = Path(__file__).parents[1] / "src"
 COMMAND = [sys.executable, "-c", "from ironbench.cli import main; main()", "lab"]

@@ -18,8 +18,8 @@ import scipy.stats
 
 from bench.figures import Between, said, within
 from ironbench import _core
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.system import Load
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 CLIENTS, TURNS = 500, 24

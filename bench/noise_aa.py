@@ -9,7 +9,7 @@ from collections import Counter
 
 from bench.figures import at_most, said
 from bench.series import Declaration, asked, found
-from ironbench.experiment.noise import against_itself
+from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
 
 BLOCKS = 6

@@ -13,10 +13,10 @@ from bench.figures import at_most, said
 from bench.pairs import interleaved, ratio
 from bench.peers import SELECT_ONLY, Rate, listening_postgres
 from ironbench import engines
-from ironbench.drive.run import Tasks, compiled_plan, run
+from ironbench.host.job import ANYWHERE
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
-from ironbench.process.job import ANYWHERE
+from ironbench.trial.drive.run import Tasks, compiled_plan, run
 from ironbench.workloads import ScriptSource
 
 PAIRS = 20

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.process import loop_mounts, programs
+from ironbench.host import loop_mounts, programs
 
 SCALE = 24
 """384 MB of data."""

@@ -20,15 +20,15 @@ from bench.figures import at_most, equal, said
 from bench.pairs import interleaved, ratio
 from bench.series import asked
 from ironbench import engines, workloads
-from ironbench.load import databases, own, restore, snapshot
-from ironbench.load.databases import TrialDatabases
-from ironbench.load.source import DataSource
-from ironbench.machine import copies
+from ironbench.host import copies
 from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.printer import Printer
+from ironbench.trial.load import databases, own, restore, snapshot
+from ironbench.trial.load.databases import TrialDatabases
+from ironbench.trial.load.source import DataSource
 from tests.live.raw_server import RawServer, binary
 
 SCALE = 100

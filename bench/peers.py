@@ -14,14 +14,15 @@ from typing import Any
 
 import msgspec
 
-from ironbench import _core, engines, load, workloads
-from ironbench.drive.run import Tasks, compiled_plan
+from ironbench import _core, engines, workloads
 from ironbench.engines.postgres import installation
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
+from ironbench.trial import load
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer
 

@@ -10,11 +10,11 @@ import os
 
 from bench.figures import at_least, at_most, said
 from ironbench import _core
-from ironbench.cluster.crew import Crew
-from ironbench.load.estimate import MADE_ROWS_PER_S
-from ironbench.load.space import CHILD_BYTES
 from ironbench.model.system import Load
 from ironbench.printer import Printer
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.load.estimate import MADE_ROWS_PER_S
+from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.units import span
 from ironbench.workloads import tpch_tables
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from bench.figures import at_least, equal, said
 from bench.series import DATA, HOME, Declaration, asked, finding, found
-from ironbench.experiment.noise import against_itself
+from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.stats.multiplicity import LEVEL
 from ironbench.stats.power import detectable
@@ -104,10 +104,11 @@ def _text(burn: int, blocks: int) -> str:
 
 def _load() -> None:
     """The accounts, once, where the script's lab finds them."""
-    from ironbench import engines, load, workloads
+    from ironbench import engines, workloads
     from ironbench.model.plan import Plan
     from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
     from ironbench.printer import Printer
+    from ironbench.trial import load
 
     HOME.mkdir(parents=True, exist_ok=True)
     (HOME / "work.sql").write_text(SCRIPT)

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ironbench.analyse.findings import findings
-from ironbench.experiment import declare, freeze
-from ironbench.experiment import loop as pipeline
+from ironbench.lab import declare, freeze
+from ironbench.lab import loop as pipeline
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Status
 from ironbench.model.secrets import Secrets
 from ironbench.printer import Printer
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
+from ironbench.study.findings import findings
 
 HOME = Path(os.environ.get("IRONBENCH_BENCH_HOME", "bench-results"))
 """Where series lie; remove it to begin anew."""

@@ -27,8 +27,8 @@ from urllib.parse import urlencode, urlsplit
 
 from bench.archive import fill, installed
 from bench.figures import at_most, said
-from ironbench.drive import live
-from ironbench.record import Store
+from ironbench.records import Store
+from ironbench.trial.drive import live
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

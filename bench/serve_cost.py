@@ -22,9 +22,9 @@ from bench.figures import at_most, said, within
 from bench.pairs import Ratio
 from bench.series import asked
 from bench.serve import TOKEN, Served, serving
-from ironbench.drive import live
-from ironbench.process import processes
-from ironbench.record.labs import LabDirectory
+from ironbench.host import processes
+from ironbench.records.labs import LabDirectory
+from ironbench.trial.drive import live
 from ironbench.views.labs import study_of
 
 OPEN_PAGES = 2

@@ -54,7 +54,7 @@ def outliers(dice: np.random.Generator, labs: int, trials: int) -> Values:
 
 
 def steep_drift(dice: np.random.Generator, labs: int, trials: int) -> Values:
-    """Each trial two standard deviations slower than the last: findings warn of it (`analyse/verdict.py`)."""
+    """Each trial two standard deviations slower than the last: findings warn of it (`study/verdict.py`)."""
     return normal(dice, labs, trials) - 2.0 * np.arange(trials)
 
 

@@ -23,9 +23,9 @@ from scipy import special
 
 from bench.figures import Between, at_most, said
 from bench.series import HOME, Declaration, asked, finding
-from ironbench.experiment.noise import against_itself
+from ironbench.lab.noise import against_itself
 from ironbench.model.record import Record
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 
 MEASURED_S = 5
 """Of each system in a block."""

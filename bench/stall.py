@@ -19,9 +19,9 @@ import msgspec
 from bench.figures import said, within
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench import _core
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.session import Session
 from ironbench.model.system import Load
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 SECONDS, STOP_S, SHARE = 20.0, 1.0, 0.7

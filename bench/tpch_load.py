@@ -24,10 +24,10 @@ from bench.peers import BIN, postgres
 from ironbench import engines
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import ServerSession
-from ironbench.load.pieces import Pieces
-from ironbench.load.rows import copied_in_child
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
+from ironbench.trial.load.pieces import Pieces
+from ironbench.trial.load.rows import copied_in_child
 from ironbench.workloads import Dataset, tpch_tables
 
 PAIRS = 4

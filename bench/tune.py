@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.figures import at_least, at_most, said
 from bench.tuning import claimed, planned, tuned
 from ironbench.model.finding import Conclusion
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 
 FILE = """
 question = "Which settings matter?"

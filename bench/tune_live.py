@@ -14,11 +14,11 @@ from pathlib import Path
 
 from bench.figures import equal, said
 from bench.tuning import claimed
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.labstudy import lab_study
 from ironbench.cli.verdict import SUSPECT
 from ironbench.model.finding import Conclusion
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
+from ironbench.study.archive import EMPTY
+from ironbench.study.labstudy import lab_study
 
 FILES = {
     "schema.sql": """

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import Study
-from ironbench.experiment import confirm, declare, loop
-from ironbench.experiment.schedule import Blocks, Due
+from ironbench.lab import confirm, declare, loop
+from ironbench.lab.schedule import Blocks, Due
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.record import Record, Status
 from ironbench.printer import Printer
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.study.archive import EMPTY
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study
 
 BASE = 1000.0
 DRIFT = 0.1

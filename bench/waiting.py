@@ -23,9 +23,9 @@ import msgspec
 from bench.figures import at_most, said, within
 from bench.peers import SELECT_ONLY, postgres
 from ironbench import _core
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.model.session import Session
 from ironbench.model.system import Load
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 SECONDS, RATE = 20.0, 100.0

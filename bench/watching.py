@@ -18,15 +18,16 @@ import msgspec
 
 from bench.figures import at_most, said
 from bench.peers import BIN, SELECT_ONLY
-from ironbench import _core, engines, observe
-from ironbench.drive.run import Tasks, compiled_plan
+from ironbench import _core, engines
+from ironbench.host.remote import address, link
+from ironbench.host.remote.watch import Watch, Watched
 from ironbench.model.observation import Sample
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
-from ironbench.observe import processes
-from ironbench.observe.cpu import SHARES
-from ironbench.remote import address, link
-from ironbench.remote.watch import Watch, Watched
+from ironbench.trial import observe
+from ironbench.trial.drive.run import Tasks, compiled_plan
+from ironbench.trial.observe import processes
+from ironbench.trial.observe.cpu import SHARES
 from ironbench.workloads import ScriptSource
 from tests.live.raw_server import RawServer, free_port
 from tests.live.ssh_server import LACKING, SshServer

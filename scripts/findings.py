@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ironbench.errors import InputError
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import Report, report
 from ironbench.report.formats import md, png

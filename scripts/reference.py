@@ -135,7 +135,7 @@ def engines() -> str:
 
 
 def observers() -> str:
-    from ironbench import observe
+    from ironbench.trial import observe
 
     parts = ["# Observers", ""]
     for one in observe.observers():

@@ -23,9 +23,9 @@ from ironbench.model.record import Statement as Timed
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import Worker
-from ironbench.record import Evidence, attached
-from ironbench.record.importer import Arrived, take_in
-from ironbench.record.parcel import Reader
+from ironbench.records import Evidence, attached
+from ironbench.records.importer import Arrived, take_in
+from ironbench.records.parcel import Reader
 
 DISK = System("postgres", "log on disk", {"shared_buffers": "256MB"}, Layout("/srv/d", None, None), 256 << 20)
 MEMORY = System("postgres", "log in memory", {"shared_buffers": "256MB"}, Layout("/srv/d", None, "/shm/l"), 256 << 20)

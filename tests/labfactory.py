@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from factories import DISK, OLTP, Shelf, record
 
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import Study
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Layout, Load, Setup, System, Trial
 from ironbench.report.answer import answer
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study
 
 SOURCE = """question = "Is the log what holds this database back?"
 

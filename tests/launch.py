@@ -28,7 +28,7 @@ from typing import IO, Any, NoReturn
 
 import made_once
 
-from ironbench.process.child import Channel
+from ironbench.host.child import Channel
 
 SOURCE = Path(__file__).parents[1] / "src"
 _CODE = "import launch, sys; launch.serve(int(sys.argv[1])); launch.command()"
@@ -224,9 +224,10 @@ def command() -> NoReturn:
 
 def _import_everything() -> None:
     import ironbench
-    from ironbench import catalogue, observe, workloads
+    from ironbench import catalogue, workloads
     from ironbench.catalogue import devices
-    from ironbench.record import make
+    from ironbench.records import make
+    from ironbench.trial import observe
 
     for module in pkgutil.walk_packages(ironbench.__path__, "ironbench."):
         import_module(module.name)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ironbench.process import programs
+from ironbench.host import programs
 
 FOLDER = "IRONBENCH_TESTS_MADE_ONCE"
 """Environment variable: the directory of what was made. Without it nothing is copied."""

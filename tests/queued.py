@@ -7,8 +7,8 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from ironbench.process import processes
-from ironbench.process.processes import ProcessId
+from ironbench.host import processes
+from ironbench.host.processes import ProcessId
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import Entry, Wish
 

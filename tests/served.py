@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from ironbench.model.lab import Lab
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Store
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.serve.app import application
 from ironbench.serve.door import Door
 from ironbench.serve.shelf import Shelf

@@ -7,9 +7,9 @@ from typing import Any
 
 import asyncssh
 
-from ironbench.remote import link
-from ironbench.remote.address import Address
-from ironbench.remote.link import Link
+from ironbench.host.remote import link
+from ironbench.host.remote.address import Address
+from ironbench.host.remote.link import Link
 
 Shell = Callable[[Any], Awaitable[None]]
 

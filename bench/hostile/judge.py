@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from bench.hostile.behaviours import SECRET, Behaviour
 from bench.hostile.peer import LDAP, MARKER, MYSQL, POSTGRES
-from ironbench.process.scratch import FAILURE
+from ironbench.host.scratch import FAILURE
 
 LIMIT_S = 150.0
 """Five times what a single question may take, and the trial."""

@@ -16,9 +16,9 @@ from factories import DISK, Shelf, example, record
 from labfactory import lab, studied, trials
 
 from ironbench import workloads
-from ironbench.analyse.study import studies
 from ironbench.model.system import Choice
 from ironbench.report import formats
+from ironbench.study.study import studies
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [pytest.mark.long, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]

@@ -251,7 +251,7 @@ def watched(page: Page, address: str) -> None:
 HOLDS = """
 import sys, time
 from pathlib import Path
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 with LabDirectory(Path(sys.argv[1])).locked():
     print("holds", flush=True)
     time.sleep(600)

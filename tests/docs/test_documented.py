@@ -106,7 +106,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     ("extra", "place"),
     [
         ("cluster", "docs/guide/many-machines.md"),
-        ("cluster", "src/ironbench/cluster/control.py"),
+        ("cluster", "src/ironbench/trial/cluster/control.py"),
         ("odbc", "docs/guide/odbc.md"),
         ("odbc", "src/ironbench/engines/odbc/process.py"),
     ],

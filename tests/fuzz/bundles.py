@@ -17,10 +17,10 @@ import msgspec
 from factories import DISK, MEMORY, arrive, evidence, sweep
 from labfactory import lab, trials
 
-from ironbench.machine.fingerprint import fingerprint
-from ironbench.record import Evidence, Store
-from ironbench.record.export import export
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.host.fingerprint import fingerprint
+from ironbench.records import Evidence, Store
+from ironbench.records.export import export
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.views.selection import rendered
 
 Files = dict[str, bytes]

@@ -142,8 +142,8 @@ def _server_error(path: Path) -> None:
     """What a server may answer, wherever its words are read, judged or redacted."""
     from ironbench.engines.postgres.clients import PgRestore, Psql
     from ironbench.engines.postgres.plain import SqlText
-    from ironbench.load.entries import _explained
     from ironbench.model.redact import redacted, redacted_sql, redacted_toml
+    from ironbench.trial.load.entries import _explained
 
     text = path.read_bytes().decode(errors="replace")
     for redact in (redacted, redacted_sql, redacted_toml):

@@ -99,7 +99,7 @@ def _lab(text: str) -> None:
     """Read, planned, and shown: all that `ironbench lab plan` does."""
     import msgspec
 
-    from ironbench.experiment import declare
+    from ironbench.lab import declare
     from ironbench.plan import labfile
     from ironbench.views.plans import lab as planning
 
@@ -126,9 +126,9 @@ def _device(text: str) -> None:
 
 
 def _prices(text: str) -> None:
-    from ironbench.analyse.cost import Measured, costs
     from ironbench.catalogue import prices
     from ironbench.plan import offers
+    from ironbench.study.cost import Measured, costs
 
     sheet = prices.read(text, "fuzz.toml")
     costs(
@@ -144,9 +144,9 @@ def _offers() -> str:
 
 
 def _systems(text: str) -> None:
-    from ironbench.analyse.cost import Measured, costs
     from ironbench.catalogue import prices
     from ironbench.plan import offers
+    from ironbench.study.cost import Measured, costs
 
     costs(offers.read(text, "fuzz.toml"), prices.shipped(), Measured())
 
@@ -192,7 +192,7 @@ def _dsn(text: str) -> None:
 
 
 def _target(text: str) -> None:
-    from ironbench.analyse import target
+    from ironbench.study import target
 
     target.parse(text)
 

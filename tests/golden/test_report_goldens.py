@@ -10,9 +10,6 @@ import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.compare import compare
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim
 from ironbench.model.note import text_note
@@ -20,6 +17,9 @@ from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report import formats
 from ironbench.report.comparison import text as comparison
+from ironbench.study.compare import compare
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject
 
 HERE = Path(__file__).parent
 

@@ -13,12 +13,12 @@ import test_study_goldens
 from factories import Shelf
 from test_report_goldens import with_doubts
 
-from ironbench.analyse.study import Study, studies
 from ironbench.report import formats
 from ironbench.report.cell import Cell, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.document import report
 from ironbench.report.formats import json as as_json
+from ironbench.study.study import Study, studies
 
 
 def made(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Study]:

@@ -17,21 +17,21 @@ import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.compare import compare
-from ironbench.analyse.gate import gate
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Claim, Lab
 from ironbench.model.note import note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load, System
-from ironbench.record import Store
+from ironbench.records import Store
 from ironbench.report import comparison
 from ironbench.report import gate as gate_report
 from ironbench.report.as_json import run_document
 from ironbench.report.derived import sentences
 from ironbench.report.formats import json as as_json
+from ironbench.study.compare import compare
+from ironbench.study.gate import gate
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject
 from ironbench.workloads import get as workload
 from ironbench.workloads.brokerage import figures
 

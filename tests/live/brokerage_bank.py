@@ -14,9 +14,9 @@ from test_tpch_load import running
 from trial import Trial, plan
 
 from ironbench import _core
-from ironbench.load import prepare
 from ironbench.model.session import Session
 from ironbench.printer import Printer
+from ironbench.trial.load import prepare
 from ironbench.workloads.brokerage import checks, tables, transactions
 
 OPTIONS = {"customers": "1000", "days": "1", "lob": "small", "references": "yes"}

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import _core, engines, workloads
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.slapd import dsn
 from ironbench.engines.slapd.session import SlapdSession
-from ironbench.load.prepare import fill
 from ironbench.model.system import Layout, Load, System
 from ironbench.printer import Printer
+from ironbench.trial.drive.run import Tasks, compiled_plan
+from ironbench.trial.load.prepare import fill
 from ironbench.workloads.base import ScriptSource
 from tests.live.raw_server import free_port
 

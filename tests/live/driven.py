@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from ironbench import _core, observe
-from ironbench.drive.run import Tasks, compiled_plan
+from ironbench import _core
 from ironbench.model.driven import Driven
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System
-from ironbench.record import measures
+from ironbench.records import measures
+from ironbench.trial import observe
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 

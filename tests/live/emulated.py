@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.devices import capability
-from ironbench.process import loop_mounts
+from ironbench.host import loop_mounts
 
 LACKING = capability.lacking()
 needs_devices = pytest.mark.skipif(bool(LACKING), reason=f"emulated devices need {LACKING}")

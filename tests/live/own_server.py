@@ -13,8 +13,8 @@ from pathlib import Path
 from ironbench import engines
 from ironbench.engines.server_session import ServerSession
 from ironbench.errors import InputError
+from ironbench.host import processes, register
 from ironbench.model.system import Layout, System
-from ironbench.process import processes, register
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -66,7 +66,7 @@ class Parent:
             sys.path[:0] = [{str(SOURCE)!r}, {str(Path(__file__).parent)!r}]
             from pathlib import Path
             import own_server
-            from ironbench.process import register
+            from ironbench.host import register
             session = own_server.start(own_server.system(Path({str(data)!r}), {engine!r}, ideal={ideal!r}))
             if {frozen!r}:
                 session.freezer().freeze()

@@ -16,7 +16,7 @@ from typing import Any
 from ironbench import _core
 from ironbench.engines.mariadb.installation import find
 from ironbench.errors import IronbenchError
-from ironbench.process import programs
+from ironbench.host import programs
 
 CERTIFICATES = Path(__file__).parents[1] / "data" / "tls"
 PASSWORD = "open-sesame"

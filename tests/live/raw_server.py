@@ -19,7 +19,7 @@ from typing import Any
 from ironbench import _core
 from ironbench.engines.postgres.server import MAKE
 from ironbench.errors import IronbenchError
-from ironbench.process import programs, shared_memory
+from ironbench.host import programs, shared_memory
 
 PASSWORD = "sésame, ouvre-toi"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import _core
-from ironbench.drive.run import drive_in_child
-from ironbench.process.job import Placement
+from ironbench.host.job import Placement
+from ironbench.trial.drive.run import drive_in_child
 
 DEFAULT_PRAGMAS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF")
 

@@ -15,10 +15,10 @@ import own_server as pg
 import pytest
 from driven import driven
 
-from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
-from ironbench.analyse.shares import waterfall
 from ironbench.model.system import Load
 from ironbench.report import wording
+from ironbench.study.bottleneck import TimeSpent, where_time_goes
+from ironbench.study.shares import waterfall
 
 pytestmark = [pytest.mark.live, pytest.mark.alone]
 

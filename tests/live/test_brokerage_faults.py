@@ -22,7 +22,7 @@ from trial import plan
 from user import User
 
 from ironbench import _core
-from ironbench.process import processes
+from ironbench.host import processes
 from ironbench.workloads.brokerage import checks, transactions
 
 pytestmark = [pytest.mark.live, pytest.mark.long]

@@ -10,9 +10,9 @@ from factories import lacking
 from test_tpch_load import Killing, running
 
 from ironbench.errors import FailureError, InputError
-from ironbench.load import Loaded, pieces, prepare
 from ironbench.model.session import Session
 from ironbench.printer import Printer
+from ironbench.trial.load import Loaded, pieces, prepare
 from ironbench.workloads.brokerage import checks, tables
 
 pytestmark = [pytest.mark.live, pytest.mark.long]

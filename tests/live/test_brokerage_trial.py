@@ -12,11 +12,11 @@ import pytest
 from brokerage_bank import OPTIONS, Bank, opened
 
 from ironbench import _core, workloads
-from ironbench.cluster import parts
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import FailureError
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
+from ironbench.trial.cluster import parts
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads.brokerage import checks, transactions
 
 pytestmark = [pytest.mark.live, pytest.mark.long]

@@ -18,8 +18,8 @@ import pytest
 from sqlite_trial import database, plan, rows, trial
 
 from ironbench import _core
-from ironbench.drive import run
 from ironbench.errors import FailureError
+from ironbench.trial.drive import run
 
 pytestmark = pytest.mark.live
 
@@ -29,8 +29,8 @@ DRIVE = """
 import sys
 from pathlib import Path
 from ironbench import _core
-from ironbench.drive.run import drive_in_child
-from ironbench.process.job import Placement
+from ironbench.trial.drive.run import drive_in_child
+from ironbench.host.job import Placement
 result = drive_in_child(Path(sys.argv[1]).read_bytes(), _core.Progress(), Placement(Path(sys.argv[2])))
 print(result.summary.decode())
 """
@@ -48,7 +48,7 @@ def children(parent: int) -> list[int]:
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
             pid = int(folder.name)
-            ours = b"ironbench.process.job" in (folder / "cmdline").read_bytes()
+            ours = b"ironbench.host.job" in (folder / "cmdline").read_bytes()
             if ours and int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
                 found.append(pid)
     return found

@@ -17,9 +17,9 @@ from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import execute
 from ironbench.engines.cleanup import cleanup, leftovers, lines_of
 from ironbench.errors import FailureError, InputError
+from ironbench.host import processes, register
+from ironbench.host.processes import ProcessId
 from ironbench.plan import run_file
-from ironbench.process import processes, register
-from ironbench.process.processes import ProcessId
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

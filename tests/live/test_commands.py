@@ -16,7 +16,7 @@ import pytest
 from patience import eventually
 from user import PAUSED, SHORT, User
 
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 
 pytestmark = pytest.mark.live

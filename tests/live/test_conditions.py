@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from factories import rarely_mariadb, require_installed
 
-from ironbench import engines, load, observe, workloads
-from ironbench.drive import before, caches, checkpoints
-from ironbench.drive.before import Chill
-from ironbench.drive.trial import Surroundings, drive
+from ironbench import engines, workloads
 from ironbench.errors import FailureError, InputError
-from ironbench.load import tables
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
+from ironbench.trial import load, observe
+from ironbench.trial.drive import before, caches, checkpoints
+from ironbench.trial.drive.before import Chill
+from ironbench.trial.drive.trial import Surroundings, drive
+from ironbench.trial.load import tables
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

@@ -7,7 +7,7 @@ from emulated import needs_devices, nothing_left
 from factories import require_installed
 from user import User
 
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("devices"), needs_devices]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.cli.lab import plan as planned
-from ironbench.drive import checkpoints
+from ironbench.trial.drive import checkpoints
 
 ROOT = Path(__file__).parents[2]
 SUSPECT = 3

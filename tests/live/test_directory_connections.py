@@ -16,10 +16,10 @@ from directory_server import BASE, CERTIFICATES, DirectoryServer, load, serving,
 from factories import require_installed
 
 from ironbench import _core
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.slapd import dsn
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.model.system import Load
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads.base import ScriptSource
 
 pytestmark = pytest.mark.live

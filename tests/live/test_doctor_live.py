@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.machine.capability_tests import LiveAttempts
-from ironbench.machine.doctor import examine, probes
-from ironbench.machine.host_view import Ourselves, watch_host
-from ironbench.machine.tree import Tree
+from ironbench.host.capability_tests import LiveAttempts
+from ironbench.host.doctor import examine, probes
+from ironbench.host.host_view import Ourselves, watch_host
+from ironbench.host.tree import Tree
 
 
 @pytest.mark.live

@@ -15,14 +15,14 @@ import own_server
 import pytest
 
 from ironbench import engines
-from ironbench.drive import caches
 from ironbench.engines import cleanup
 from ironbench.engines.duckdb import process as duckdb_process
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.errors import EngineDiedError, FailureError, InputError
-from ironbench.load import tables
+from ironbench.host import processes, register
 from ironbench.model.system import Layout, System
-from ironbench.process import processes, register
+from ironbench.trial.drive import caches
+from ironbench.trial.load import tables
 from ironbench.workloads.tpch import streams
 
 pytestmark = pytest.mark.live

@@ -10,7 +10,7 @@ from emulated import needs_devices, nothing_left
 from factories import lacking, require_installed
 from user import User
 
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 
 pytestmark = pytest.mark.live

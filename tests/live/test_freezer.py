@@ -18,12 +18,11 @@ from patience import eventually
 from ironbench.engines.cleanup import cleanup
 from ironbench.engines.server_session import ServerSession
 from ironbench.errors import FailureError
-from ironbench.machine import control_groups
-from ironbench.machine.mounts import all_mounts
-from ironbench.machine.tree import Tree
+from ironbench.host import control_groups, processes, register
+from ironbench.host import freezer as freezing
+from ironbench.host.mounts import all_mounts
+from ironbench.host.tree import Tree
 from ironbench.model.session import Freezes, Line
-from ironbench.process import freezer as freezing
-from ironbench.process import processes, register
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

@@ -28,9 +28,9 @@ from ironbench.engines.server_session import ServerSession
 from ironbench.engines.slapd import dsn as ldap_dsn
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.errors import FailureError
-from ironbench.load import prepare, rows
+from ironbench.host.programs import Program
 from ironbench.printer import Printer
-from ironbench.process.programs import Program
+from ironbench.trial.load import prepare, rows
 
 pytestmark = pytest.mark.live
 
@@ -186,7 +186,7 @@ def test_a_check_that_gets_no_answer_is_no_check_that_passes(place: Path) -> Non
 def test_a_program_that_works_with_it_is_ended(
     raw_server: RawServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("ironbench.process.programs._WATCH_S", 0.3)
+    monkeypatch.setattr("ironbench.host.programs._WATCH_S", 0.3)
     where = postgres_dsn.parse(f"host={raw_server.host} port={raw_server.port} user=postgres dbname=postgres", {})
     session = PostgresSession(*where)
     assert raw_server.process is not None

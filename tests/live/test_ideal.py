@@ -15,8 +15,8 @@ from ironbench import engines
 from ironbench.engines import ideal
 from ironbench.engines.cleanup import cleanup
 from ironbench.errors import InputError
+from ironbench.host import register
 from ironbench.model.system import Layout, System
-from ironbench.process import register
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

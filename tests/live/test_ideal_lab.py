@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.analyse.bottleneck import where_time_goes
-from ironbench.analyse.ceiling import baseline_of, ceilings
-from ironbench.analyse.findings import findings
 from ironbench.engines import ideal
-from ironbench.experiment import declare, freeze, loop
+from ironbench.lab import declare, freeze, loop
 from ironbench.printer import Printer
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
+from ironbench.study.bottleneck import where_time_goes
+from ironbench.study.ceiling import baseline_of, ceilings
+from ironbench.study.findings import findings
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 

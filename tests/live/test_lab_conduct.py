@@ -12,18 +12,18 @@ from lab_example import small
 from labfactory import said
 
 from ironbench import workloads
-from ironbench.analyse.labstudy import lab_study
-from ironbench.drive import before
-from ironbench.drive.trial import trial_seed
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import freeze, loop, schedule
-from ironbench.load import restore
+from ironbench.lab import freeze, loop, schedule
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Layout, Setup
 from ironbench.printer import Printer
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
+from ironbench.study.labstudy import lab_study
+from ironbench.trial.drive import before
+from ironbench.trial.drive.trial import trial_seed
+from ironbench.trial.load import restore
 
 pytestmark = pytest.mark.live
 

@@ -16,7 +16,7 @@ from ironbench import engines
 from ironbench.engines.postgres import dsn as addresses
 from ironbench.engines.postgres.engine import PostgresEngine
 from ironbench.model.system import System
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 
 pytestmark = pytest.mark.live
 

@@ -15,8 +15,8 @@ import pytest
 from user import Begun, User
 
 from bench.kills import killed
-from ironbench.process import processes
-from ironbench.record.labs import LabDirectory
+from ironbench.host import processes
+from ironbench.records.labs import LabDirectory
 
 pytestmark = pytest.mark.live
 

@@ -13,7 +13,7 @@ from workload_trial import Filed, Served, Target, Trial, loaded, without_referen
 
 from ironbench import _core, workloads
 from ironbench.errors import FailureError, InputError
-from ironbench.load import space
+from ironbench.trial.load import space
 
 pytestmark = pytest.mark.live
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from user import User
 
-from ironbench.record import Store
+from ironbench.records import Store
 
 pytestmark = pytest.mark.live
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "load-curves.md").read_text()

@@ -15,13 +15,14 @@ from factories import require_installed
 from raw_mysql import RawMysql
 from raw_server import RawServer
 
-from ironbench import engines, load, workloads
+from ironbench import engines, workloads
 from ironbench.errors import FailureError
-from ironbench.load import prepare
 from ironbench.model.plan import Plan
 from ironbench.model.session import Session
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
+from ironbench.trial import load
+from ironbench.trial.load import prepare
 
 pytestmark = pytest.mark.live
 

@@ -20,9 +20,8 @@ from ironbench.engines import ideal
 from ironbench.engines.administration import checkpoint
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import copies
+from ironbench.host import copies, register
 from ironbench.model.system import Layout, System
-from ironbench.process import register
 from ironbench.workloads import tpch_tables
 
 pytestmark = pytest.mark.live

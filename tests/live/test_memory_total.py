@@ -17,19 +17,19 @@ import pytest
 from factories import rarely_mariadb, require_installed
 from patience import eventually
 
-from ironbench import engines, load, workloads
-from ironbench.drive.trial import drive
+from ironbench import engines, workloads
 from ironbench.engines.cleanup import cleanup
 from ironbench.errors import InputError
-from ironbench.load import tables
-from ironbench.machine import control_groups
-from ironbench.machine.tree import Tree
+from ironbench.host import control_groups, register
+from ironbench.host.tree import Tree
 from ironbench.model.plan import Plan
 from ironbench.model.record import Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
-from ironbench.process import register
-from ironbench.record import judge
+from ironbench.records import judge
+from ironbench.trial import load
+from ironbench.trial.drive.trial import drive
+from ironbench.trial.load import tables
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

@@ -11,12 +11,12 @@ import pytest
 from raw_mysql import PASSWORD, RawMysql
 
 from ironbench import _core
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.mariadb.dsn import Address
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError, InputError
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Load
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 
 pytestmark = pytest.mark.live

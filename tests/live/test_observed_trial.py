@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from raw_server import RawServer
 
-from ironbench import _core, catalogue, observe
+from ironbench import _core, catalogue
 from ironbench.model.driven import Driven
+from ironbench.trial import observe
 
 pytestmark = [pytest.mark.live, pytest.mark.alone]
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from raw_server import RawServer
 
-from ironbench import observe
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Sample, Source
-from ironbench.observe.disk import role_devices
+from ironbench.trial import observe
+from ironbench.trial.observe.disk import role_devices
 
 pytestmark = pytest.mark.live
 

@@ -19,13 +19,13 @@ from raw_server import PASSWORD, RawServer
 from user import User
 
 from ironbench import _core, engines
-from ironbench.drive.run import Tasks, compiled_plan, drive_in_child
 from ironbench.errors import FailureError
+from ironbench.host import processes
+from ironbench.host.job import Placement
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
-from ironbench.process import processes
-from ironbench.process.job import Placement
+from ironbench.trial.drive.run import Tasks, compiled_plan, drive_in_child
 from ironbench.workloads import ScriptSource
 
 pytestmark = pytest.mark.live
@@ -299,7 +299,7 @@ def _when_driving(pid: int, what: Callable[[int], None]) -> None:
     for _ in range(600):
         for child in _children(pid):
             try:
-                if b"ironbench.process.job" in Path(f"/proc/{child}/cmdline").read_bytes() and _busy(child):
+                if b"ironbench.host.job" in Path(f"/proc/{child}/cmdline").read_bytes() and _busy(child):
                     return what(child)
             except OSError:
                 continue

@@ -15,11 +15,11 @@ from raw_server import RawServer
 from user import SHORT, User
 
 from ironbench import engines, workloads
-from ironbench.load import own, restore, snapshot
 from ironbench.model.own_data import OwnData
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.printer import Printer
+from ironbench.trial.load import own, restore, snapshot
 
 pytestmark = pytest.mark.live
 

@@ -19,8 +19,8 @@ from raw_mysql import RawMysql
 from user import records
 from workload_trial import Target
 
-from ironbench.load.prepare import fill
 from ironbench.printer import Printer
+from ironbench.trial.load.prepare import fill
 from ironbench.workloads.wide import Wide
 
 pytestmark = pytest.mark.live

@@ -12,8 +12,8 @@ from patience import eventually
 from ironbench import engines
 from ironbench.engines.postgres import installation
 from ironbench.errors import FailureError
+from ironbench.host import register, shared_memory
 from ironbench.model.system import System
-from ironbench.process import register, shared_memory
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

@@ -15,8 +15,8 @@ from patience import eventually
 from ironbench import engines
 from ironbench.engines.postgres import facts, installation
 from ironbench.errors import InputError
+from ironbench.host import processes, register
 from ironbench.model.system import Layout
-from ironbench.process import processes, register
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

@@ -16,8 +16,8 @@ from ironbench import engines
 from ironbench.devices import arrange
 from ironbench.devices.mounting import Mounted
 from ironbench.errors import IronbenchError
+from ironbench.host import register
 from ironbench.model.system import Device, Partition
-from ironbench.process import register
 
 pytestmark = [
     pytest.mark.live,

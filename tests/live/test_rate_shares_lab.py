@@ -9,13 +9,13 @@ from statistics import median
 import pytest
 from lab_example import small
 
-from ironbench.analyse.labstudy import lab_study
-from ironbench.experiment import declare, freeze, loop
+from ironbench.lab import declare, freeze, loop
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
 from ironbench.plan import rates
 from ironbench.printer import Printer
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
+from ironbench.study.labstudy import lab_study
 
 pytestmark = pytest.mark.live
 

@@ -13,11 +13,11 @@ import pytest
 from factories import record
 from user import User
 
-from ironbench.analyse.reproduce import run_command
 from ironbench.devices import capability
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
+from ironbench.study.reproduce import run_command
 
 TPCH = "tpch --engine postgres --with sf=0.01"
 LOADS = [

@@ -17,7 +17,7 @@ from raw_mysql import PASSWORD as MYSQL_PASSWORD
 from raw_server import PASSWORD, RawServer
 from user import PAUSED, SHORT, User
 
-from ironbench.process import processes
+from ironbench.host import processes
 
 pytestmark = pytest.mark.live
 

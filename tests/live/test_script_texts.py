@@ -11,7 +11,7 @@ import pytest
 
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted_sql
-from ironbench.record import Store
+from ironbench.records import Store
 
 pytestmark = pytest.mark.live
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.experiment import declare, freeze, loop
+from ironbench.lab import declare, freeze, loop
 from ironbench.printer import Printer
-from ironbench.record.examine import unpacked
-from ironbench.record.labs import LabDirectory
+from ironbench.records.examine import unpacked
+from ironbench.records.labs import LabDirectory
 
 pytestmark = pytest.mark.live
 

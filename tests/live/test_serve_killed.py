@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 import pytest
 from patience import eventually
 
-from ironbench.drive import live
-from ironbench.process import processes
-from ironbench.process.processes import ProcessId
-from ironbench.record.labs import LabDirectory
+from ironbench.host import processes
+from ironbench.host.processes import ProcessId
+from ironbench.records.labs import LabDirectory
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import DONE, Entry
+from ironbench.trial.drive import live
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 TOKEN = "a-token-of-sixteen-or-more"

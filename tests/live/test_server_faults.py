@@ -21,8 +21,8 @@ from patience import eventually
 from ironbench import engines
 from ironbench.engines import identity
 from ironbench.errors import FailureError, InputError
+from ironbench.host import processes, register
 from ironbench.model.system import Layout, System
-from ironbench.process import processes, register
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
 

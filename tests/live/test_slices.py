@@ -12,8 +12,8 @@ import pytest
 from patience import eventually
 from user import User
 
-from ironbench.experiment.slices.slice_plan import LENGTHS_S
-from ironbench.process import processes, register
+from ironbench.host import processes, register
+from ironbench.lab.slices.slice_plan import LENGTHS_S
 
 pytestmark = pytest.mark.live
 

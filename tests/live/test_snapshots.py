@@ -22,13 +22,13 @@ from patience import eventually
 from ironbench import engines, workloads
 from ironbench.engines.cleanup import cleanup, lines_of
 from ironbench.errors import FailureError, InputError
-from ironbench.load import restore, snapshot
-from ironbench.load.source import DataSource
-from ironbench.machine import copies
+from ironbench.host import copies
+from ironbench.host import place as places
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.printer import Printer
-from ironbench.process import place as places
+from ironbench.trial.load import restore, snapshot
+from ironbench.trial.load.source import DataSource
 
 pytestmark = pytest.mark.live
 
@@ -263,7 +263,7 @@ def _still_loading(cache: Path) -> bool:
 
 
 def test_a_full_disk_is_said_before_anything_is_loaded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ironbench.machine.space.free_bytes", lambda path: 1 << 20)
+    monkeypatch.setattr("ironbench.host.space.free_bytes", lambda path: 1 << 20)
     with pytest.raises(InputError, match="are free there"):
         ready(setup(place))
     assert list((place / "cache" / "snapshots").glob("*.load")) == []

@@ -16,11 +16,11 @@ from factories import require_installed
 
 from ironbench import engines
 from ironbench.errors import FailureError, InputError
-from ironbench.load import Loaded, pieces, prepare
+from ironbench.host import processes
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
 from ironbench.printer import Printer
-from ironbench.process import processes
+from ironbench.trial.load import Loaded, pieces, prepare
 from ironbench.workloads import tpch_tables
 
 pytestmark = pytest.mark.live
@@ -166,7 +166,7 @@ class Killing(Printer):
             if fraction > 0.4 and not self._done.is_set():
                 self._done.set()
                 for pid in processes.children(os.getpid()):
-                    if b"ironbench.process.job" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    if b"ironbench.host.job" in Path(f"/proc/{pid}/cmdline").read_bytes():
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.1)
 

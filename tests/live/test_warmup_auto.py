@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from lab_example import small
 
-from ironbench.analyse.study import studies
-from ironbench.experiment import freeze, loop, warmup
+from ironbench.lab import freeze, loop, warmup
 from ironbench.model.lab import Lab
 from ironbench.model.plan import Plan
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup, Trial
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.labs import LabDirectory
+from ironbench.records import Store
+from ironbench.records.labs import LabDirectory
+from ironbench.study.study import studies
 
 pytestmark = pytest.mark.live
 

@@ -15,7 +15,7 @@ from patience import eventually
 from raw_server import RawServer
 from user import Begun, User
 
-from ironbench.process import processes
+from ironbench.host import processes
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("ray"), pytest.mark.timeout(120)]
 NULL = ("run", "select-only", "--engine", "null", "--clients", "4", "--workers", "2", "--think-time", "5ms")

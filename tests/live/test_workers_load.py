@@ -17,13 +17,13 @@ from raw_server import RawServer
 from user import User
 from workload_trial import Served
 
-from ironbench.cluster.crew import Crew
-from ironbench.load import pieces, prepare
-from ironbench.load.loaded import Loaded
-from ironbench.load.rows import Copiers
+from ironbench.host import processes
 from ironbench.model.system import Load
 from ironbench.printer import Printer
-from ironbench.process import processes
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.load import pieces, prepare
+from ironbench.trial.load.loaded import Loaded
+from ironbench.trial.load.rows import Copiers
 from ironbench.words import THIN
 from ironbench.workloads import tpch_tables
 

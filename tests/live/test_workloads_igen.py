@@ -11,7 +11,7 @@ from raw_server import binary
 from workload_trial import Served, Target, Trial, loaded, without_references
 
 from ironbench import workloads
-from ironbench.load.restore import without_garbage
+from ironbench.trial.load.restore import without_garbage
 from ironbench.workloads import igen_oltp
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS
 

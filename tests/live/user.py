@@ -15,7 +15,7 @@ from typing import Any
 import launch
 from patience import eventually
 
-from ironbench.record.decoded import decoded
+from ironbench.records.decoded import decoded
 from ironbench.report import wording
 
 PAUSED = ("--think-time", "5ms")

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ironbench import _core, workloads
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.engines.mariadb.session import MariadbSession
-from ironbench.load import Loaded
-from ironbench.load.prepare import fill
 from ironbench.model.record import Check
 from ironbench.model.system import Choice, Load
 from ironbench.printer import Printer
+from ironbench.trial.drive.run import Tasks, compiled_plan
+from ironbench.trial.load import Loaded
+from ironbench.trial.load.prepare import fill
 from tests.live.raw_server import RawServer
 
 

@@ -25,7 +25,7 @@ EVERYDAY = {"none", "null"}
 NAMES = [name for name in engines.names() if name not in EVERYDAY]
 WORDS = re.compile("|".join([*NAMES, "mysql", r"\bpg_[a-z]"]), re.IGNORECASE)
 SQLSTATE = re.compile(r"[0-9][0-9A-Z]{4}")
-STATES = {SOURCE / "process" / "line.py", ENGINES / "administration.py"}
+STATES = {SOURCE / "host" / "line.py", ENGINES / "administration.py"}
 """Name the codes that mean the same on every server."""
 
 

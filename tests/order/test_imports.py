@@ -1,4 +1,4 @@
-"""The data goes one way: a room imports the rooms that all share and those before it, nothing else."""
+"""Data flows one way: a package imports the packages that all share and those before it, nothing else."""
 
 import ast
 import subprocess
@@ -10,13 +10,12 @@ from pathlib import Path
 import factories
 import pytest
 
-from ironbench.record import Store
+from ironbench.records import Store
 
 SOURCE = Path(__file__).parents[2] / "src" / "ironbench"
 
 SHARED = {"model", "errors", "paths", "catalogue", "printer", "words", "units", "ranges", "fields", "_core"}
-"""Seen by all: values, errors, paths, shipped data, the mouth, how counts and units are written, the range of
-every quantity, the core."""
+"""Packages that every package may import."""
 
 BELOW: dict[str, set[str]] = {
     "__init__": set(),
@@ -33,28 +32,23 @@ BELOW: dict[str, set[str]] = {
 }
 """What each of these imports at most, itself aside."""
 
-ROOMS = [
+PACKAGES = [
     "stats",
     "plan",
-    "machine",
-    "process",
-    "remote",
+    "host",
     "engines",
     "devices",
     "workloads",
-    "load",
-    "drive",
-    "observe",
-    "cluster",
-    "record",
-    "analyse",
+    "trial",
+    "records",
+    "study",
     "report",
-    "experiment",
+    "lab",
     "views",
     "serve",
     "cli",
 ]
-"""In the order of the data; then what is made of all of it."""
+"""In the order of the data: a package imports only from those before it."""
 
 
 pytestmark = pytest.mark.xdist_group("sources")
@@ -87,8 +81,8 @@ def imports(path: Path) -> list[ast.Import | ast.ImportFrom]:
 
 
 @cache
-def rooms_imported(path: Path) -> set[str]:
-    """The rooms of ironbench that a file imports."""
+def packages_imported(path: Path) -> set[str]:
+    """The packages of ironbench that a file imports."""
     found: set[str] = set()
     for node in imports(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ironbench":
@@ -109,21 +103,21 @@ def modules_imported(nodes: Iterable[ast.AST]) -> set[str]:
     return found | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
 
 
-def allowed(room: str) -> set[str]:
-    if room in BELOW:
-        return BELOW[room] | {room}
-    if room == "start":
+def allowed(package: str) -> set[str]:
+    if package in BELOW:
+        return BELOW[package] | {package}
+    if package == "start":
         return {"cli", "errors", "streams"}
-    assert room in ROOMS, f"{room} is not a known room"
-    last = {"streams"} if room == "cli" else set()
-    return SHARED | last | set(ROOMS[: ROOMS.index(room) + 1])
+    assert package in PACKAGES, f"{package} is not a known package"
+    last = {"streams"} if package == "cli" else set()
+    return SHARED | last | set(PACKAGES[: PACKAGES.index(package) + 1])
 
 
-def test_a_room_imports_only_what_comes_before_it() -> None:
-    rooms = {path: path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in FILES}
-    assert set(ROOMS) <= set(rooms.values())
-    reached = {path: rooms_imported(path) - allowed(room) for path, room in rooms.items()}
-    assert not {path: rooms for path, rooms in reached.items() if rooms}, "they reach forward"
+def test_a_package_imports_only_packages_before_it() -> None:
+    packages = {path: path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in FILES}
+    assert set(PACKAGES) <= set(packages.values())
+    reached = {path: packages_imported(path) - allowed(package) for path, package in packages.items()}
+    assert not {path: packages for path, packages in reached.items() if packages}, "they reach forward"
 
 
 MODULES = {
@@ -187,8 +181,8 @@ def test_the_model_is_pure() -> None:
 
 
 def test_the_mathematics_knows_numbers_alone() -> None:
-    found = {path: rooms_imported(path) - {"stats", "_core"} for path in (SOURCE / "stats").glob("*.py")}
-    assert found and not {path: rooms for path, rooms in found.items() if rooms}
+    found = {path: packages_imported(path) - {"stats", "_core"} for path in (SOURCE / "stats").glob("*.py")}
+    assert found and not {path: packages for path, packages in found.items() if packages}
 
 
 def test_scipy_is_imported_inside_functions() -> None:
@@ -233,15 +227,15 @@ def test_no_verb_waits_for_numpy_or_scipy_without_need(words: list[str], tmp_pat
     results = ["--results", str(tmp_path)] if words[0] != "device" else []
     found = modules_loaded([*words, *sides, *results], 0)
     assert "ironbench.printer" in found
-    assert not {"numpy", "scipy", "duckdb", "ironbench.analyse.study", "ironbench.report.document"} & found
+    assert not {"numpy", "scipy", "duckdb", "ironbench.study.study", "ironbench.report.document"} & found
 
 
 def test_the_control_process_of_workers_imports_neither_engines_nor_loading() -> None:
-    program = "import sys, ironbench.cluster.ray_child; print(*sys.modules)"
+    program = "import sys, ironbench.trial.cluster.ray_child; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    rooms = {name.split(".")[1] for name in done.stdout.split() if name.startswith("ironbench.")}
-    assert "cluster" in rooms
-    assert not {"engines", "workloads", "load"} & rooms
+    packages = {name.split(".")[1] for name in done.stdout.split() if name.startswith("ironbench.")}
+    assert "trial" in packages
+    assert not {"engines", "workloads"} & packages and "ironbench.trial.load" not in done.stdout.split()
 
 
 def test_only_the_printer_prints() -> None:

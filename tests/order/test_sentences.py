@@ -34,9 +34,9 @@ LEFT = {
     "summarise.py": 1,
     "target.py": 1,
 }
-"""Modules of `analyse` with literals that are still parts of sentences, and how many. They only become fewer."""
+"""Modules of `study` with literals that are still parts of sentences, and how many. They only become fewer."""
 READING = ("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "replace")
-LEGACY = {"record/decoded.py", "record/noise.py"}
+LEGACY = {"records/decoded.py", "records/noise.py"}
 """Read what earlier versions wrote, whose only facts are sentences."""
 
 
@@ -62,7 +62,7 @@ def sentences(path: Path) -> int:
 
 
 def test_the_analysis_has_no_sentences_besides_errors() -> None:
-    found = {path.name: count for path in sorted((SOURCE / "analyse").glob("*.py")) if (count := sentences(path))}
+    found = {path.name: count for path in sorted((SOURCE / "study").glob("*.py")) if (count := sentences(path))}
     assert found == LEFT
 
 
@@ -83,8 +83,8 @@ def read_for_sentences(tree: ast.Module) -> Iterator[int]:
 
 def test_no_code_looks_for_words_in_a_sentence_of_ours() -> None:
     """Engines and devices may read messages of servers and programs."""
-    rooms = ("analyse", "plan", "report", "views", "cli", "serve", "experiment", "record", "drive", "load", "cluster")
-    files = [path for room in rooms for path in sorted((SOURCE / room).rglob("*.py"))]
+    packages = ("study", "plan", "report", "views", "cli", "serve", "lab", "records", "trial")
+    files = [path for package in packages for path in sorted((SOURCE / package).rglob("*.py"))]
     places = {str(path.relative_to(SOURCE)): sorted(read_for_sentences(parsed(path))) for path in files}
     found = {place: lines for place, lines in places.items() if lines and place not in LEGACY}
     assert not found

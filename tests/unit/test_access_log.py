@@ -15,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ironbench import workloads
-from ironbench.analyse import leaderboard
-from ironbench.analyse.compare import compare
-from ironbench.analyse.curve import little
-from ironbench.analyse.rate import PACED, Ratios
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
-from ironbench.experiment import metric_checks
+from ironbench.lab import metric_checks
 from ironbench.model.record import Record
 from ironbench.model.system import Cell, Choice, Load, Setup, System
 from ironbench.report.headline import headline
+from ironbench.study import leaderboard
+from ironbench.study.compare import compare
+from ironbench.study.curve import little
+from ironbench.study.rate import PACED, Ratios
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject
 from ironbench.workloads.access_log import reading
 from ironbench.workloads.access_log.reading import Log, Logged
 

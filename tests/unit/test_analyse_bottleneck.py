@@ -10,14 +10,14 @@ import pytest
 from factories import codes, record
 
 from ironbench import workloads
-from ironbench.analyse.bottleneck import total, where_time_goes
-from ironbench.analyse.shares import waterfall
 from ironbench.model.note import Note, note
 from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.bottleneck import limit_sentence
 from ironbench.stats.intervals import wilson
+from ironbench.study.bottleneck import total, where_time_goes
+from ironbench.study.shares import waterfall
 
 
 def spent(clients: int = 8, samples: float = 1000, load: Load | None = None, **shares: float) -> Any:

@@ -9,15 +9,15 @@ from factories import DISK, MEMORY, OLTP, record, suspect, sweep
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.analyse.comparability import unlike
-from ironbench.analyse.compare import NO_VERDICT, Row, compare, ratio
-from ironbench.analyse.subjects import Subject
-from ironbench.analyse.summarise import summarise
 from ironbench.model.note import Range, note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
 from ironbench.report.comparison import text as comparison
+from ironbench.study.comparability import unlike
+from ironbench.study.compare import NO_VERDICT, Row, compare, ratio
+from ironbench.study.subjects import Subject
+from ironbench.study.summarise import summarise
 
 positive = st.floats(1e-6, 1e12)
 repeats = st.lists(positive, min_size=1, max_size=9)
@@ -143,7 +143,7 @@ def test_settings_and_layout_are_what_is_compared_and_no_flaw() -> None:
 def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() -> None:
     from dataclasses import replace
 
-    from ironbench.analyse.comparability import other_work
+    from ironbench.study.comparability import other_work
 
     one = record()
     assert other_work([one], [record(MEMORY)]) == ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from factories import DISK, Shelf, record, suspect, sweep
 
-from ironbench.analyse.curve import alike, curve, held_out_peak, peak
-from ironbench.analyse.leaderboard import peaks
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject, subjects
 from ironbench.model.record import Record, Status
-from ironbench.record.index import short
+from ironbench.records.index import short
 from ironbench.report.headline import headline
+from ironbench.study.curve import alike, curve, held_out_peak, peak
+from ironbench.study.leaderboard import peaks
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject, subjects
 
 
 def test_points_are_in_order_of_clients_with_every_repeat() -> None:

@@ -1,6 +1,6 @@
 """What differs: all of it where that is little, else what a reader must see and a count of the rest."""
 
-from ironbench.analyse.differences import Difference, differences, telling
+from ironbench.study.differences import Difference, differences, telling
 
 POSTGRES = {f"engine.settings.s{n}": "on" for n in range(300)} | {"engine.version": "18.4"}
 SQLITE = {f"engine.settings.p{n}": "0" for n in range(60)} | {"engine.version": "3.54"}

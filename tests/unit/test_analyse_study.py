@@ -9,15 +9,6 @@ from pathlib import Path
 import pytest
 from factories import DISK, MACHINE, MEMORY, OLTP, Shelf, SortedHistogram, codes, example, record, sweep
 
-from ironbench.analyse.balance import balance
-from ironbench.analyse.compare import compare
-from ironbench.analyse.curve import little
-from ironbench.analyse.differences import chosen, differences, flattened, shared
-from ironbench.analyse.reproduce import run_command
-from ironbench.analyse.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject, subjects
-from ironbench.analyse.timelines import MOST_POINTS, percentiles, timeline, typical
 from ironbench.model.note import note, text_note
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.redact import HIDDEN, redacted
@@ -25,6 +16,15 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.report import comparison, trial, wording
 from ironbench.report.document import peaks
 from ironbench.report.headline import headline
+from ironbench.study.balance import balance
+from ironbench.study.compare import compare
+from ironbench.study.curve import little
+from ironbench.study.differences import chosen, differences, flattened, shared
+from ironbench.study.reproduce import run_command
+from ironbench.study.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject, subjects
+from ironbench.study.timelines import MOST_POINTS, percentiles, timeline, typical
 
 
 def test_different_work_is_never_put_in_one_study() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.analyse.summarise import overlap, summarise
+from ironbench.study.summarise import overlap, summarise
 
 values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=40)
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from factories import Shelf, record
 
-from ironbench.analyse.balance import balance
-from ironbench.analyse.study import studies
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.report.sections.differences import balance as sheet
+from ironbench.study.balance import balance
+from ironbench.study.study import studies
 
 VDA = "vda, 256\u202fGiB"
 

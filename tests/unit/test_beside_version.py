@@ -8,9 +8,9 @@ import pytest
 from factories import Shelf
 from labfactory import lab, trials
 
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.versions import beside_version
 from ironbench.report.answer import answer
+from ironbench.study.labstudy import lab_study
+from ironbench.study.versions import beside_version
 
 OLD = {"system.engine": "postgres", "engine.version": "16.14"}
 OLD |= {"engine.settings.data_checksums": "off", "engine.settings.effective_io_concurrency": "1"}

@@ -10,7 +10,7 @@ import pytest
 
 from ironbench import _core
 from ironbench.errors import InputError
-from ironbench.experiment.run_plan import planned
+from ironbench.lab.run_plan import planned
 from ironbench.plan import run_file
 from ironbench.workloads.brokerage import checks, tables, transactions
 

@@ -10,15 +10,15 @@ import pytest
 from factories import doubles, record
 
 from ironbench import _core, workloads
-from ironbench.analyse.reproduce import run_command
 from ironbench.errors import InputError
-from ironbench.experiment import declare
-from ironbench.experiment.run_plan import planned
+from ironbench.lab import declare
+from ironbench.lab.run_plan import planned
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Choice, Load, System
 from ironbench.plan import run_file
+from ironbench.study.reproduce import run_command
 from ironbench.workloads.brokerage import figures, tables
 
 DECKS = 60

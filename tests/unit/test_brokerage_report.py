@@ -8,7 +8,6 @@ import labfactory
 from factories import Shelf, record
 
 from ironbench import workloads
-from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import document, formats
@@ -16,6 +15,7 @@ from ironbench.report.cell import centre, shown
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
 from ironbench.report.sections import brokerage
+from ironbench.study.study import Study, studies
 from ironbench.workloads.brokerage import figures
 
 CHOICE = Choice("brokerage", workloads.get("brokerage").validated({}))

@@ -10,13 +10,13 @@ import pytest
 from factories import DISK, MACHINE, MEMORY, record
 
 from ironbench import workloads
-from ironbench.analyse.leaderboard import NOT_COMPARABLE
 from ironbench.model.cost import Range
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 from ironbench.report import cost as cost_report
 from ironbench.report import leaderboard as report
+from ironbench.study.leaderboard import NOT_COMPARABLE
 from ironbench.views.cost import compared
 from ironbench.views.leaderboard import rankings
 from ironbench.workloads.brokerage.figures import SCORE

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ironbench.drive import caches
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.system import Load, System
+from ironbench.trial.drive import caches
 
 
 @pytest.mark.parametrize(

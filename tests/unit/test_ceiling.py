@@ -8,10 +8,6 @@ from dataclasses import replace
 import pytest
 from factories import record
 
-from ironbench.analyse.bottleneck import TimeSpent, where_time_goes
-from ironbench.analyse.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
-from ironbench.analyse.shares import waterfall
-from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.model.note import note
@@ -19,6 +15,10 @@ from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Cell, Choice, Layout, Load, Setup, System
 from ironbench.report.bottleneck import ceiling_sentence, limit_sentence, unexplained
+from ironbench.study.bottleneck import TimeSpent, where_time_goes
+from ironbench.study.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
+from ironbench.study.shares import waterfall
+from ironbench.study.verdict import Comparison, finding
 
 METHOD = Method((Stage(1, 8),), seed=1)
 WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)

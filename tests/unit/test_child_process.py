@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from ironbench.errors import EngineDiedError, FailureError
-from ironbench.process import processes, programs
-from ironbench.process.child import ORPHANED, Child
-from ironbench.process.programs import Program
+from ironbench.host import processes, programs
+from ironbench.host.child import ORPHANED, Child
+from ironbench.host.programs import Program
 
 MODULE = """
 import os, subprocess, sys
 from ironbench.errors import FailureError
-from ironbench.process.child import answer
+from ironbench.host.child import answer
 
 def main(parent):
     while (frame := parent.receive()) is not None:
@@ -55,7 +55,7 @@ def test_what_lies_beside_ironbench_takes_no_place_of_the_standard_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ironbench").symlink_to(Path(programs.__file__).parents[1])
-    monkeypatch.setattr("ironbench.process.child._PACKAGES", str(tmp_path))
+    monkeypatch.setattr("ironbench.host.child._PACKAGES", str(tmp_path))
     (tmp_path / "json.py").write_text("raise ImportError('not the standard one')")
     (tmp_path / "asked.py").write_text(MODULE)
     child = Child("asked", "the child")
@@ -128,7 +128,7 @@ def test_a_program_that_is_cancelled_ends_with_its_children_and_raises_nothing(t
 
 OWNER = """
 import sys
-from ironbench.process.programs import Program
+from ironbench.host.programs import Program
 
 Program(["sh", "-c", f"echo $$ > {sys.argv[1]}; exec sleep 600"]).run()
 """

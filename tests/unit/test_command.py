@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.experiment.upkeep import Upkeep
+from ironbench.host import command
+from ironbench.host.processes import ProcessId
+from ironbench.lab.upkeep import Upkeep
 from ironbench.model.commands import Commands
 from ironbench.plan.commands import Scope
 from ironbench.printer import Printer
-from ironbench.process import command
-from ironbench.process.processes import ProcessId
 
 
 def test_a_command_whose_start_cannot_be_noted_is_ended(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import pytest
 
-from ironbench.cluster import hiring
-from ironbench.cluster.control import _SILENT_S, Control
-from ironbench.cluster.ray_child import _RayChild
-from ironbench.cluster.worker import BOOT
 from ironbench.errors import FailureError, InputError
-from ironbench.process.child import Channel
+from ironbench.host.child import Channel
+from ironbench.trial.cluster import hiring
+from ironbench.trial.cluster.control import _SILENT_S, Control
+from ironbench.trial.cluster.ray_child import _RayChild
+from ironbench.trial.cluster.worker import BOOT
 
 Result = tuple[int, tuple[dict[str, Any], bytes]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.machine import copies
+from ironbench.host import copies
 
 
 def test_a_copy_gets_its_name_when_all_of_it_is_there(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from factories import DISK, MACHINE, Shelf, record
 
-from ironbench.analyse.balance import balance
-from ironbench.analyse.cost import Measured, costs
-from ironbench.analyse.lead import leads
-from ironbench.analyse.leaderboard import own
-from ironbench.analyse.subjects import held_to
 from ironbench.catalogue.prices import Sheet
 from ironbench.model.system import Choice, System
+from ironbench.study.balance import balance
+from ironbench.study.cost import Measured, costs
+from ironbench.study.lead import leads
+from ironbench.study.leaderboard import own
+from ironbench.study.subjects import held_to
 
 
 @pytest.mark.parametrize(

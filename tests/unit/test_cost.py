@@ -11,9 +11,6 @@ from pathlib import Path
 import pytest
 from factories import DISK, MACHINE, MEMORY, record
 
-from ironbench.analyse import target as targets
-from ironbench.analyse.bill import bill, licences
-from ironbench.analyse.cost import Costs, Measured, Row, costs
 from ironbench.catalogue import prices
 from ironbench.cli.cost import cost as command
 from ironbench.cli.verdict import REFUTED
@@ -26,6 +23,9 @@ from ironbench.model.system import Load, System
 from ironbench.plan import offers
 from ironbench.report import cost as report
 from ironbench.report import wording
+from ironbench.study import target as targets
+from ironbench.study.bill import bill, licences
+from ironbench.study.cost import Costs, Measured, Row, costs
 from ironbench.views.cost import compared as asked
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "fewer-faster-cores.toml"
@@ -333,7 +333,7 @@ def test_years_that_nobody_counts_are_refused(years: str) -> None:
 
 
 def stored(directory: Path, records: Sequence[Record], machine: object = None) -> str:
-    from ironbench.record import Evidence, Store
+    from ironbench.records import Evidence, Store
 
     store = Store(directory)
     key = store.keep_shared("machines", machine or MACHINE)

@@ -11,16 +11,16 @@ import pytest
 from factories import DISK, MACHINE, MEMORY, record, sweep
 
 from ironbench import catalogue, workloads
-from ironbench.analyse.cost import Costs
 from ironbench.errors import InputError
 from ironbench.model.cost import Range
 from ironbench.model.curve import Curve
 from ironbench.model.note import note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load, System
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 from ironbench.report import cost as report
 from ironbench.report import wording
+from ironbench.study.cost import Costs
 from ironbench.views.cost import compared as asked
 
 BOTH = """

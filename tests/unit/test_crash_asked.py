@@ -6,7 +6,7 @@ import pytest
 
 from ironbench import workloads
 from ironbench.errors import InputError
-from ironbench.experiment import build
+from ironbench.lab import build
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Device, Layout, Partition, System
 

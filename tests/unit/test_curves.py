@@ -13,16 +13,16 @@ from factories import Shelf, record
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ironbench.analyse.load_curve import Course, course
-from ironbench.analyse.reproduce import run_command
-from ironbench.analyse.study import studies
-from ironbench.analyse.timelines import Line, Timeline
 from ironbench.errors import InputError
 from ironbench.fields.sections import LoadSection
 from ironbench.model.curve import Curve
 from ironbench.plan import curves, resolve
 from ironbench.report import formats
 from ironbench.report.sections import sections
+from ironbench.study.load_curve import Course, course
+from ironbench.study.reproduce import run_command
+from ironbench.study.study import studies
+from ironbench.study.timelines import Line, Timeline
 from ironbench.views.plans.lab import how_many
 
 

@@ -12,7 +12,7 @@ from factories import record
 from ironbench.model.note import Note, text_note
 from ironbench.model.record import DUET, NOT_BACK, NOT_WHOLE, SLICES, TRIALS, Record
 from ironbench.model.search import Limit
-from ironbench.record.decoded import decoded
+from ironbench.records.decoded import decoded
 from ironbench.report import wording
 
 OF_TODAY = ("causes", "method", "turns_since", "seed_given", "search_range", "limits", "search_result", "crash")

@@ -13,12 +13,12 @@ from ironbench.devices.mounting import Mounted
 from ironbench.devices.recorded import raw
 from ironbench.devices.trace import read
 from ironbench.errors import FailureError
+from ironbench.host import processes, register
+from ironbench.host.child import Child
 from ironbench.model.system import Device, Partition
-from ironbench.process import processes, register
-from ironbench.process.child import Child
 
 ENDED = """
-from ironbench.process.child import answer
+from ironbench.host.child import answer
 
 def main(parent):
     answer(parent, WORDS)

@@ -5,11 +5,11 @@ import itertools
 import pytest
 from factories import Shelf, record
 
-from ironbench.analyse.device_io import Distribution, distributions
-from ironbench.analyse.study import studies
 from ironbench.model.observation import Counted
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import device_io
+from ironbench.study.device_io import Distribution, distributions
+from ironbench.study.study import studies
 from ironbench.words import THIN
 
 READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (90.0, 8.0, 2.0))

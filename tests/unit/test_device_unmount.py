@@ -8,7 +8,7 @@ import pytest
 from ironbench.cli.device_mount import _meant, traced
 from ironbench.devices.mounting import ORDER
 from ironbench.errors import InputError
-from ironbench.process import register
+from ironbench.host import register
 
 STRIPED = "raid0(4, ssd-sata-2011)"
 

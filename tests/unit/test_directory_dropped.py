@@ -7,7 +7,7 @@ import pytest
 from ironbench import workloads
 from ironbench.engines.administration import ENTRY_MARK
 from ironbench.errors import FailureError
-from ironbench.load import entries
+from ironbench.trial.load import entries
 
 BASE, TOP = "dc=x", "ou=directory,dc=x"
 MOST = 100

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ironbench import _core, workloads
-from ironbench.analyse.subjects import work_name
 from ironbench.errors import InputError
 from ironbench.model.system import Choice
+from ironbench.study.subjects import work_name
 from ironbench.workloads.directory import entries, jobs
 
 OWN = """\

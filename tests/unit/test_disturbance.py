@@ -8,9 +8,9 @@ from dataclasses import replace
 import labfactory
 from labfactory import said
 
-from ironbench.analyse.study import Study
 from ironbench.model.note import Note
 from ironbench.model.record import Record
+from ironbench.study.study import Study
 
 BUSY = Note("not-quiet", {"text": "the machine was not quiet before the trial"})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ironbench import _core
-from ironbench.drive import run
-from ironbench.drive.run import Stall
 from ironbench.errors import FailureError
+from ironbench.trial.drive import run
+from ironbench.trial.drive.run import Stall
 
 
 def fails() -> None:

@@ -8,13 +8,13 @@ import pytest
 from labfactory import lab, said, studied, trials
 
 from ironbench import engines
-from ironbench.analyse import screen as screening
 from ironbench.engines.durability import Hazard, losses
-from ironbench.experiment import declare
+from ironbench.lab import declare
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note
 from ironbench.model.record import CAN_LOSE_DATA, SUSPICIOUS, Record
-from ironbench.record import judge
+from ironbench.records import judge
+from ironbench.study import screen as screening
 
 SAFE = {
     "postgres": {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.cli import main
-from ironbench.record import Store
+from ironbench.records import Store
 
 BEFORE = Path(__file__).parents[1] / "data" / "records-0.1"
 TRIALS = 15

@@ -8,19 +8,19 @@ import pytest
 from factories import DISK, Shelf, record
 from labfactory import lab, said, studied, trials
 
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.compare import compare
-from ironbench.analyse.cost import Measured as CostOf
-from ironbench.analyse.cost import costs
-from ironbench.analyse.history import histories
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import marked, subjects
 from ironbench.catalogue import prices
 from ironbench.model.note import Note
 from ironbench.model.record import CAN_LOSE_DATA, EMULATED, Record
 from ironbench.model.system import Device, Layout
 from ironbench.report import comparison
 from ironbench.report.document import report
+from ironbench.study.archive import EMPTY
+from ironbench.study.compare import compare
+from ironbench.study.cost import Measured as CostOf
+from ironbench.study.cost import costs
+from ironbench.study.history import histories
+from ironbench.study.study import studies
+from ironbench.study.subjects import marked, subjects
 
 NOTE = Note(EMULATED, {"text": "storage was emulated (aws-gp3), its times are a model's"})
 

@@ -12,9 +12,8 @@ from ironbench.engines import cleanup, ideal, identity
 from ironbench.engines.base import Engine, Traits
 from ironbench.engines.postgres import facts, settings
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import space
+from ironbench.host import place, processes, space
 from ironbench.model.system import Device, Layout, Partition, System
-from ironbench.process import place, processes
 
 
 def test_engines_are_found_by_scanning_the_package() -> None:

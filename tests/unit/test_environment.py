@@ -199,7 +199,7 @@ def test_a_bad_runtime_directory_is_not_used(place: str, tmp_path: Path) -> None
 
 def test_what_nobody_foresaw_is_one_line_a_file_with_the_details_and_exit_1(tmp_path: Path) -> None:
     code = (
-        "import sys; import ironbench.cli.list as l; from ironbench.experiment import run_plan\n"
+        "import sys; import ironbench.cli.list as l; from ironbench.lab import run_plan\n"
         "from ironbench.model.secrets import Secrets\n"
         "def broken(asked):\n"
         "    Secrets('pa55w0rd!'); raise LookupError('lost pa55w0rd! and S3cr3t')\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ironbench import workloads
-from ironbench.load import own
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import System
 from ironbench.printer import Printer
+from ironbench.trial.load import own
 
 Shown = list[tuple[float, str]]
 _ROWS = "insert into item values " + ", ".join(f"({number}, 'text')" for number in range(200)) + ";\n"

@@ -11,22 +11,22 @@ import pytest
 from factories import DISK, MEMORY, record
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.differences import Difference, telling
-from ironbench.analyse.explain import Explanation, explain
-from ironbench.analyse.io_cause import Cause, cause
 from ironbench.cli.compare import compare
 from ironbench.cli.explain import explain as verb
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Layout, Partition, System
-from ironbench.record import Evidence, Store
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Evidence, Store
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import formats
 from ironbench.report.explain import answer
 from ironbench.report.facts import values
 from ironbench.report.sections import sections
 from ironbench.report.walk import section, walk
+from ironbench.study.archive import EMPTY
+from ironbench.study.differences import Difference, telling
+from ironbench.study.explain import Explanation, explain
+from ironbench.study.io_cause import Cause, cause
 from ironbench.views.compare import held_against
 from ironbench.views.explain import page_of
 from ironbench.views.selection import both

@@ -9,15 +9,15 @@ import factories
 import pytest
 from test_findings import first, lab, records
 
-from ironbench.analyse.comparability import too_few_workers, unlike, workers_apart
-from ironbench.cluster import crew, merge
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
 from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
-from ironbench.record import judge
+from ironbench.records import judge
+from ironbench.study.comparability import too_few_workers, unlike, workers_apart
+from ironbench.trial.cluster import crew, merge
 
 TWO = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1, workers=2, cluster="auto", fewer_workers=True)
 

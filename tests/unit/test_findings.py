@@ -10,13 +10,13 @@ import factories
 import pytest
 from factories import codes
 
-from ironbench.analyse.claims import ClaimVerdict, judged
-from ironbench.analyse.findings import declared, findings
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Claim, Factor, Lab, Method, Stage
 from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Setup, Trial
+from ironbench.study.claims import ClaimVerdict, judged
+from ironbench.study.findings import declared, findings
 
 LOAD = Load(clients=8, duration_s=30.0, warmup_s=5.0, seed=1)
 SYSTEMS = {"log=disk": factories.DISK, "log=memory": factories.MEMORY, "log=ssd": replace(factories.DISK, label="ssd")}

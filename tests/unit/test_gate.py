@@ -15,25 +15,25 @@ import pytest
 from factories import codes
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.gate import Gate, GateVerdict
-from ironbench.analyse.gate import gate as judged
-from ironbench.analyse.inside import Over, Use
-from ironbench.analyse.labstudy import compare_cells
 from ironbench.cli import verdict
 from ironbench.cli.gate import CLOSED, gate, require_comparisons, whole
 from ironbench.cli.lab import _gated, _policy, measured
 from ironbench.errors import InputError
-from ironbench.experiment import declare, schedule
-from ironbench.experiment.gate import Policy, adds_blocks
+from ironbench.lab import declare, schedule
+from ironbench.lab.gate import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.inside import Plan, Statement
 from ironbench.model.lab import VALUE, Claim, Method, Stage
 from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
-from ironbench.record import Evidence, Store
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Evidence, Store
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import wording
+from ironbench.study.gate import Gate, GateVerdict
+from ironbench.study.gate import gate as judged
+from ironbench.study.inside import Over, Use
+from ironbench.study.labstudy import compare_cells
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "gate.md"
 CELLS = ("version=16", "version=18")
@@ -453,9 +453,9 @@ def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
 
 def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -> Gate:
     """A lab with Gaussian noise, through the shipped verdict."""
-    from ironbench.analyse.factors import Contrast
-    from ironbench.analyse.study import Effect
-    from ironbench.analyse.verdict import Comparison, finding
+    from ironbench.study.factors import Contrast
+    from ironbench.study.study import Effect
+    from ironbench.study.verdict import Comparison, finding
 
     dice = random.Random(seed)
     pairs = [
@@ -527,7 +527,7 @@ def test_a_gate_that_cannot_tell_gets_as_many_blocks_as_the_time_of_those_measur
 def test_no_blocks_are_added_for_a_metric_that_can_pass_no_gate(made: Made) -> None:
     directory = LabDirectory(Path(made(1.0, spread=0.2)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ironbench.analyse.gate.has_better", lambda metric: False)
+        patch.setattr("ironbench.study.gate.has_better", lambda metric: False)
         judge = partial(whole, directory, "fail")
         assert not adds_blocks(Policy("fail", 1e6), directory, directory.records(), 120.0, judge, Printer.silent())
 

@@ -6,14 +6,14 @@ import pytest
 from factories import DISK, MEMORY, record
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.device_io import role_latencies
-from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.model.system import Device, Partition
 from ironbench.report.charts.grouped import level_bars, level_queries
 from ironbench.report.formats.png import svg as lab_svg
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import role_latency
+from ironbench.study.device_io import role_latencies
+from ironbench.study.study import Study, studies
 from ironbench.words import THIN
 
 FACTORS = {"SSDs": ("2", "4", "6"), "tables": ("raw", "compressed")}

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from labfactory import lab, said, studied, trials
 
-from ironbench.analyse import growth
-from ironbench.analyse.growth import Step, growths
 from ironbench.model.record import Record
 from ironbench.model.system import Setup
+from ironbench.study import growth
+from ironbench.study.growth import Step, growths
 
 PLAN = lab({"clients": ("1", "2", "4", "8", "16")}, blocks=6)
 

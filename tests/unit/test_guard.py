@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.process import guard, processes, register
+from ironbench.host import guard, processes, register
 
 SERVER = """
 import signal, sys, time

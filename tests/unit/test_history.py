@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from factories import DISK, MEMORY, OLTP, Shelf, record, suspect
 
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.history import Line, histories
 from ironbench.cli.history import history
 from ironbench.errors import InputError
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import System
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 from ironbench.report import formats
 from ironbench.report.history import page
+from ironbench.study.archive import EMPTY
+from ironbench.study.history import Line, histories
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ironbench.engines import ideal as memory
-from ironbench.experiment import declare
+from ironbench.lab import declare
 from ironbench.model.lab import Lab
 from ironbench.model.system import Load, System
 from ironbench.plan import resolve

@@ -16,8 +16,8 @@ from factories import record
 from ironbench.cli.list import list_
 from ironbench.model.record import Record
 from ironbench.printer import Printer
-from ironbench.record import Evidence, Store
-from ironbench.record.index import NAME
+from ironbench.records import Evidence, Store
+from ironbench.records.index import NAME
 
 
 def kept(directory: Path, *ids: str) -> Store:
@@ -148,7 +148,7 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from factories import record
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 store = Store(Path({results!r}))
 for number in range(40):
     store.keep(record(id=f"{{sys.argv[1]}}-{{number}}", series="s"), Evidence())

@@ -8,15 +8,15 @@ import pytest
 from factories import Shelf, example
 from labfactory import lab, trials
 
-from ironbench.analyse.inside import uses
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import studies
-from ironbench.drive.statements import statements
 from ironbench.engines.postgres.inside import lacking
 from ironbench.engines.postgres.observers.statements import State
 from ironbench.model.inside import Inside, Missing, Plan, Statement, Table
-from ironbench.record import attached
+from ironbench.records import attached
 from ironbench.report import formats
+from ironbench.study.inside import uses
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import studies
+from ironbench.trial.drive.statements import statements
 from ironbench.workloads.base import ScriptSource
 
 FAST = Plan("a.sql", 1, "select * from t where a = $1", "Index Scan …", ("Index Scan using t_a on t",))

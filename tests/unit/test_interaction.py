@@ -8,9 +8,9 @@ import labfactory
 import pytest
 from factories import record
 
-from ironbench.analyse.factors import interactions
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record, Status
+from ironbench.study.factors import interactions
 
 FACTORS = {"log": ("disk", "memory"), "memory": ("64MB", "256MB")}
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ironbench.process.processes import interrupt_held
+from ironbench.host.processes import interrupt_held
 
 
 def test_an_interrupt_takes_effect_at_the_end_and_only_then() -> None:

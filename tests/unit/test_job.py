@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbench.errors import EngineDiedError
-from ironbench.process import job
+from ironbench.host import job
 
 
 def test_a_child_that_does_not_stop_is_killed_and_the_kernel_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from ironbench.model.note import note
 from ironbench.model.observation import Observation
 from ironbench.model.record import ENGINE_DIED, SUSPICIOUS, Budget, Status
 from ironbench.model.system import Load, System
-from ironbench.observe import late
-from ironbench.record.judge import ABORTED, status, warnings
+from ironbench.records.judge import ABORTED, status, warnings
 from ironbench.report import wording
+from ironbench.trial.observe import late
 
 ENDED = {"aborted": True, "cause": "the connection broke", "cut_short": False, "transactions": 5}
 NOW = "2026-11-21T01:00:00"

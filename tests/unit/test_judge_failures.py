@@ -9,7 +9,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
 from ironbench.model.record import CLIENTS_LOST, CONNECTIONS_LOST, STOPPED_ON_LOSS, Status
 from ironbench.model.system import Load, System
-from ironbench.record.judge import STOPPED_ON_ERROR, status, warnings
+from ironbench.records.judge import STOPPED_ON_ERROR, status, warnings
 from ironbench.report import wording
 from ironbench.words import grouped
 

@@ -14,7 +14,7 @@ from ironbench.cli import main
 from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Load, System
-from ironbench.record import Store
+from ironbench.records import Store
 from ironbench.workloads import free
 from ironbench.workloads.kernels import _columns
 

@@ -9,12 +9,12 @@ import pytest
 from factories import codes
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.study import Study
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer
 from ironbench.report.sections import sections
+from ironbench.study.study import Study
 
 LOG = {"log": ("disk", "memory")}
 

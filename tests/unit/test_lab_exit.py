@@ -13,8 +13,8 @@ from ironbench.cli import verdict
 from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import NOT_BACK, Check, Record, Status
 from ironbench.printer import Printer
-from ironbench.record import Evidence
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Evidence
+from ironbench.records.labs import Frozen, LabDirectory
 
 MEANS = {"log=disk": 1000.0, "log=memory": 1500.0}
 

@@ -10,11 +10,11 @@ import pytest
 from labfactory import lab, studied, trials
 from test_report_formats import EVIL, Page
 
-from ironbench.analyse.study import Study
 from ironbench.model.note import text_note
 from ironbench.model.record import Status
 from ironbench.report import formats, theme
 from ironbench.report.sections import sections
+from ironbench.study.study import Study
 
 
 def study(**factors: tuple[str, ...]) -> Study:

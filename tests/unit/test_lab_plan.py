@@ -10,9 +10,9 @@ import pytest
 from ironbench import workloads
 from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError, MistakesError
-from ironbench.experiment import declare
-from ironbench.load.estimate import COPY_BYTES_PER_S
+from ironbench.lab import declare
 from ironbench.model.lab import SCREEN, Lab
+from ironbench.trial.load.estimate import COPY_BYTES_PER_S
 
 START = 'question = "Does it matter?"\n[system]\nengine = "{engine}"\n[workload]\nname = "{workload}"\n'
 CLIENTS = "[vary]\nclients = [1, 2]\n"

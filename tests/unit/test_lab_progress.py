@@ -10,12 +10,12 @@ import labfactory
 import pytest
 from factories import example
 
-from ironbench.experiment import warmup
-from ironbench.experiment.pace import Allowance, Pace
+from ironbench.lab import warmup
+from ironbench.lab.pace import Allowance, Pace
 from ironbench.model.lab import Stage
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
-from ironbench.record import make, progress
+from ironbench.records import make, progress
 
 ON, OFF = Cell("log=on", Load()), Cell("log=off", Load())
 TRIALS = tuple(Trial(cell, block, "lab") for block, cells in enumerate([(ON, OFF), (OFF, ON)]) for cell in cells)

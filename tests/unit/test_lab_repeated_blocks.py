@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from labfactory import lab, trials
 
-from ironbench.analyse.findings import findings
 from ironbench.cli.verdict import exit_code
-from ironbench.experiment import schedule
-from ironbench.experiment.schedule import Blocks
+from ironbench.lab import schedule
+from ironbench.lab.schedule import Blocks
 from ironbench.model.lab import Lab, Stage
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen
-from ironbench.record import Evidence
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Evidence
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import wording
+from ironbench.study.findings import findings
 from ironbench.views import labs
 
 THREE = {"log": ("disk", "memory", "raid")}

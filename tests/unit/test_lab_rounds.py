@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from labfactory import lab, said, studied, trials
 
-from ironbench.analyse.claims import ClaimVerdict
-from ironbench.analyse.looks import at
-from ironbench.analyse.study import Study
 from ironbench.cli.verdict import exit_code
-from ironbench.experiment import schedule
+from ironbench.lab import schedule
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Method, Stage
 from ironbench.model.record import Record
 from ironbench.plan import blocks, same_load
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import formats
 from ironbench.stats.multiplicity import levels
+from ironbench.study.claims import ClaimVerdict
+from ironbench.study.looks import at
+from ironbench.study.study import Study
 
 LOG = {"log": ("disk", "memory")}
 NO_FASTER = Claim("log=memory over log=disk: at most 1.2", "ratio", "throughput", ("log=memory", "log=disk"), None, 1.2)

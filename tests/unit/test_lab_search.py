@@ -11,25 +11,25 @@ from typing import Any
 import pytest
 from factories import record
 
-from ironbench.analyse.findings import findings
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.optimum import NextLoad, Observed, expected_trials, next_step
 from ironbench.cli.lab import plan as planned
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import declare, freeze
-from ironbench.experiment.noise import against_itself
-from ironbench.experiment.schedule import Blocks
-from ironbench.experiment.search import reopen
-from ironbench.experiment.size import Planned
+from ironbench.lab import declare, freeze
+from ironbench.lab.noise import against_itself
+from ironbench.lab.schedule import Blocks
+from ironbench.lab.search import reopen
+from ironbench.lab.size import Planned
 from ironbench.model.record import Record, Status
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Trial
 from ironbench.plan import blocks
-from ironbench.record import Evidence
-from ironbench.record.labs import LabDirectory
-from ironbench.record.progress import given_up_of_all
+from ironbench.records import Evidence
+from ironbench.records.labs import LabDirectory
+from ironbench.records.progress import given_up_of_all
 from ironbench.report import wording
 from ironbench.report.sections import searched
+from ironbench.study.findings import findings
+from ironbench.study.labstudy import lab_study
+from ironbench.study.optimum import NextLoad, Observed, expected_trials, next_step
 
 KNEES = {"fast": 12, "slow": 3, "idle": 1}
 """Clients from which on throughput stays as it is."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import labfactory
 
-from ironbench.analyse.claims import ClaimVerdict, judged
-from ironbench.analyse.findings import findings
-from ironbench.experiment.schedule import decided
+from ironbench.lab.schedule import decided
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.record import Record
 from ironbench.plan import blocks, same_load
+from ironbench.study.claims import ClaimVerdict, judged
+from ironbench.study.findings import findings
 
 CELLS = ("log=memory", "log=disk")
 RATED = ("log=memory rate=70%", "log=disk rate=70%")

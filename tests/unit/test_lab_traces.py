@@ -7,7 +7,7 @@ import pytest
 from labfactory import lab
 
 from ironbench.errors import InputError
-from ironbench.experiment.freeze import traced
+from ironbench.lab.freeze import traced
 from ironbench.model.lab import Lab
 from ironbench.model.system import Device, Layout, Partition
 

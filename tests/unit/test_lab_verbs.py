@@ -14,8 +14,8 @@ from ironbench.cli.lab import resume
 from ironbench.cli.lead import lead
 from ironbench.cli.report import report
 from ironbench.errors import FailureError, InputError
-from ironbench.record import Evidence, labs
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Evidence, labs
+from ironbench.records.labs import Frozen, LabDirectory
 
 CELLS = ("log=disk clients=1", "log=disk clients=8", "log=memory clients=1", "log=memory clients=8")
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbench.analyse.subjects import work_name
 from ironbench.errors import InputError
-from ironbench.experiment.size import detector, of_length, of_machine, resolution
+from ironbench.lab.size import detector, of_length, of_machine, resolution
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Stage
 from ironbench.plan import budget
 from ironbench.plan.budget import ASSUMED, Cells, Spread
+from ironbench.study.subjects import work_name
 
 TWO = Cells(own_s=(None, None), around_s=(8.0, 8.0), once_s=10.0)
 LENGTHS = budget.lengths(None, [None])

@@ -9,14 +9,6 @@ import pytest
 from factories import OLTP, Shelf
 from labfactory import lab, said, studied, trials
 
-from ironbench.analyse.bottleneck import Limit, TimeSpent
-from ironbench.analyse.ceiling import Ceiling, Verdict
-from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.factors import contrasts
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import Study
-from ironbench.analyse.subjects import work_name, work_names
-from ironbench.analyse.timelines import percentiles
 from ironbench.model.finding import Conclusion, Noise
 from ironbench.model.lab import Claim, Stage
 from ironbench.model.note import note, text_note
@@ -30,6 +22,14 @@ from ironbench.report.sections import sections
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.report.sections.time_spent import limits
+from ironbench.study.bottleneck import Limit, TimeSpent
+from ironbench.study.ceiling import Ceiling, Verdict
+from ironbench.study.curve import metrics_of
+from ironbench.study.factors import contrasts
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study
+from ironbench.study.subjects import work_name, work_names
+from ironbench.study.timelines import percentiles
 
 LOG = {"log": ("disk", "memory")}
 

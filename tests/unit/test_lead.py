@@ -9,8 +9,6 @@ from dataclasses import replace
 import pytest
 from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 
-from ironbench.analyse.lead import lead, leads
-from ironbench.analyse.repeats import Repeats, repeats
 from ironbench.errors import InputError
 from ironbench.model.note import Note
 from ironbench.model.own_data import OwnData
@@ -19,6 +17,8 @@ from ironbench.model.system import Choice, Load, System
 from ironbench.report import lead as report
 from ironbench.report.charts import lead as charts
 from ironbench.report.numbers import number, quantity
+from ironbench.study.lead import lead, leads
+from ironbench.study.repeats import Repeats, repeats
 
 OLD = {"cpu": {"model": "Old @ 2.40GHz", "cores": 8}}
 NEW = {"cpu": {"model": "New @ 3.04GHz", "cores": 8, "max_hz": 4_100_000_000}}
@@ -285,7 +285,7 @@ def test_what_differs_names_engine_settings_and_load_too() -> None:
 
 def test_a_ratio_is_of_the_same_trials_as_the_values_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The percentile of a trial of too few transactions is in neither."""
-    monkeypatch.setattr("ironbench.analyse.lead.leading", lambda choice: ("response_time_p99_s",))
+    monkeypatch.setattr("ironbench.study.lead.leading", lambda choice: ("response_time_p99_s",))
     old = [record(DISK, 8, 1000.0, block=block, machine="m1") for block in range(3)]
     few = record(DISK, 8, 1000.0, block=3, machine="m1", metrics={"transactions": 12.0, "response_time_p99_s": 900.0})
     new = [record(MEMORY, 8, 1000.0, block=block, machine="m2") for block in range(3)]

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from factories import DISK, MACHINE, MEMORY, Shelf, record, suspect, sweep
 
-from ironbench.analyse import leaderboard
-from ironbench.analyse.curve import curve
-from ironbench.analyse.subjects import subjects
 from ironbench.catalogue import prices, published
 from ironbench.errors import InputError
 from ironbench.model.curve import Curve
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
-from ironbench.record import Evidence, Store
-from ironbench.record.index import short
+from ironbench.records import Evidence, Store
+from ironbench.records.index import short
 from ironbench.report import leaderboard as report
+from ironbench.study import leaderboard
+from ironbench.study.curve import curve
+from ironbench.study.subjects import subjects
 from ironbench.views.leaderboard import rankings as asked
 
 SHEET = prices.shipped()

@@ -19,11 +19,10 @@ from factories import DISK, sweep
 from ironbench import engines
 from ironbench.cli import verdict
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import build
-from ironbench.machine import space
+from ironbench.host import place, processes, register, scratch, shared_memory, space
+from ironbench.lab import build
 from ironbench.model.system import Choice, Load, System
-from ironbench.process import place, processes, register, scratch, shared_memory
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 
 
 def test_records_that_are_gone_at_the_end_are_named(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from served import LAB, begun, stocked
 from ironbench.cli.list import KINDS, list_
 from ironbench.cli.show import show
 from ironbench.errors import InputError
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

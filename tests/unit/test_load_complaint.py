@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.load.rows import complained
+from ironbench.trial.load.rows import complained
 
 WORDS = "PANIC: could not write to file: No space left on device"
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbench.analyse.looks import at, decided
-from ironbench.analyse.verdict import Comparison, advice, finding
 from ironbench.model.lab import Method, Stage
 from ironbench.model.note import note
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
+from ironbench.study.looks import at, decided
+from ironbench.study.verdict import Comparison, advice, finding
 
 normal = NormalDist()
 growing = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(

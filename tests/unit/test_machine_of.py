@@ -10,24 +10,24 @@ import pytest
 from factories import Shelf, codes, evidence, record
 from labfactory import lab
 
-from ironbench.analyse.comparability import unlike
-from ironbench.analyse.cost import Measured, costs
-from ironbench.analyse.differences import facts
-from ironbench.analyse.history import histories
-from ironbench.analyse.lead import leads
-from ironbench.analyse.leaderboard import own
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import subjects
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
-from ironbench.experiment import freeze, server_watch
+from ironbench.lab import freeze, server_watch
 from ironbench.model.record import Record, machine_of
 from ironbench.model.system import Choice, System
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.index import short
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import Store
+from ironbench.records.index import short
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import formats, trial
+from ironbench.study.comparability import unlike
+from ironbench.study.cost import Measured, costs
+from ironbench.study.differences import facts
+from ironbench.study.history import histories
+from ironbench.study.lead import leads
+from ironbench.study.leaderboard import own
+from ironbench.study.study import studies
+from ironbench.study.subjects import subjects
 
 CLIENT = {"cpu": {"model": "client's processor", "cores": 4, "sockets": 1}, "memory_bytes": 8 << 30}
 SERVER = {"cpu": {"model": "server's processor", "cores": 64, "sockets": 2}, "memory_bytes": 512 << 30}
@@ -121,7 +121,7 @@ def test_a_trial_that_could_not_be_watched_is_of_the_machine_of_its_run() -> Non
 
 
 def test_show_prints_the_machine_of_the_server(tmp_path: Path) -> None:
-    from ironbench.analyse.differences import machine_facts
+    from ironbench.study.differences import machine_facts
 
     store = Store(tmp_path, Printer.silent())
     key = store.keep_shared("machines", SERVER)

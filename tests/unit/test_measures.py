@@ -13,7 +13,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.note import Note, text_note
 from ironbench.model.record import Budget, Check, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.record import Evidence, Store, make, measures
+from ironbench.records import Evidence, Store, make, measures
 from ironbench.workloads import bystander
 from ironbench.workloads.storage import figures, profiles
 from ironbench.workloads.storage.passes import Pass

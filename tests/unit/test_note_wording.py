@@ -15,13 +15,13 @@ from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.analyse.comparability import causes, doubts, together
 from ironbench.model.note import Note, Range, merged, note, text_note
 from ironbench.model.record import SUSPICIOUS, Status
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording.registry import WORDING
+from ironbench.study.comparability import causes, doubts, together
 
 NUMBERS = (0.0, 0, 1, 0.97, 12.5, 1e15, 1e-9, -0.2, Range(0.05, 0.12), Range(0, 3), Range(-0.2, 0.3), Range(2, 2))
 STRINGS = ("", "one", ("one", "two"), ("a", "b", "c", "d", "e"), "x" * 4096, ())

@@ -11,19 +11,19 @@ import pytest
 from factories import Shelf
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.gate import gate as judged
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.shares import Step, Waterfall
-from ironbench.analyse.study import Study
-from ironbench.experiment.pace import Pace
-from ironbench.experiment.schedule import Blocks
+from ironbench.lab.pace import Pace
+from ironbench.lab.schedule import Blocks
 from ironbench.model.inside import Inside, Plan
 from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Statement, Status
 from ironbench.plan.blocks import OBSERVED_S, observed_trials
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report.walk import walk
+from ironbench.study.gate import gate as judged
+from ironbench.study.labstudy import lab_study
+from ironbench.study.shares import Step, Waterfall
+from ironbench.study.study import Study
 
 OLD, NEW = "index=there", "index=dropped"
 TEXT = "select id from item where code = :c"

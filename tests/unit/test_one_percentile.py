@@ -15,11 +15,6 @@ import pytest
 from factories import DISK, MACHINE, MEMORY, Shelf, SortedHistogram, record, sweep
 from labfactory import lab, trials
 
-from ironbench.analyse import compare as analysis
-from ironbench.analyse import study
-from ironbench.analyse.curve import NOT_POOLED
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.subjects import Subject
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.report import report
@@ -27,9 +22,14 @@ from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.system import Load, System
 from ironbench.printer import Printer
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 from ironbench.report.formats.text import run_summary, search_summary
 from ironbench.report.numbers import quantity
+from ironbench.study import compare as analysis
+from ironbench.study import study
+from ironbench.study.curve import NOT_POOLED
+from ironbench.study.labstudy import lab_study
+from ironbench.study.subjects import Subject
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
@@ -120,7 +120,7 @@ def test_a_lab_shows_the_percentile_of_all_trials_of_a_cell() -> None:
 
 
 def test_where_histograms_are_gone_the_median_of_the_trials_stands(tmp_path: Path) -> None:
-    from ironbench.analyse.curve import metrics_of
+    from ironbench.study.curve import metrics_of
 
     records = [record(DISK, 4, 400.0, block=block, metrics={P99: slow}) for block, slow in enumerate(SLOW)]
     assert metrics_of(records, [P99], Store(tmp_path))[P99].centre == SLOW[1]

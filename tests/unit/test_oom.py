@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ironbench.machine.limits import Starved
-from ironbench.machine.tree import Tree
+from ironbench.host.limits import Starved
+from ironbench.host.tree import Tree
 
 
 def test_kills_since_are_said_and_earlier_ones_are_not(tmp_path: Path) -> None:

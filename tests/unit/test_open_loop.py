@@ -9,10 +9,6 @@ from pathlib import Path
 import pytest
 from factories import DISK, MACHINE, MEMORY, Shelf, codes, record
 
-from ironbench.analyse.compare import compare as compared
-from ironbench.analyse.curve import curve
-from ironbench.analyse.study import Study, studies
-from ironbench.analyse.subjects import Subject, subjects
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.leaderboard import leaderboard
@@ -22,12 +18,16 @@ from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
-from ironbench.record import Evidence, Store
-from ironbench.record.index import short
+from ironbench.records import Evidence, Store
+from ironbench.records.index import short
 from ironbench.report import document, trial
 from ironbench.report.headline import headline
 from ironbench.report.sections.curves import rates
 from ironbench.report.sections.latency import latency
+from ironbench.study.compare import compare as compared
+from ironbench.study.curve import curve
+from ironbench.study.study import Study, studies
+from ironbench.study.subjects import Subject, subjects
 
 
 def plain(text: str) -> str:

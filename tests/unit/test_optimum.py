@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from ironbench.analyse.optimum import RATE, Answer, NextLoad, Observed, _Seen, next_step, rungs
 from ironbench.model.note import note
 from ironbench.model.search import Limit, Search
 from ironbench.report import wording
 from ironbench.stats.usl import Usl
+from ironbench.study.optimum import RATE, Answer, NextLoad, Observed, _Seen, next_step, rungs
 
 System = Callable[[int], float]
 KNEE = Usl(0.03, 0.0008, 500.0)

@@ -18,16 +18,16 @@ from labfactory import lab, trials
 from ironbench.cli.record import export as exported
 from ironbench.cli.record import import_
 from ironbench.errors import InputError
-from ironbench.machine import space
-from ironbench.machine.fingerprint import fingerprint
+from ironbench.host import space
+from ironbench.host.fingerprint import fingerprint
 from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.search import Best, Tried
-from ironbench.record import Evidence, Store
-from ironbench.record.export import export
-from ironbench.record.labs import Frozen, LabDirectory
-from ironbench.record.parcel import Reader
+from ironbench.records import Evidence, Store
+from ironbench.records.export import export
+from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.parcel import Reader
 
 SECRET = "hunter2"
 MACHINE = msgspec.json.decode(msgspec.json.encode(fingerprint()))

@@ -20,9 +20,9 @@ from test_parcel import MACHINE, begun, first_record, refused, rewritten
 from ironbench.errors import InputError
 from ironbench.model.lab import Confirmation
 from ironbench.model.record import Record
-from ironbench.record import Store, labs, shapes
-from ironbench.record.export import export
-from ironbench.record.parcel import Reader, Writer
+from ironbench.records import Store, labs, shapes
+from ironbench.records.export import export
+from ironbench.records.parcel import Reader, Writer
 
 MIB = 1 << 20
 

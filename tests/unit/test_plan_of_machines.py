@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cluster import crew
 from ironbench.errors import InputError
-from ironbench.experiment import declare
+from ironbench.lab import declare
+from ironbench.trial.cluster import crew
 from ironbench.views.plans import lab as plans
 
 LAB = """

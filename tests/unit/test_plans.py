@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from factories import DISK, MEMORY, Shelf, record
 
-from ironbench.analyse.queries import against, difference, plans, queries
 from ironbench.report import findings
+from ironbench.study.queries import against, difference, plans, queries
 
 
 def postgres(*nodes: dict, query: str = "q13") -> str:

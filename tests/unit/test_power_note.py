@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from factories import Shelf, record
 
-from ironbench.analyse.study import studies
-from ironbench.drive import power
 from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Check, Record
 from ironbench.report import document
+from ironbench.study.study import studies
+from ironbench.trial.drive import power
 
 
 def cut(passed: bool = True) -> Record:

@@ -12,11 +12,11 @@ import pytest
 from factories import DISK, record
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.queries import queries
-from ironbench.analyse.study import Study
 from ironbench.report.charts.base import Chart
 from ironbench.report.charts.queries import by_query, query_bars, query_map
 from ironbench.report.sections import sections
+from ironbench.study.queries import queries
+from ironbench.study.study import Study
 
 
 def timed(times_s: dict[str, float], block: int, parallelism: int | None = None):

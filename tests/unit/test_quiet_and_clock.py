@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.drive.before import Clock
-from ironbench.machine import quiet
-from ironbench.machine.tree import Tree
+from ironbench.host import quiet
+from ironbench.host.tree import Tree
 from ironbench.report import wording
+from ironbench.trial.drive.before import Clock
 
 
 class Machine:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.experiment.slices.side import Side
-from ironbench.experiment.slices.turns import not_written_back
-from ironbench.machine import copies
-from ironbench.record import make
+from ironbench.host import copies
+from ironbench.lab.slices.side import Side
+from ironbench.lab.slices.turns import not_written_back
+from ironbench.records import make
 
 Close = Callable[..., None]
 

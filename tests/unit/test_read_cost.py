@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from factories import DISK, record
 
-from ironbench.analyse.device_io import read_costs
-from ironbench.analyse.study import studies
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Device
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import read_cost_table
+from ironbench.study.device_io import read_costs
+from ironbench.study.study import studies
 from ironbench.words import THIN
 
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from factories import DISK, Shelf, record
 
-from ironbench.analyse.comparability import unlike
-from ironbench.analyse.reproduce import run_command
-from ironbench.analyse.study import studies
 from ironbench.errors import InputError
-from ironbench.experiment import declare
-from ironbench.experiment.run_plan import planned
-from ironbench.experiment.trial import most_clients
+from ironbench.lab import declare
+from ironbench.lab.run_plan import planned
+from ironbench.lab.trial import most_clients
 from ironbench.model.note import note
 from ironbench.model.system import Load, connections
 from ironbench.plan import run_file
 from ironbench.report import formats
+from ironbench.study.comparability import unlike
+from ironbench.study.reproduce import run_command
+from ironbench.study.study import studies
 
 NEW = Load(duration_s=30.0, warmup_s=5.0, on_error="stop", seed=1, reconnect=1)
 LAB = """question = "What do connections cost?"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from factories import DISK, Shelf, example, record, suspect
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.study import studies
 from ironbench.report import formats
 from ironbench.report.cell import Cell, Content, Missing, typed
 from ironbench.report.charts.base import Table
@@ -15,6 +14,7 @@ from ironbench.report.formats.csv import HEAD
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Point, Section
 from ironbench.report.sections import sections
+from ironbench.study.study import studies
 
 
 def lines(data: bytes) -> list[dict[str, str]]:

@@ -9,12 +9,12 @@ import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record
 from ironbench.report import formats
 from ironbench.report.document import report as report_of
 from ironbench.report.formats import png as image
 from ironbench.report.sections.curves import curves
+from ironbench.study.study import Study, studies
 
 
 def study_of(trials: list[Record]) -> Study:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from factories import DISK, Shelf, record
 
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import work_name
 from ironbench.model.system import Choice
 from ironbench.report.sections import sections
+from ironbench.study.study import studies
+from ironbench.study.subjects import work_name
 
 WORK = Choice("directory", {"entries": "10", "job": "mixed", "ldif": "", "weights": "search=1,bind=1"})
 COUNTED = {

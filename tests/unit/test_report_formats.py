@@ -13,10 +13,6 @@ from pathlib import Path
 import pytest
 from factories import DISK, MEMORY, Shelf, example, record, suspect, sweep
 
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.compare import compare
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject
 from ironbench.errors import InputError
 from ironbench.model.note import text_note
 from ironbench.model.record import Check, Record, Status
@@ -31,6 +27,10 @@ from ironbench.report.formats.md import escaped
 from ironbench.report.formats.text import run_summary
 from ironbench.report.headline import headline
 from ironbench.report.sections import sections
+from ironbench.study.archive import EMPTY
+from ironbench.study.compare import compare
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject
 from ironbench.words import clean
 
 EVIL = "</script><img src=http://x onerror=alert(1)>|`*\x1b[31m\"'&"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.analyse.summarise import summarise
 from ironbench.report import numbers
+from ironbench.study.summarise import summarise
 
 plain = numbers.THIN
 

@@ -19,7 +19,7 @@ from ironbench.errors import InputError
 from ironbench.model.note import text_note
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

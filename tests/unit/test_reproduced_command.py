@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench import cli
-from ironbench.analyse.reproduce import run_command
 from ironbench.fields.run import RunFile
 from ironbench.model.system import Choice
 from ironbench.plan import resolve, run_file
+from ironbench.study.reproduce import run_command
 
 
 def parsed(command: str) -> RunFile:

@@ -10,13 +10,13 @@ import pytest
 from ironbench import workloads
 from ironbench.cli.run import execute
 from ironbench.errors import InputError
-from ironbench.experiment import declare
-from ironbench.experiment.run_plan import planned
-from ironbench.experiment.trial import most_connections
 from ironbench.fields.run import RunFile
-from ironbench.machine import space
+from ironbench.host import space
+from ironbench.lab import declare
+from ironbench.lab.run_plan import planned
+from ironbench.lab.trial import most_connections
 from ironbench.plan import run_file
-from ironbench.record import Store
+from ironbench.records import Store
 
 PLAIN = {"workload": "igen-oltp", "engine": "null", "warmup": "5s", "seed": 1}
 

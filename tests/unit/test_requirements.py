@@ -10,7 +10,6 @@ from factories import record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.analyse.claims import ClaimVerdict, requirement
 from ironbench.cli.requirements import fields, text, words
 from ironbench.errors import InputError
 from ironbench.model.lab import RATE, VALUE, Claim
@@ -18,6 +17,7 @@ from ironbench.model.note import FLAGGED, note
 from ironbench.model.record import Status
 from ironbench.plan import requirements
 from ironbench.report import wording
+from ironbench.study.claims import ClaimVerdict, requirement
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.drive.run import Tasks, compiled_plan
-from ironbench.experiment.slices.rotations import Rotations, chosen, is_disturbed, slow_start
-from ironbench.experiment.slices.shared import Shared, together
-from ironbench.experiment.slices.side import AtTurns, Side
-from ironbench.experiment.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
-from ironbench.machine import quiet
-from ironbench.machine.tree import Tree
+from ironbench.host import quiet
+from ironbench.host.tree import Tree
+from ironbench.lab.slices.rotations import Rotations, chosen, is_disturbed, slow_start
+from ironbench.lab.slices.shared import Shared, together
+from ironbench.lab.slices.side import AtTurns, Side
+from ironbench.lab.slices.slice_plan import EARLY_S, LATE_S, LENGTHS_S
 from ironbench.model.record import SUSPICIOUS
 from ironbench.model.system import Load
-from ironbench.observe import disturbance
-from ironbench.observe.disturbance import Taken
 from ironbench.stats.slices import Started
+from ironbench.trial.drive.run import Tasks, compiled_plan
+from ironbench.trial.observe import disturbance
+from ironbench.trial.observe.disturbance import Taken
 from ironbench.workloads.base import ScriptSource
 
 _core = pytest.importorskip("ironbench._core", reason="the core is not built")

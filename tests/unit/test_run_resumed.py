@@ -10,11 +10,11 @@ import pytest
 from factories import evidence, record
 
 from ironbench.errors import InputError
-from ironbench.experiment import run_plan
+from ironbench.lab import run_plan
 from ironbench.model.record import Record
 from ironbench.plan import run_file
 from ironbench.printer import Printer
-from ironbench.record import Store
+from ironbench.records import Store
 
 SEARCH = {
     "workload": "igen-oltp",

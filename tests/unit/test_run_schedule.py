@@ -10,14 +10,14 @@ import pytest
 from factories import DISK, record
 
 from ironbench.errors import InputError
-from ironbench.experiment.schedule import BestLoad, Schedule, Sweep
+from ironbench.lab.schedule import BestLoad, Schedule, Sweep
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record, Status
 from ironbench.model.search import Search
 from ironbench.model.system import Cell, Load, Trial
 from ironbench.plan import budget, sweep
 from ironbench.printer import Printer
-from ironbench.record import Store
+from ironbench.records import Store
 
 NOWHERE = Store(Path("/nonexistent"))
 

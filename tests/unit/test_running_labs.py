@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from labfactory import lab
 
-from ironbench.process import processes, register
-from ironbench.record import running_labs
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.host import processes, register
+from ironbench.records import running_labs
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.serve import running
 from ironbench.serve.shelf import Shelf
 

@@ -12,12 +12,9 @@ import pytest
 from factories import Shelf, SortedHistogram, codes
 from labfactory import said, studied
 
-from ironbench.analyse.claims import ClaimVerdict
-from ironbench.analyse.findings import PERCENTILES, declared, findings
-from ironbench.analyse.labstudy import lab_study
 from ironbench.cli.lab import plan as planned
 from ironbench.errors import InputError
-from ironbench.experiment import declare as files
+from ironbench.lab import declare as files
 from ironbench.model.lab import Claim, Lab, Stage
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
@@ -27,6 +24,9 @@ from ironbench.report.formats.json import document
 from ironbench.report.numbers import quantity
 from ironbench.report.sections.same_load import same_load as charts_of
 from ironbench.report.sections.same_load import same_load_tables
+from ironbench.study.claims import ClaimVerdict
+from ironbench.study.findings import PERCENTILES, declared, findings
+from ironbench.study.labstudy import lab_study
 
 START = 'question = "Faster?"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n[load]\nclients = 4\n'
 SPEED = '[vary.speed]\nslow = { set = { service = "1ms" } }\nfast = {}\n'

@@ -9,12 +9,9 @@ import pytest
 from factories import Shelf, evidence, record
 
 from ironbench import workloads
-from ironbench.analyse.comparability import other_work, unlike
-from ironbench.analyse.history import histories
-from ironbench.analyse.subjects import by_work, same_work, work_of_noise
 from ironbench.errors import InputError
-from ironbench.experiment import run_plan
 from ironbench.fields.run import RunFile
+from ironbench.lab import run_plan
 from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
 from ironbench.model.record import Record
@@ -22,8 +19,11 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Choice
 from ironbench.plan import run_file, sweep
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.index import short
+from ironbench.records import Store
+from ironbench.records.index import short
+from ironbench.study.comparability import other_work, unlike
+from ironbench.study.history import histories
+from ironbench.study.subjects import by_work, same_work, work_of_noise
 
 
 def of(workload: str, **given: str) -> Record:

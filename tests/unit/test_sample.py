@@ -9,27 +9,27 @@ import pytest
 from factories import DISK, OLTP, Shelf, SortedHistogram, codes, record
 from labfactory import lab, studied, trials
 
-from ironbench.analyse import target as targets
-from ironbench.analyse.archive import EMPTY
-from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.study import Study, studies
-from ironbench.analyse.subjects import counted_in
-from ironbench.analyse.timelines import percentiles
-from ironbench.experiment.search import answer
+from ironbench.lab.search import answer
 from ironbench.model.curve import Curve
 from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import enough, least_duration_s, needed, sampled, too_few
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Choice, Load, System
-from ironbench.record import Store
-from ironbench.record.index import short
+from ironbench.records import Store
+from ironbench.records.index import short
 from ironbench.report import formats, trial
 from ironbench.report.as_json import run_fields
 from ironbench.report.document import peaks
 from ironbench.report.formats.text import search_summary
 from ironbench.report.headline import headline
 from ironbench.report.sections.curves import curves
+from ironbench.study import target as targets
+from ironbench.study.archive import EMPTY
+from ironbench.study.curve import metrics_of
+from ironbench.study.study import Study, studies
+from ironbench.study.subjects import counted_in
+from ironbench.study.timelines import percentiles
 
 THREADS = System("none", "threads")
 

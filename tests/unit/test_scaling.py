@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from factories import DISK, record, sweep
 
-from ironbench.analyse.scaling import MOST_CURVES, Scaling, _rate, scaling, scalings
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
 from ironbench.report.sections.scalability import scalability
 from ironbench.stats.scalability import Estimate
 from ironbench.stats.usl import Usl
+from ironbench.study.scaling import MOST_CURVES, Scaling, _rate, scaling, scalings
 
 
 def trials(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[Record]:

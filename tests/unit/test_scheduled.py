@@ -10,15 +10,15 @@ import pytest
 from factories import record
 from test_lab_search import begun, text
 
-from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.rate import Rate
-from ironbench.experiment.schedule import Blocks
+from ironbench.lab.schedule import Blocks
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note
 from ironbench.model.observation import Observation
 from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.system import Load, System
-from ironbench.record import judge, make, measures
+from ironbench.records import judge, make, measures
+from ironbench.study.curve import metrics_of
+from ironbench.study.rate import Rate
 
 SUMMARY = {
     **{"elapsed_s": 10.0, "transactions": 1000, "failed": 0, "errors": {}, "cut_short": False, "aborted": False},

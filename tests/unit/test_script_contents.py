@@ -14,15 +14,15 @@ import pytest
 from factories import DISK, record
 
 from ironbench import workloads
-from ironbench.analyse.comparability import other_work, unlike
-from ironbench.analyse.subjects import by_work
 from ironbench.errors import InputError
-from ironbench.experiment import declare
-from ironbench.experiment.freeze import require_scripts
+from ironbench.lab import declare
+from ironbench.lab.freeze import require_scripts
 from ironbench.model.note import note
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
-from ironbench.record.index import short
+from ironbench.records.index import short
+from ironbench.study.comparability import other_work, unlike
+from ironbench.study.subjects import by_work
 
 WORKLOAD = workloads.get("script")
 

@@ -14,15 +14,15 @@ from factories import record
 from ironbench import engines, workloads
 from ironbench.engines.postgres import dsn
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment.build import without_password
+from ironbench.lab.build import without_password
 from ironbench.model import redact, secrets
 from ironbench.model.commands import Commands
 from ironbench.model.note import Note, text_note
 from ironbench.model.record import Status
 from ironbench.model.redact import redacted, redacted_sql, redacted_toml
 from ironbench.model.secrets import Secrets, hidden
-from ironbench.record import Store
-from ironbench.record.evidence import Evidence
+from ironbench.records import Store
+from ironbench.records.evidence import Evidence
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import pytest
 from factories import Shelf, example
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.study import Study, studies
 from ironbench.report import formats, sections
+from ironbench.study.study import Study, studies
 
 MODULE = """
 from ironbench.report.charts.base import Table

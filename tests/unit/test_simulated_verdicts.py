@@ -9,10 +9,10 @@ import pytest
 
 from bench import simulated as sim
 from bench.verdicts import MARGIN, NOISE, PLANS, TURNS, Figure, coverage, false_alarms, false_equivalents, power, slices
-from ironbench.analyse.looks import decided
-from ironbench.analyse.verdict import Comparison, finding
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Method, Stage
+from ironbench.study.looks import decided
+from ironbench.study.verdict import Comparison, finding
 
 CODES = {
     Conclusion.CANNOT_TELL: sim.CANNOT_TELL,

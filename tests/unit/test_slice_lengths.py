@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import InputError
-from ironbench.experiment import declare
-from ironbench.experiment.noise import against_itself
-from ironbench.experiment.slices import slice_plan
-from ironbench.experiment.slices.rotations import MOST_START_UP, chosen, slow_start
-from ironbench.experiment.slices.turns import fewer_checkpoints
+from ironbench.lab import declare
+from ironbench.lab.noise import against_itself
+from ironbench.lab.slices import slice_plan
+from ironbench.lab.slices.rotations import MOST_START_UP, chosen, slow_start
+from ironbench.lab.slices.turns import fewer_checkpoints
 from ironbench.model.lab import Lab
 from ironbench.model.record import SUSPICIOUS
 from ironbench.report import wording

@@ -11,9 +11,9 @@ import pytest
 from test_slice_lengths import declared
 
 from ironbench.cli.lab import plan as planned
-from ironbench.experiment import declare
-from ironbench.experiment.slices import slice_plan
-from ironbench.machine import space
+from ironbench.host import space
+from ironbench.lab import declare
+from ironbench.lab.slices import slice_plan
 from ironbench.model.note import Note
 from ironbench.model.system import Layout
 from ironbench.report import document

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.commands import CommandKey, aligned, keyed, with_replacements
-from ironbench.analyse.gate import gate
-from ironbench.analyse.inside import Over, Use
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.slower import NewStatement, RepeatedStatement, SlowerStatement, causes
-from ironbench.analyse.study import Study
 from ironbench.model.inside import Inside, Plan
 from ironbench.model.inside import Statement as Counted
 from ironbench.model.record import Statement
 from ironbench.report import formats
 from ironbench.report.gate import document, text
+from ironbench.study.commands import CommandKey, aligned, keyed, with_replacements
+from ironbench.study.gate import gate
+from ironbench.study.inside import Over, Use
+from ironbench.study.labstudy import lab_study
+from ironbench.study.slower import NewStatement, RepeatedStatement, SlowerStatement, causes
+from ironbench.study.study import Study
 
 OLD, NEW = "script=old", "script=new"
 INSERT, COUNT, ORDER = (

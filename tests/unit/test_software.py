@@ -7,7 +7,7 @@ import importlib.metadata
 import pytest
 
 from ironbench import engines
-from ironbench.record import make
+from ironbench.records import make
 
 
 def test_a_package_of_an_extra_that_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

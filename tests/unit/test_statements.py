@@ -9,13 +9,13 @@ import pytest
 from factories import Shelf, SortedHistogram, example
 from labfactory import lab, trials
 
-from ironbench.analyse.explain import explain
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import Study, studies
 from ironbench.model.record import Record, Statement
-from ironbench.record import attached, measures
+from ironbench.records import attached, measures
 from ironbench.report import formats
 from ironbench.report.walk import walk
+from ironbench.study.explain import explain
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study, studies
 from ironbench.words import THIN
 
 ORDER = "select * from orders where id = :id"

@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_findings import lab, records
 
-from ironbench.analyse import verdict
-from ironbench.analyse.verdict import drift_warnings
 from ironbench.errors import InputError
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note
@@ -22,9 +20,11 @@ from ironbench.model.observation import Observation
 from ironbench.model.record import SLICES, Record
 from ironbench.model.system import Load, System
 from ironbench.plan.rates import at_shares
-from ironbench.record import judge
+from ironbench.records import judge
 from ironbench.report import wording
 from ironbench.stats.steadiness import batch_means, change
+from ironbench.study import verdict
+from ironbench.study.verdict import drift_warnings
 
 CLOSED = Load(clients=2)
 

@@ -15,12 +15,12 @@ import pytest
 
 from ironbench import catalogue, units, workloads
 from ironbench._core import Histogram, StorageProgress
-from ironbench.analyse.summarise import summarise
 from ironbench.catalogue import base_name
 from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Device, Layout, Load, Partition, System
 from ironbench.model.work import Work
+from ironbench.study.summarise import summarise
 from ironbench.words import THIN
 from ironbench.workloads.storage import figures, files, profiles
 from ironbench.workloads.storage.passes import Pass, Terms, _settled, due, run
@@ -224,8 +224,8 @@ def stored(passes: int) -> Record:
 
 @pytest.mark.parametrize(("passes", "said"), [(3, "too few passes"), (4, "too few passes"), (5, "apart")])
 def test_ranges_are_called_apart_only_where_chance_alone_hardly_makes_them_so(passes: int, said: str) -> None:
-    from ironbench.analyse.compare import Comparison
     from ironbench.report.storage import compared
+    from ironbench.study.compare import Comparison
 
     slow, fast = (
         figures.metrics([one_pass("dsync-8k", start + 10 * number) for number in range(passes)])
@@ -241,10 +241,10 @@ def test_ranges_are_called_apart_only_where_chance_alone_hardly_makes_them_so(pa
 def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
     from factories import DISK, record
 
-    from ironbench.analyse.compare import Comparison
-    from ironbench.analyse.study import studies
     from ironbench.report import sections as shown
     from ironbench.report.storage import compared
+    from ironbench.study.compare import Comparison
+    from ironbench.study.study import studies
 
     passes = [[one_pass("dsync-8k", ios) for ios in counts] for counts in ((1000, 2000, 9000), (900, 4900, 8000))]
     metrics = [figures.metrics(each) for each in passes]
@@ -336,9 +336,9 @@ def test_a_sustained_write_promises_no_figure_of_several_passes_or_of_one_direct
 def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None:
     from factories import DISK, record
 
-    from ironbench.analyse.study import studies
     from ironbench.report import sections as shown
     from ironbench.report.storage import headline
+    from ironbench.study.study import studies
 
     metrics = {}
     for name, cost_s in (("cost8k-device", 12e-6), ("cost8k-cached", 4e-6)):

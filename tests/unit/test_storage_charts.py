@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from ironbench.analyse import storage as known
-from ironbench.analyse.summarise import summarise
 from ironbench.report import theme
 from ironbench.report.charts import storage
 from ironbench.report.formats.png import charts_png
+from ironbench.study import storage as known
+from ironbench.study.summarise import summarise
 from ironbench.words import THIN
 
 VEGA = {"circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left"}

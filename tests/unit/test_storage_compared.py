@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench._core import Histogram
-from ironbench.analyse.compare import Comparison, compare
-from ironbench.analyse.storage import any_apart
-from ironbench.analyse.study import studies
-from ironbench.analyse.subjects import Subject
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import wording
 from ironbench.report.headline import headline
 from ironbench.report.storage import compared
+from ironbench.study.compare import Comparison, compare
+from ironbench.study.storage import any_apart
+from ironbench.study.study import studies
+from ironbench.study.subjects import Subject
 from ironbench.workloads.storage import figures
 from ironbench.workloads.storage.passes import Pass
 from ironbench.workloads.storage.profiles import known

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.study import Study
 from ironbench.model.system import Choice
 from ironbench.report import formats
 from ironbench.report.findings import metric_words
 from ironbench.report.sections import sections
+from ironbench.study.study import Study
 from ironbench.words import THIN
 
 READ = "storage_bytes_per_s{profile=seq1m-q8t1-read}"

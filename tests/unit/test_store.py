@@ -20,15 +20,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment.slices.turns import SLICES
+from ironbench.lab.slices.turns import SLICES
 from ironbench.model.observation import Series
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System, Trial
 from ironbench.printer import Printer
-from ironbench.record import Evidence, Store, attached, durable
-from ironbench.record.evidence import READERS, text
-from ironbench.record.export import export
+from ironbench.records import Evidence, Store, attached, durable
+from ironbench.records.evidence import READERS, text
+from ironbench.records.export import export
 
 
 def record(id: str, series: str = "s1", label: str = "a", started: str = "2026-01-01T00:00:00+00:00") -> Record:
@@ -236,7 +236,7 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from tests.unit.test_store import record, doubles
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
 store = Store(Path({results!r}))
 for number in range(100000):
     store.keep(record(f"r{{number}}"), Evidence(timeline={{"t_s": doubles(*range(5000))}}))

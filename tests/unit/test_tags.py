@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from factories import DISK, record
 
-from ironbench.analyse.differences import differences, facts_of
 from ironbench.cli.list import list_
 from ironbench.errors import InputError
-from ironbench.experiment import declare, run_plan
+from ironbench.lab import declare, run_plan
 from ironbench.model.secrets import HIDDEN
 from ironbench.plan import labfile, run_file, tags
-from ironbench.record import Evidence, Store
+from ironbench.records import Evidence, Store
+from ironbench.study.differences import differences, facts_of
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 

@@ -12,7 +12,7 @@ from ironbench.engines.administration import checkpoint
 from ironbench.engines.odbc import kinds
 from ironbench.engines.odbc.session import OdbcSession
 from ironbench.errors import InputError
-from ironbench.load import tables
+from ironbench.trial.load import tables
 
 
 @pytest.mark.parametrize(("product", "sent"), [("MySQL", []), ("MariaDB", []), ("PostgreSQL", ["checkpoint"])])

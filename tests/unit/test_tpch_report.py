@@ -6,10 +6,6 @@ import pytest
 from factories import DISK, MEMORY, Shelf, record
 from labfactory import lab, studied, trials
 
-from ironbench.analyse.compare import compare
-from ironbench.analyse.lead import leads
-from ironbench.analyse.study import Study, studies
-from ironbench.analyse.subjects import Subject
 from ironbench.model.note import Note, note
 from ironbench.model.record import Budget, Record
 from ironbench.model.system import Choice, System
@@ -19,6 +15,10 @@ from ironbench.report import presentation
 from ironbench.report.charts.effects import effects
 from ironbench.report.comparison import text as comparison
 from ironbench.report.sections.cpu_and_waits import of_parts
+from ironbench.study.compare import compare
+from ironbench.study.lead import leads
+from ironbench.study.study import Study, studies
+from ironbench.study.subjects import Subject
 
 UNIT = "queries/h × SF"
 

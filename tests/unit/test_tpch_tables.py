@@ -10,8 +10,8 @@ from ironbench import engines
 from ironbench.engines.postgres import resources
 from ironbench.engines.postgres.resources import preset
 from ironbench.errors import InputError
-from ironbench.load import Loaded, space
 from ironbench.model.system import Device, Layout, Partition, System
+from ironbench.trial.load import Loaded, space
 from ironbench.workloads import tpch_tables
 
 OPTIONS = {"sf": "1"}

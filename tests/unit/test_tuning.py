@@ -12,18 +12,18 @@ import pytest
 from labfactory import said
 
 from bench.tuning import Machine, claimed, tuned
-from ironbench.analyse.study import Study
 from ironbench.cli.lab import planned
 from ironbench.errors import InputError, MistakesError
-from ironbench.experiment import confirm, declare, loop, schedule
-from ironbench.experiment.schedule import Blocks
+from ironbench.lab import confirm, declare, loop, schedule
+from ironbench.lab.schedule import Blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.printer import Printer
-from ironbench.record import examine
-from ironbench.record.labs import Frozen, LabDirectory
+from ironbench.records import examine
+from ironbench.records.labs import Frozen, LabDirectory
 from ironbench.report import formats
 from ironbench.report.sections.setup import plan as plan_tables
+from ironbench.study.study import Study
 
 START = 'question = "What matters?"\n[system]\nengine = "null"\n[workload]\nname = "select-only"\n'
 FOUR = """[vary]
@@ -190,8 +190,8 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
     assert confirm.begun(directory, records, Printer.silent())
     machine = Machine({}, found, 0.05, random.Random(2), measured=len(records))
     records = loop.measured(Blocks(directory, records), machine, records)
-    from ironbench.analyse.archive import EMPTY
-    from ironbench.analyse.labstudy import lab_study
+    from ironbench.study.archive import EMPTY
+    from ironbench.study.labstudy import lab_study
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
     assert claimed(after) == {}
@@ -207,8 +207,8 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
     assert confirm.begun(directory, records, Printer.silent())
     machine = Machine({"clients": 0.5}, found, 0.05, random.Random(2), measured=len(records))
     records = loop.measured(Blocks(directory, records), machine, records)
-    from ironbench.analyse.archive import EMPTY
-    from ironbench.analyse.labstudy import lab_study
+    from ironbench.study.archive import EMPTY
+    from ironbench.study.labstudy import lab_study
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
     assert "clients contradicts itself: in the screen 2 was better" in said(after)
@@ -232,8 +232,8 @@ def test_a_screen_that_was_interrupted_goes_on_where_it_was(file: Path) -> None:
 
 
 def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> None:
-    from ironbench.analyse.archive import EMPTY
-    from ironbench.analyse.labstudy import lab_study
+    from ironbench.study.archive import EMPTY
+    from ironbench.study.labstudy import lab_study
 
     found = lab(file)
     directory = LabDirectory(file.with_name("lab"))

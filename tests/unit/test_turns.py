@@ -14,18 +14,17 @@ from typing import Any
 import labfactory
 import pytest
 
-from ironbench.analyse.findings import findings
-from ironbench.analyse.subjects import work_name
 from ironbench.cli.lab import plan as planned
 from ironbench.engines import ideal
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import declare, freeze
-from ironbench.experiment.schedule import Due
-from ironbench.experiment.size import of_machine
-from ironbench.experiment.slices import slice_plan
-from ironbench.experiment.slices.turn import Slice
-from ironbench.experiment.slices.turns import Turns, written_between
-from ironbench.machine.fingerprint import fingerprint
+from ironbench.host import processes, register
+from ironbench.host.fingerprint import fingerprint
+from ironbench.lab import declare, freeze
+from ironbench.lab.schedule import Due
+from ironbench.lab.size import of_machine
+from ironbench.lab.slices import slice_plan
+from ironbench.lab.slices.turn import Slice
+from ironbench.lab.slices.turns import Turns, written_between
 from ironbench.model.finding import Noise
 from ironbench.model.lab import Lab
 from ironbench.model.note import note
@@ -34,9 +33,10 @@ from ironbench.model.system import Device, Layout, Partition, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.plan.budget import ASSUMED
 from ironbench.printer import Printer
-from ironbench.process import processes, register
-from ironbench.record import Store
+from ironbench.records import Store
 from ironbench.report.sections import setup
+from ironbench.study.findings import findings
+from ironbench.study.subjects import work_name
 
 LAB = """
 question = "Does work_mem matter?"

@@ -17,11 +17,13 @@ import pytest
 from factories import evidence
 
 from ironbench.errors import FailureError
-from ironbench.experiment import loop, schedule
-from ironbench.experiment.schedule import Due
-from ironbench.experiment.slices.rotations import SLOW_START
-from ironbench.experiment.slices.side import OverError, Side
-from ironbench.experiment.slices.turns import Turns, stop_all
+from ironbench.host import processes
+from ironbench.host.freezer import Freezer
+from ironbench.lab import loop, schedule
+from ironbench.lab.schedule import Due
+from ironbench.lab.slices.rotations import SLOW_START
+from ironbench.lab.slices.side import OverError, Side
+from ironbench.lab.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note, text_note
@@ -29,9 +31,7 @@ from ironbench.model.record import NOT_WHOLE, SLICES, SYSTEMS, Record, Status
 from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import NO_NOTES
 from ironbench.printer import Printer
-from ironbench.process import processes
-from ironbench.process.freezer import Freezer
-from ironbench.record import Store, make, progress
+from ironbench.records import Store, make, progress
 from ironbench.views.selection import named_in
 
 

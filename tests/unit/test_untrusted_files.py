@@ -15,11 +15,11 @@ from test_parcel import begun
 
 from ironbench.engines.postgres import installation
 from ironbench.errors import FailureError, InputError
-from ironbench.experiment import imported
+from ironbench.host import trust
+from ironbench.host.programs import run_program
+from ironbench.lab import imported
 from ironbench.model.commands import Commands
-from ironbench.process import trust
-from ironbench.process.programs import run_program
-from ironbench.record.export import export
+from ironbench.records.export import export
 from ironbench.serve import queue_page
 
 WITH_PROGRAMS = """

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from labfactory import lab, trials
 
-from ironbench.analyse.verdict import Comparison, finding
-from ironbench.experiment.noise import FACTOR, SIDES, floors
+from ironbench.lab.noise import FACTOR, SIDES, floors
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.model.note import note
 from ironbench.report import wording
 from ironbench.stats.multiplicity import corrected, divisors
 from ironbench.stats.ratio import paired
+from ironbench.study.verdict import Comparison, finding
 from ironbench.words import THIN
 
 SIX = Method((Stage(1, 6),), seed=1)

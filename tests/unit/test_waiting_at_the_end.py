@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from factories import record
 
-from ironbench.analyse import target as targets
-from ironbench.analyse.curve import metrics_of
 from ironbench.model.driven import Driven
 from ironbench.model.note import note
 from ironbench.model.record import CLIENTS_CUT_OFF, LOOP_DELAYED, RATE_NOT_KEPT
 from ironbench.model.sample import sampled, too_few, unresolved
 from ironbench.model.system import Load, System
-from ironbench.observe import Observation
-from ironbench.record import judge, measures
+from ironbench.records import judge, measures
+from ironbench.study import target as targets
+from ironbench.study.curve import metrics_of
+from ironbench.trial.observe import Observation
 
 SUMMARY = {
     **{"elapsed_s": 10.0, "transactions": 1000, "failed": 0, "errors": {}, "cut_short": False, "aborted": False},

@@ -10,14 +10,14 @@ import pytest
 from factories import record
 
 from ironbench.errors import FailureError
-from ironbench.experiment import declare, freeze
-from ironbench.experiment.schedule import Blocks, Due, repeat_failed
+from ironbench.lab import declare, freeze
+from ironbench.lab.schedule import Blocks, Due, repeat_failed
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Trial
-from ironbench.record import Evidence
-from ironbench.record.labs import LabDirectory
-from ironbench.record.progress import given_up_of_all
+from ironbench.records import Evidence
+from ironbench.records.labs import LabDirectory
+from ironbench.records.progress import given_up_of_all
 
 LAB = """question = "Slower?"
 [system]

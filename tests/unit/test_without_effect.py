@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from ironbench import engines, workloads
-from ironbench.drive import caches
 from ironbench.engines.slapd import engine as slapd
 from ironbench.errors import InputError
-from ironbench.experiment import declare, new, server_control
-from ironbench.experiment.build import _require_checkpoints
-from ironbench.experiment.run_plan import planned
+from ironbench.lab import declare, new, server_control
+from ironbench.lab.build import _require_checkpoints
+from ironbench.lab.run_plan import planned
 from ironbench.model.system import Cell, Choice, Load, Setup, System
 from ironbench.plan import design, run_file
+from ironbench.trial.drive import caches
 
 
 def refused(workload: str = "igen-oltp", engine: str = "null", **changes: Any) -> InputError:

@@ -12,11 +12,6 @@ from labfactory import lab, studied, trials
 
 import ironbench
 from ironbench import units
-from ironbench.analyse.balance import Entry
-from ironbench.analyse.comparability import doubts
-from ironbench.analyse.factors import Contrast
-from ironbench.analyse.findings import findings
-from ironbench.analyse.study import Effect
 from ironbench.catalogue import metrics
 from ironbench.cli.verdict import SUSPECT, code_of_run, suspect_words
 from ironbench.model.lab import Claim
@@ -27,6 +22,11 @@ from ironbench.report.cell import Missing
 from ironbench.report.findings import metric_tables
 from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
+from ironbench.study.balance import Entry
+from ironbench.study.comparability import doubts
+from ironbench.study.factors import Contrast
+from ironbench.study.findings import findings
+from ironbench.study.study import Effect
 from ironbench.words import THIN, in_percent
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from ironbench import engines, workloads
-from ironbench.drive.work import interruptible
 from ironbench.errors import FailureError, InputError
 from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.system import Choice, Layout, Load, System
-from ironbench.record import measures
+from ironbench.records import measures
+from ironbench.trial.drive.work import interruptible
 from ironbench.workloads.tally import Tally
 
 STORAGE = workloads.get("storage")

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench import _core, workloads
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import InputError
 from ironbench.model.system import Choice, Load, System
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads.wide import FIXED_BYTES, Wide
 
 LOAD = Load(duration_s=None, on_error="stop")

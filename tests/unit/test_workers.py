@@ -15,14 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench import _core, workloads
-from ironbench.analyse.workers import by_worker
-from ironbench.cluster import clocks, crew, loading, merge, parts
-from ironbench.cluster.clocks import Answer
-from ironbench.cluster.control import Control
-from ironbench.cluster.crew import Crew
-from ironbench.cluster.merge import WorkerResult
-from ironbench.cluster.worker import core_digest
-from ironbench.drive.run import Tasks, compiled_plan
 from ironbench.errors import FailureError, InputError
 from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
@@ -30,7 +22,15 @@ from ironbench.model.note import note
 from ironbench.model.system import Load
 from ironbench.model.workers import Worker
 from ironbench.printer import Printer
-from ironbench.record import judge
+from ironbench.records import judge
+from ironbench.study.workers import by_worker
+from ironbench.trial.cluster import clocks, crew, loading, merge, parts
+from ironbench.trial.cluster.clocks import Answer
+from ironbench.trial.cluster.control import Control
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.cluster.merge import WorkerResult
+from ironbench.trial.cluster.worker import core_digest
+from ironbench.trial.drive.run import Tasks, compiled_plan
 from ironbench.workloads import ScriptSource
 from ironbench.workloads.brokerage import market_clients
 from ironbench.workloads.brokerage.transactions import ISOLATION

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from ironbench.cluster import control
 from ironbench.errors import InputError
+from ironbench.trial.cluster import control
 
 OBSERVERS = [{"name": "activity", "kind": "sql", "target": "SELECT 1", "period_s": 1.0}]
 

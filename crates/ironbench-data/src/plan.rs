@@ -1,4 +1,4 @@
-//! What a load call gets, as JSON. `src/ironbench/load/rows.py` writes it.
+//! What a load call gets, as JSON. `src/ironbench/trial/load/rows.py` writes it.
 
 use ironbench_core::drive::plan::Engine;
 use serde::{Deserialize, Serialize};

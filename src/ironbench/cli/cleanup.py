@@ -37,10 +37,10 @@ def cleanup(
     ] = "",
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup
-    from ironbench.experiment.upkeep import make_up
-    from ironbench.process.scratch import remove_failures
-    from ironbench.record import running_labs
-    from ironbench.record.durable import remove_abandoned, remove_abandoned_exports
+    from ironbench.host.scratch import remove_failures
+    from ironbench.lab.upkeep import make_up
+    from ironbench.records import running_labs
+    from ironbench.records.durable import remove_abandoned, remove_abandoned_exports
 
     printer = Printer()
     if dsn:

@@ -14,9 +14,9 @@ from ironbench.devices import arrange, capability, expression, file_systems
 from ironbench.devices.mounting import ORDER, Mounted
 from ironbench.errors import FailureError, InputError
 from ironbench.fields.sections import CAPACITY
+from ironbench.host import register
 from ironbench.model.system import Device, Partition
 from ironbench.printer import Printer
-from ironbench.process import register
 
 PARTITION = "data"
 _WATCH_S = 0.2

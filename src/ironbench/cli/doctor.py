@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ironbench.engines.examination import Examined
-    from ironbench.machine.host_view import HostView
+    from ironbench.host.host_view import HostView
     from ironbench.model.diagnosis import Diagnosis
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "WARNING", "severe": "SEVERE"}
@@ -52,10 +52,10 @@ def doctor(
     if server:
         return _elsewhere(server, data, everything, json)
     from ironbench._core import BUILD_PROFILE
-    from ironbench.machine.capability_tests import LiveAttempts
-    from ironbench.machine.host_view import Ourselves, watch_host
-    from ironbench.machine.tree import Tree
-    from ironbench.record import running_labs
+    from ironbench.host.capability_tests import LiveAttempts
+    from ironbench.host.host_view import Ourselves, watch_host
+    from ironbench.host.tree import Tree
+    from ironbench.records import running_labs
 
     printer = Printer()
     places = _places(data)
@@ -83,7 +83,7 @@ def _hint_at_leftovers(printer: Printer) -> None:
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
     """Examines and prints; 3 when something is severe, else 0. `areas`: None for all."""
-    from ironbench.machine.doctor import AREAS, examine
+    from ironbench.host.doctor import AREAS, examine
 
     diagnoses = examine(host, areas or AREAS)
     if json:
@@ -96,7 +96,7 @@ def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, are
 
 
 def _elsewhere(server: str, data: list[str] | None, everything: bool, json: bool) -> int:
-    from ironbench.remote import host
+    from ironbench.host.remote import host
 
     printer = Printer()
     printer.say(f"watching {server.rpartition('@')[2]} for a second …")
@@ -121,7 +121,7 @@ def _database(dsn: str, server: str, data: list[str] | None, everything: bool, j
 
 
 def _code(diagnoses: Sequence[Diagnosis]) -> int:
-    from ironbench.machine.doctor import worst
+    from ironbench.host.doctor import worst
     from ironbench.model.diagnosis import Severity
 
     return _SUSPECT if worst(one for one in diagnoses if one.visible) is Severity.SEVERE else 0
@@ -142,7 +142,7 @@ def _hidden(examined: Examined) -> list[str]:
 def _database_as_json(examined: Examined) -> str:
     import msgspec
 
-    from ironbench.machine.doctor import worst
+    from ironbench.host.doctor import worst
 
     server = msgspec.to_builtins(examined.server)
     document = {"schema": 1, "worst": worst(examined.diagnoses), "server": server, "diagnoses": examined.diagnoses}
@@ -151,7 +151,7 @@ def _database_as_json(examined: Examined) -> str:
 
 def _places(data: list[str] | None) -> tuple[Path, ...]:
     """The directories given, else those that `run` would use."""
-    from ironbench.process import place
+    from ironbench.host import place
 
     if data:
         for name in data:
@@ -164,8 +164,8 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
 def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
     import msgspec
 
-    from ironbench.machine.doctor import worst
-    from ironbench.machine.fingerprint import content_key, of_tree
+    from ironbench.host.doctor import worst
+    from ironbench.host.fingerprint import content_key, of_tree
 
     machine = of_tree(host.tree)
     document = {
@@ -210,7 +210,7 @@ def _well(visible: Sequence[Diagnosis]) -> list[str]:
 
 
 def _what(host: HostView) -> str:
-    from ironbench.machine.fingerprint import of_tree
+    from ironbench.host.fingerprint import of_tree
 
     machine = of_tree(host.tree)
     kind = "bare metal" if host.virtual == "none" else f"virtual machine ({host.virtual})"

@@ -16,10 +16,10 @@ from ironbench.printer import Printer
 from ironbench.words import some
 
 if TYPE_CHECKING:
-    from ironbench.analyse.gate import Gate
-    from ironbench.analyse.study import Effect
     from ironbench.model.lab import Lab
-    from ironbench.record.labs import LabDirectory
+    from ironbench.records.labs import LabDirectory
+    from ironbench.study.gate import Gate
+    from ironbench.study.study import Effect
     from ironbench.views.selection import Named
 
 CLOSED = 4
@@ -57,8 +57,8 @@ def gate(
     results: RESULTS = "ironbench-results",
     json: JSON = False,
 ) -> int:
-    from ironbench.analyse.gate import POLICIES
-    from ironbench.analyse.gate import gate as judged
+    from ironbench.study.gate import POLICIES
+    from ironbench.study.gate import gate as judged
     from ironbench.views.labs import study_of
 
     if undecided.partition(":")[0] == "more":
@@ -75,7 +75,7 @@ def gate(
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
     """Every comparison of a lab at its own margin."""
-    from ironbench.analyse.gate import gate as judged
+    from ironbench.study.gate import gate as judged
     from ironbench.views.labs import study_of
 
     study = study_of(directory)
@@ -85,8 +85,8 @@ def whole(directory: LabDirectory, undecided: str) -> Gate:
 
 def require_comparisons(name: str, lab: Lab) -> None:
     """InputError: there is nothing that a gate could judge."""
-    from ironbench.analyse.findings import declared
     from ironbench.model.lab import SCREEN
+    from ironbench.study.findings import declared
 
     if declared(lab):
         return
@@ -128,7 +128,7 @@ def _target(output: str) -> Path:
 
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
     """The lab and the comparisons asked about; none: all of them. InputError where nothing was run in blocks."""
-    from ironbench.record.labs import LabDirectory
+    from ironbench.records.labs import LabDirectory
     from ironbench.views.selection import both
 
     if not new:
@@ -149,8 +149,8 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
 
 
 def _not_in_blocks(a: Named, b: Named) -> str:
-    from ironbench.analyse.comparability import other_work
     from ironbench.report import wording
+    from ironbench.study.comparability import other_work
 
     apart = other_work(a.records, b.records)
     return (
@@ -162,8 +162,8 @@ def _not_in_blocks(a: Named, b: Named) -> str:
 
 def _of_cells(directory: LabDirectory, base: Named, new: Named) -> list[Effect]:
     """The comparisons that the lab declares between them, each with `base` as its reference."""
-    from ironbench.analyse.findings import declared
-    from ironbench.analyse.labstudy import compare_cells
+    from ironbench.study.findings import declared
+    from ironbench.study.labstudy import compare_cells
 
     lab, records = directory.lab(), directory.records()
     look = max(1, len(directory.declared()))

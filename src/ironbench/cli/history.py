@@ -26,9 +26,9 @@ def history(
     results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench import catalogue
-    from ironbench.analyse.history import histories, require_order
     from ironbench.cli.output import destination, written
     from ironbench.report.history import page
+    from ironbench.study.history import histories, require_order
     from ironbench.views.selection import gathered
 
     require_order(by)

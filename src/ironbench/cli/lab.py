@@ -26,10 +26,10 @@ from ironbench.ranges import Range
 from ironbench.words import counted, in_percent
 
 if TYPE_CHECKING:
-    from ironbench.experiment.gate import Policy
+    from ironbench.lab.gate import Policy
     from ironbench.model.lab import Lab
     from ironbench.model.record import Record
-    from ironbench.record.labs import LabDirectory
+    from ironbench.records.labs import LabDirectory
 
 app = group("lab")
 
@@ -63,8 +63,8 @@ def plan(
 
 def planned(file: Path, budget: str, json: bool, design: str = "", trust: bool = False) -> int:
     """`design`: as in `labfile.read`; `trust`: programs that the file names may run."""
-    from ironbench.experiment import declare
-    from ironbench.process.trust import reading_only
+    from ironbench.host.trust import reading_only
+    from ironbench.lab import declare
     from ironbench.views.plans import lab as plan_page
 
     with reading_only(trust):
@@ -112,10 +112,10 @@ def measured(
     """`design`: as in `labfile.read`; `policy`: of a gate, None where there is none; `tag`: KEY=VALUE texts."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
-    from ironbench.experiment import declare, freeze, loop, upkeep
-    from ironbench.experiment import gate as gates
+    from ironbench.lab import declare, freeze, loop, upkeep
+    from ironbench.lab import gate as gates
     from ironbench.model.lab import SCREEN
-    from ironbench.record import labs
+    from ironbench.records import labs
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
@@ -166,10 +166,10 @@ def resume(
 ) -> int:
     """Go on with an interrupted lab. Measures exactly what is missing, in the planned order."""
     from ironbench.catalogue.typed import text_of
-    from ironbench.experiment import declare, freeze, imported, loop, schedule, search, upkeep
-    from ironbench.experiment.slices import slice_plan
+    from ironbench.lab import declare, freeze, imported, loop, schedule, search, upkeep
+    from ironbench.lab.slices import slice_plan
     from ironbench.model.lab import SCREEN
-    from ironbench.record import labs, progress
+    from ironbench.records import labs, progress
 
     printer = Printer()
     directory = labs.find(lab)
@@ -224,9 +224,9 @@ def noise(
     json: JSON = False,
 ) -> int:
     """Measure the noise of this machine. Compares a lab's baseline with itself; later findings use the result."""
-    from ironbench.experiment import declare, freeze, loop, upkeep
-    from ironbench.experiment.noise import against_itself
-    from ironbench.record import labs
+    from ironbench.lab import declare, freeze, loop, upkeep
+    from ironbench.lab.noise import against_itself
+    from ironbench.records import labs
 
     printer = Printer()
     lab, secrets = against_itself(*declare.lab(Path(file)), blocks)
@@ -253,7 +253,7 @@ def new(
     ] = None,
 ) -> int:
     """Write a commented lab file for a common question. Asks the server that you name; overwrites nothing."""
-    from ironbench.experiment import new as begun
+    from ironbench.lab import new as begun
 
     if kind not in begun.names():
         raise InputError(f"lab new {kind}", "there is no such kind", nearest(kind, list(begun.names())))
@@ -280,10 +280,10 @@ def _conclude(
 ) -> int:
     """Of a lab against itself, the run-to-run variation is kept first, so that the verdict quotes it."""
     from ironbench.cli import verdict
-    from ironbench.experiment import noise as noise_lab
-    from ironbench.experiment import upkeep
-    from ironbench.record import noise as kept
-    from ironbench.record.labs import results
+    from ironbench.lab import noise as noise_lab
+    from ironbench.lab import upkeep
+    from ironbench.records import noise as kept
+    from ironbench.records.labs import results
 
     if not directory.begun():
         verdict.require_kept(directory.store, records)
@@ -313,7 +313,7 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
     if not more and undecided not in ("", "fail", "pass"):
         raise InputError(f"--undecided {undecided}", "is no policy", "write fail, pass, or for example more:30m")
     more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
-    from ironbench.experiment.gate import Policy  # after what may be refused: it takes half a second
+    from ironbench.lab.gate import Policy  # after what may be refused: it takes half a second
 
     return Policy("pass" if undecided == "pass" else "fail", more_s)
 
@@ -321,10 +321,10 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
     """The gate's exit code in place of the verdict's, but where the lab did not finish or refuted what was expected:
     then its own document takes the place of the gate's, too."""
-    from ironbench.analyse.findings import declared
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate
+    from ironbench.study.findings import declared
 
     over = code in (0, verdict.SUSPECT)
     if not over or not declared(directory.lab()):
@@ -351,21 +351,21 @@ def _resumable(directory: LabDirectory, printer: Printer) -> Iterator[None]:
 
 
 def _goes_on(directory: LabDirectory, records: Sequence[Record]) -> str:
-    from ironbench.record import progress
+    from ironbench.records import progress
 
     done, trials = progress.measured(records), counted(len(directory.lab().trials), "trial")
     return f"interrupted: {done} of {trials} measured; `ironbench lab resume {directory.path}` goes on"
 
 
 def _say_cautions(lab: Lab, printer: Printer) -> None:
-    from ironbench.experiment import declare
+    from ironbench.lab import declare
 
     for caution in declare.cautions(lab):
         printer.say(f"caution: {caution}")
 
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
-    from ironbench.experiment import pace
+    from ironbench.lab import pace
     from ironbench.model.lab import SCREEN
     from ironbench.plan import blocks
     from ironbench.views.plans import notes

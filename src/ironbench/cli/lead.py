@@ -8,9 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ironbench.analyse import lead as analysis
-from ironbench.analyse.archive import Archives
-from ironbench.analyse.lead import Leads
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.cli.output import target, write
@@ -18,6 +15,9 @@ from ironbench.errors import InputError, nearest
 from ironbench.fields.lab import range_of
 from ironbench.printer import Printer
 from ironbench.report import lead as report
+from ironbench.study import lead as analysis
+from ironbench.study.archive import Archives
+from ironbench.study.lead import Leads
 from ironbench.views.selection import both, usable
 
 

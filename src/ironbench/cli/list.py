@@ -17,8 +17,8 @@ from ironbench.errors import InputError, IronbenchError, nearest
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Status
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.labs import LabDirectory, begun_in
+from ironbench.records import Store
+from ironbench.records.labs import LabDirectory, begun_in
 
 KINDS = {
     "workloads": "work to drive a database with",
@@ -101,7 +101,7 @@ def metrics() -> Rows:
 
 
 def observers() -> Rows:
-    from ironbench import observe
+    from ironbench.trial import observe
 
     return [{"name": one.name, "what": one.doc} for one in observe.observers()]
 

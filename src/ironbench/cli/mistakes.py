@@ -98,7 +98,7 @@ def unforeseen(error: Exception) -> IronbenchError:
     import tempfile
     import traceback
 
-    from ironbench.process.scratch import FAILURE
+    from ironbench.host.scratch import FAILURE
 
     def clean_of_secrets(text: str) -> str:
         for piece in addresses:

@@ -10,12 +10,12 @@ import typer
 from ironbench.cli.options import RESULTS, group
 from ironbench.errors import InputError
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.export import export as write
-from ironbench.record.importer import take_in
-from ironbench.record.labs import LabDirectory
-from ironbench.record.labs import results as usual_results
-from ironbench.record.parcel import Reader
+from ironbench.records import Store
+from ironbench.records.export import export as write
+from ironbench.records.importer import take_in
+from ironbench.records.labs import LabDirectory
+from ironbench.records.labs import results as usual_results
+from ironbench.records.parcel import Reader
 from ironbench.report.plain import clean
 from ironbench.views.selection import directories, select
 from ironbench.words import counted, grouped

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ironbench.analyse.claims import ClaimVerdict, requirement
 from ironbench.cli.verdict import REFUTED, SUSPECT, claims_words
 from ironbench.report import plain, wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.charts.base import Table
+from ironbench.study.claims import ClaimVerdict, requirement
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.analyse.claims import Judged
     from ironbench.model.lab import Claim
     from ironbench.model.record import Record
+    from ironbench.study.claims import Judged
 
 Judgements = Sequence[tuple[str, "Judged"]]
 """Name of the configuration, and what its trials show."""

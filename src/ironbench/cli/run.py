@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ironbench.model.plan import Plan
     from ironbench.model.record import Record
     from ironbench.model.secrets import Secrets
-    from ironbench.record import Store
+    from ironbench.records import Store
 
 _ARGUMENTS = {
     "workload": Annotated[str, typer.Argument(help="A workload (see `ironbench list workloads`), or `script`.")],
@@ -39,10 +39,10 @@ def run(workload: str, files: list[str] | None, **typed: Any) -> int:
 
 def execute(asked: RunFile) -> int:
     """Plans, runs, shows; the exit code (docs/guide/statuses.md)."""
-    from ironbench.experiment import declare, run_plan, upkeep
+    from ironbench.lab import declare, run_plan, upkeep
     from ironbench.model.system import Setup
     from ironbench.plan import requirements
-    from ironbench.record import Store
+    from ironbench.records import Store
 
     own = asked.run
     claims = requirements.read(own.require)
@@ -50,7 +50,7 @@ def execute(asked: RunFile) -> int:
     plan, secrets = run_plan.resumed(asked, store) if own.resume else run_plan.planned(asked)
     requirements.refuse_undecidable(claims, plan)
     if own.plan:
-        from ironbench.experiment import loop
+        from ironbench.lab import loop
         from ironbench.views.plans import run as plan_page
 
         before = run_plan.measured(store, plan.series) if own.resume else []
@@ -67,7 +67,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     # What a refused command need not import is imported here: numpy takes longer than the refusal.
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
-    from ironbench.experiment import declare, loop, run_plan, schedule, search, upkeep
+    from ironbench.lab import declare, loop, run_plan, schedule, search, upkeep
     from ironbench.views.plans.estimate import time_of
 
     printer = Printer()

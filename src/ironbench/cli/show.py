@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ironbench.analyse.differences import machine_facts
 from ironbench.catalogue import base_name
 from ironbench.cli import list as listing
 from ironbench.cli.options import JSON, RESULTS
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.printer import Printer
-from ironbench.record import Store
-from ironbench.record.labs import LabDirectory, begun_in
+from ironbench.records import Store
+from ironbench.records.labs import LabDirectory, begun_in
+from ironbench.study.differences import machine_facts
 
 
 def show(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ironbench.analyse.claims import Judged
-from ironbench.analyse.comparability import causes
-from ironbench.analyse.labstudy import settling
-from ironbench.analyse.study import Study
-from ironbench.analyse.subjects import entering
 from ironbench.errors import FailureError
 from ironbench.model.note import FLAGGED
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import NOT_BACK, Record, Status
 from ironbench.printer import Printer
-from ironbench.record import Store, progress
-from ironbench.record.labs import LabDirectory
+from ironbench.records import Store, progress
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
+from ironbench.study.claims import Judged
+from ironbench.study.comparability import causes
+from ironbench.study.labstudy import settling
+from ironbench.study.study import Study
+from ironbench.study.subjects import entering
 from ironbench.views import labs
 from ironbench.words import counted
 

@@ -12,10 +12,9 @@ from ironbench.devices import capability, expression, file_systems
 from ironbench.engines import ideal
 from ironbench.errors import InputError, written
 from ironbench.fields.sections import CAPACITY, DeviceSection, LayoutSection
-from ironbench.machine import space
+from ironbench.host import place, space
 from ironbench.model.system import Device, Layout, Partition
 from ironbench.paths import expanded
-from ironbench.process import place
 
 ROLES = ("data", "temp", "log")
 RAM = "ram"

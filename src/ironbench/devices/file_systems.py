@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import FailureError, InputError, ProgramError
-from ironbench.process.programs import output
+from ironbench.host.programs import output
 
 DEFAULT = "ext4"
 _UNCHECKED = "cannot check mount status"

@@ -1,6 +1,6 @@
 """The process of one emulated device: it answers for the device, and takes everything apart when it ends.
 
-A child of ours (`ironbench.process.child`). The first message is an `Order`, answered by `ready` or an error; then come
+A child of ours (`ironbench.host.child`). The first message is an `Order`, answered by `ready` or an error; then come
 words, each with an answer: `model` and `free` say who decides when the device answers, `stop` ends it.
 """
 
@@ -18,10 +18,10 @@ from typing import Any
 
 from ironbench.devices import file_systems
 from ironbench.errors import FailureError, IronbenchError
-from ironbench.machine.mounts import COUNTERS
-from ironbench.process import loop_mounts, processes, register
-from ironbench.process.child import Channel, refusal
-from ironbench.process.programs import output
+from ironbench.host import loop_mounts, processes, register
+from ironbench.host.child import Channel, refusal
+from ironbench.host.mounts import COUNTERS
+from ironbench.host.programs import output
 
 FILES = "files"
 """Where in its folder a device shows its files."""

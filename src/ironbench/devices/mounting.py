@@ -21,11 +21,10 @@ from ironbench.devices.inside import IMAGES, STOPPED_PATIENCE_S, Order
 from ironbench.devices.models import for_core, models
 from ironbench.devices.recorded import Measured, finish, on_its_clock, raw
 from ironbench.errors import FailureError, InputError
-from ironbench.machine import space
+from ironbench.host import loop_mounts, place, processes, register, space
+from ironbench.host.child import Child
 from ironbench.model.driven import Computed
 from ironbench.model.system import Device
-from ironbench.process import loop_mounts, place, processes, register
-from ironbench.process.child import Child
 
 ORDER = "order.json"
 _PREFIX = "device-"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ironbench import units
 from ironbench.errors import FailureError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.inside import Command, Inside
 from ironbench.model.observation import Sample, Source
 from ironbench.model.session import Session

@@ -16,7 +16,7 @@ from ironbench.engines.data_import import DataImport
 from ironbench.engines.dialect import Dialect
 from ironbench.engines.durability import Hazard
 from ironbench.errors import FailureError, InputError, written
-from ironbench.machine.copies import Copied
+from ironbench.host.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Session
 from ironbench.model.system import System

@@ -13,8 +13,8 @@ from ironbench import engines
 from ironbench.engines import ideal
 from ironbench.engines.base import Engine
 from ironbench.errors import InputError, shortened
+from ironbench.host import place, processes, register, scratch, undo
 from ironbench.model.system import System
-from ironbench.process import place, processes, register, scratch, undo
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,10 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import InputError, written
-from ironbench.machine import copies, space
-from ironbench.machine.limits import memory_available
-from ironbench.machine.tree import Tree
+from ironbench.host import copies, place, processes, space
+from ironbench.host.limits import memory_available
+from ironbench.host.tree import Tree
 from ironbench.model.system import System
-from ironbench.process import place, processes
 
 MEMORY = Path("/dev/shm")
 _TMPFS = "tmpfs"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import FailureError
-from ironbench.process.programs import last_words, run_program
+from ironbench.host.programs import last_words, run_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from ironbench.engines import ideal
 from ironbench.engines.base import Engine
 from ironbench.engines.own_files import locked, next_kept
 from ironbench.errors import FailureError, InputError, written
-from ironbench.machine import control_groups, copies, space
-from ironbench.machine.copies import Copied
+from ironbench.host import control_groups, copies, place, processes, register, space
+from ironbench.host.copies import Copied
 from ironbench.model.system import System
-from ironbench.process import place, processes, register
 
 NOTE = "restored.json"
 """Beside the file: which snapshot it came from, and its inode, so that another file of that name is not meant."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ironbench.host.programs import Program
 from ironbench.model.record import Check
 from ironbench.model.session import Remote, Session
 from ironbench.model.system import System
-from ironbench.process.programs import Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ironbench.errors import InputError, written
-from ironbench.machine import copies, space
-from ironbench.machine.copies import Copied
+from ironbench.host import copies, processes, space
+from ironbench.host import place as places
+from ironbench.host.copies import Copied
 from ironbench.model.system import Layout, System
-from ironbench.process import place as places
-from ironbench.process import processes
 
 NOTE = "ironbench.json"
 """In the directory of the data: which version made it, which snapshot it came from, where a log elsewhere lies."""

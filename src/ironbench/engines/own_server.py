@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from ironbench.engines.server import Running
 from ironbench.engines.server_session import Own
-from ironbench.process import place
+from ironbench.host import place
 
 _S = TypeVar("_S")
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 from ironbench.engines.identity import Identity
 from ironbench.errors import FailureError
-from ironbench.machine import control_groups, copies
-from ironbench.process import processes, register
-from ironbench.process.freezer import Freezer
-from ironbench.process.guard import Guard, Order
-from ironbench.process.processes import ProcessId
+from ironbench.host import control_groups, copies, processes, register
+from ironbench.host.freezer import Freezer
+from ironbench.host.guard import Guard, Order
+from ironbench.host.processes import ProcessId
 
 _SOCKET_PATH_MOST = 107
 """sun_path of unix(7) less its end."""

@@ -16,10 +16,10 @@ from ironbench.engines.administration import DENIED
 from ironbench.engines.given import understood
 from ironbench.engines.server import READY_PATIENCE_S, Running, own_processes
 from ironbench.errors import FailureError, IronbenchError, written
+from ironbench.host.freezer import Freezer
+from ironbench.host.processes import ProcessId
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Line, Row
-from ironbench.process.freezer import Freezer
-from ironbench.process.processes import ProcessId
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ironbench import units
 from ironbench.engines.base import set_twice
 from ironbench.errors import InputError, written
-from ironbench.machine import control_groups
+from ironbench.host import control_groups
 from ironbench.words import counted
 
 HEADROOM = 20

@@ -6,11 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ironbench.analyse.differences import NOT_SET, Difference
-from ironbench.analyse.growth import ALL, Course, Growth, Step
-from ironbench.analyse.study import Effect, Study
-from ironbench.analyse.subjects import failed_percent, failed_share
-from ironbench.analyse.versions import LACKS, BesideVersion
 from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion
 from ironbench.model.note import Note
 from ironbench.report import screen, wording
@@ -29,6 +24,11 @@ from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Answer, Point
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.stats.scalability import Fit
+from ironbench.study.differences import NOT_SET, Difference
+from ironbench.study.growth import ALL, Course, Growth, Step
+from ironbench.study.study import Effect, Study
+from ironbench.study.subjects import failed_percent, failed_share
+from ironbench.study.versions import LACKS, BesideVersion
 from ironbench.words import THIN, counted, listed, some
 
 _NAMED = 6

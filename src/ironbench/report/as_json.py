@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ironbench.analyse.comparability import together
 from ironbench.model.note import Note
 from ironbench.model.record import SCHEMA, Record
 from ironbench.model.sample import sampled
 from ironbench.report import wording
 from ironbench.report.derived import sentences
+from ironbench.study.comparability import together
 
 if TYPE_CHECKING:
-    from ironbench.analyse.optimum import Answer
-    from ironbench.record import Store
+    from ironbench.records import Store
+    from ironbench.study.optimum import Answer
 
 
 def run_document(

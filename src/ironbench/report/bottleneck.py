@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.analyse.bottleneck import RESOURCES, Gain, TimeSpent
-from ironbench.analyse.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
 from ironbench.report import wording
 from ironbench.report.facts import fact
 from ironbench.report.numbers import number
+from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
+from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
 from ironbench.words import counted, grouped, in_percent, listed, roughly, roughly_times
 
 _FREE = {

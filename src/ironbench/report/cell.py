@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbench.analyse.subjects import failed_share
-from ironbench.analyse.summarise import Summary
 from ironbench.model.record import Record
 from ironbench.report.numbers import NOT_KNOWN, base_unit, between, written
+from ironbench.study.subjects import failed_share
+from ironbench.study.summarise import Summary
 
 ESTIMATE = "≈"
 """Precedes every number that is an estimate or rests on one."""

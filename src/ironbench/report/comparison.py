@@ -9,9 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ironbench import units
-from ironbench.analyse.compare import NO_VERDICT, Comparison, Row
-from ironbench.analyse.differences import telling
-from ironbench.analyse.rate import loop_words
 from ironbench.model.record import SCHEMA
 from ironbench.report import cell, plain, presentation, wording
 from ironbench.report.as_json import encoded, plain_value
@@ -21,12 +18,15 @@ from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, times, unit_of
 from ironbench.report.plain import bullets
+from ironbench.study.compare import NO_VERDICT, Comparison, Row
+from ironbench.study.differences import telling
+from ironbench.study.rate import loop_words
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
-    from ironbench.analyse.study import Effect
     from ironbench.report.section import Section
+    from ironbench.study.study import Effect
 
 _MAIN = (
     *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from ironbench import units
-from ironbench.analyse.cost import Costs, Row
 from ironbench.model.cost import Bill, Line, Range
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, ESTIMATE, Cell, Missing, count
 from ironbench.report.numbers import number
 from ironbench.report.plain import Column, fitted
+from ironbench.study.cost import Costs, Row
 from ironbench.words import THIN, counted, grouped, in_percent, listed
 
 _NONE = "–"

@@ -5,13 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ironbench.analyse.curve import Peak
-from ironbench.analyse.differences import UNKNOWN_MACHINE
-from ironbench.analyse.looks import at
-from ironbench.analyse.rate import Rate, paced
-from ironbench.analyse.study import Effect, Study, SubjectResults
-from ironbench.analyse.subjects import counted_in
-from ironbench.drive import checkpoints
 from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Record
 from ironbench.report import presentation, theme, wording
@@ -36,6 +29,13 @@ from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity
 from ironbench.report.section import Answer, Section
 from ironbench.report.sections import sections
+from ironbench.study.curve import Peak
+from ironbench.study.differences import UNKNOWN_MACHINE
+from ironbench.study.looks import at
+from ironbench.study.rate import Rate, paced
+from ironbench.study.study import Effect, Study, SubjectResults
+from ironbench.study.subjects import counted_in
+from ironbench.trial.drive import checkpoints
 from ironbench.units import rate
 from ironbench.words import THIN, counted, grouped, some
 

@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from ironbench.process import place
+from ironbench.host import place
 from ironbench.report import plain, theme
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.section import Answer, Point, Section

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ironbench.analyse.differences import is_address, telling
-from ironbench.analyse.explain import Explanation
-from ironbench.analyse.study import Study
 from ironbench.report.as_json import plain_value
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
@@ -18,6 +15,9 @@ from ironbench.report.page import Page
 from ironbench.report.section import Answer, Point, Section, with_rows
 from ironbench.report.sections import sections as every_section
 from ironbench.report.walk import FEW, WIDTH, measure_name, measure_table, scripts, section, within
+from ironbench.study.differences import is_address, telling
+from ironbench.study.explain import Explanation
+from ironbench.study.study import Study
 from ironbench.words import counted, cut
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironbench.analyse.differences import Difference, is_address
 from ironbench.report.cell import Cell, Content, Row
 from ironbench.report.charts.base import Table
+from ironbench.study.differences import Difference, is_address
 from ironbench.words import cut
 
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")

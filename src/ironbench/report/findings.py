@@ -15,8 +15,8 @@ from ironbench.report.numbers import between, number, percent, quantity
 from ironbench.words import THIN
 
 if TYPE_CHECKING:
-    from ironbench.analyse.queries import Against
-    from ironbench.analyse.study import Effect
+    from ironbench.study.queries import Against
+    from ironbench.study.study import Effect
 
 _FEW = 2
 """Most comparisons with a table of all metrics each; of more only main metrics are shown."""

@@ -7,9 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ironbench.analyse.claims import ClaimVerdict, Judged
-from ironbench.analyse.gate import Gate, GatedComparison, GateVerdict
-from ironbench.analyse.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
 from ironbench.model.record import SCHEMA
 from ironbench.report import plain, wording
 from ironbench.report.as_json import encoded, plain_value
@@ -20,6 +17,9 @@ from ironbench.report.findings import interval, interval_cell, metric_words, rat
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Answer, Point, Section
 from ironbench.report.walk import OBSERVED
+from ironbench.study.claims import ClaimVerdict, Judged
+from ironbench.study.gate import Gate, GatedComparison, GateVerdict
+from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
 from ironbench.words import clean, clean_document, counted, in_percent, listed
 
 if TYPE_CHECKING:

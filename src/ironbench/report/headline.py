@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ironbench.analyse.compare import ratio as compared
-from ironbench.analyse.curve import Peak, lost_share
-from ironbench.analyse.rate import Rate, paced
-from ironbench.analyse.storage import MOST_BY_CHANCE, apart_by_chance, passes_of
-from ironbench.analyse.study import Study, SubjectResults
-from ironbench.analyse.subjects import counted_in, failed_percent, failed_share, leading
-from ironbench.analyse.summarise import Summary, over_passes, overlap
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.report import presentation, wording
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import between, measured, number, quantity, span, times, unit_of
+from ironbench.study.compare import ratio as compared
+from ironbench.study.curve import Peak, lost_share
+from ironbench.study.rate import Rate, paced
+from ironbench.study.storage import MOST_BY_CHANCE, apart_by_chance, passes_of
+from ironbench.study.study import Study, SubjectResults
+from ironbench.study.subjects import counted_in, failed_percent, failed_share, leading
+from ironbench.study.summarise import Summary, over_passes, overlap
 from ironbench.units import all_digits, rate
 from ironbench.words import counted, in_percent, listed
 from ironbench.workloads.base import LEADING

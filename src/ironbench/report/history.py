@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ironbench.analyse.differences import telling
-from ironbench.analyse.history import DATE, Change, Histories, History, Line, Point
 from ironbench.report import section as sections_of
 from ironbench.report.cell import EMPTY, Cell, count
 from ironbench.report.charts.base import Depth, Table
@@ -17,6 +15,8 @@ from ironbench.report.findings import bounds, metric_words, ratio_bounds
 from ironbench.report.numbers import times, unit_of
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Section
+from ironbench.study.differences import telling
+from ironbench.study.history import DATE, Change, Histories, History, Line, Point
 from ironbench.words import THIN, counted, in_percent
 
 _NOTES = (

@@ -8,10 +8,6 @@ from typing import Any
 
 import msgspec
 
-from ironbench.analyse.differences import telling
-from ironbench.analyse.lead import Lead, Leads, Peaks, WorkLead, trials_of
-from ironbench.analyse.rate import Rate
-from ironbench.analyse.subjects import counted_in, failed_percent, failed_share
 from ironbench.model.record import Record
 from ironbench.report import elements, plain, wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, UNKNOWN, Cell, Missing, Row, count
@@ -21,6 +17,10 @@ from ironbench.report.charts.lead import words_of
 from ironbench.report.facts import difference_rows
 from ironbench.report.numbers import NOT_KNOWN, failed_note, number, unit_of
 from ironbench.report.section import Section
+from ironbench.study.differences import telling
+from ironbench.study.lead import Lead, Leads, Peaks, WorkLead, trials_of
+from ironbench.study.rate import Rate
+from ironbench.study.subjects import counted_in, failed_percent, failed_share
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 

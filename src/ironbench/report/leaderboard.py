@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ironbench.analyse.leaderboard import NOT_COMPARABLE, Place, Ranking
 from ironbench.model.cost import Range
 from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Missing, count
 from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
 from ironbench.report.plain import Column, fitted
+from ironbench.study.leaderboard import NOT_COMPARABLE, Place, Ranking
 
 _NONE = "–"
 _TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."

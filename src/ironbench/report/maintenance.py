@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ironbench.analyse.study import Study, SubjectResults
-from ironbench.analyse.summarise import Summary
 from ironbench.model.sample import needed
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, centre, ratios
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, times, unit_of
 from ironbench.report.section import Section
+from ironbench.study.study import Study, SubjectResults
+from ironbench.study.summarise import Summary
 
 POPULATION = "populate"
 MAINTENANCE = ("backup", "restore", "index-build", "vacuum")

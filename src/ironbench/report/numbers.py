@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from ironbench import units
-from ironbench.analyse.subjects import failed_percent, failed_share
-from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.record import FAILED_LIMITS, Record
+from ironbench.study.subjects import failed_percent, failed_share
+from ironbench.study.summarise import Summary
 from ironbench.words import THIN, grouped, in_percent, percents
 
 NOT_KNOWN = "not known"

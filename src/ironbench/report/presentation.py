@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from ironbench.workloads.base import LEADING
 
 if TYPE_CHECKING:
-    from ironbench.analyse.compare import Comparison
-    from ironbench.analyse.study import Study, SubjectResults
     from ironbench.model.record import Record
     from ironbench.report.cell import Content
     from ironbench.report.charts.base import Table
     from ironbench.report.section import Section
+    from ironbench.study.compare import Comparison
+    from ironbench.study.study import Study, SubjectResults
 
 Groups = Sequence[tuple[str, Sequence["Record"]]]
 """Cells with their comparable trials."""

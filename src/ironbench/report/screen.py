@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.screen import Screen, Screened
-from ironbench.analyse.study import Effect, Study
 from ironbench.model.finding import Conclusion
 from ironbench.report import wording
 from ironbench.report.cell import Cell
@@ -13,6 +11,8 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import at_least, bounds, metric_words, ratio
 from ironbench.report.numbers import confidence, percent, quantity
 from ironbench.report.section import Point
+from ironbench.study.screen import Screen, Screened
+from ironbench.study.study import Effect, Study
 from ironbench.words import counted, listed
 
 

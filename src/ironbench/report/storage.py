@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ironbench.analyse.compare import Comparison
-from ironbench.analyse.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
-from ironbench.analyse.study import Study, SubjectResults
-from ironbench.analyse.summarise import Summary, summarise
-from ironbench.analyse.timelines import Line
 from ironbench.model.record import Record
 from ironbench.report import theme
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row
@@ -17,6 +12,11 @@ from ironbench.report.charts import storage as charts
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
+from ironbench.study.compare import Comparison
+from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, tested
+from ironbench.study.study import Study, SubjectResults
+from ironbench.study.summarise import Summary, summarise
+from ironbench.study.timelines import Line
 from ironbench.words import counted, in_percent
 
 __all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]

@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ironbench import engines
-from ironbench.analyse.study import Study, SubjectResults
-from ironbench.analyse.subjects import leading, streams
-from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import base_name, part_of
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Row, centre, ratios, shown, with_range
@@ -19,6 +16,9 @@ from ironbench.report.charts.queries import by_query
 from ironbench.report.findings import against_trend_tables
 from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section
+from ironbench.study.study import Study, SubjectResults
+from ironbench.study.subjects import leading, streams
+from ironbench.study.summarise import Summary
 from ironbench.words import counted
 
 WORKLOAD = "tpch"

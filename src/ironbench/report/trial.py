@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ironbench.analyse.comparability import doubts, left_out
-from ironbench.analyse.differences import chosen_settings, facts_of, flattened, load_facts
-from ironbench.analyse.subjects import counted_in, work_name
 from ironbench.catalogue import base_name, metrics
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check, Record
@@ -19,6 +16,9 @@ from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.plain import Column, fitted
+from ironbench.study.comparability import doubts, left_out
+from ironbench.study.differences import chosen_settings, facts_of, flattened, load_facts
+from ironbench.study.subjects import counted_in, work_name
 from ironbench.words import counted
 
 _ARROWS = {"higher": " ↑", "lower": " ↓"}

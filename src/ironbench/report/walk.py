@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.differences import telling
-from ironbench.analyse.explain import Explanation, Measure, Script
 from ironbench.catalogue import base_name, part_of
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row
 from ironbench.report.charts import waterfall
@@ -15,6 +13,8 @@ from ironbench.report.facts import fact_name, values
 from ironbench.report.findings import NO_INTERVAL, bounds, metric_words, ratio_bounds
 from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section, with_rows
+from ironbench.study.differences import telling
+from ironbench.study.explain import Explanation, Measure, Script
 from ironbench.words import THIN, counted, cut
 
 ID, TITLE = "explain", "What the difference is made of"

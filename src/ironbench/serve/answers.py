@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from ironbench.errors import FailureError
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 from ironbench.serve.shelf import Shelf
 
 _MOST = 200

@@ -25,9 +25,9 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from ironbench.errors import FailureError, InputError, IronbenchError
-from ironbench.experiment import imported
+from ironbench.host import scratch
+from ironbench.lab import imported
 from ironbench.printer import Printer
-from ironbench.process import scratch
 from ironbench.serve import (
     archive,
     archive_page,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from html import escape
 
-from ironbench.record.index import Listed
+from ironbench.records.index import Listed
 from ironbench.report.cell import count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import moment, quantity

@@ -12,9 +12,9 @@ from ironbench.serve.page import link, option, page
 from ironbench.serve.shelf import Shelf
 
 if TYPE_CHECKING:
-    from ironbench.analyse.gate import Gate
-    from ironbench.analyse.study import Study
     from ironbench.report.charts.base import Chart
+    from ironbench.study.gate import Gate
+    from ironbench.study.study import Study
 
 _KINDS = {"xml": "application/xml", "md": "text/markdown", "json": "application/json", "svg": "image/svg+xml"}
 _MOST_MARGIN = 10.0
@@ -22,7 +22,7 @@ _MOST_MARGIN = 10.0
 
 def judged(study: Study, margin: float | None = None, undecided: str = "fail") -> Gate | None:
     """Every comparison of a lab, at the lab's own margin where none is given; None: it compares nothing."""
-    from ironbench.analyse.gate import gate
+    from ironbench.study.gate import gate
 
     effects = [*study.effects, *study.claimed]
     if study.lab is None or not effects:
@@ -91,7 +91,7 @@ def document(shelf: Shelf, lab: str, kind: str, margin: str, undecided: str) -> 
 
 
 def _asked(shelf: Shelf, lab: str, margin: str, undecided: str) -> Gate:
-    from ironbench.analyse.gate import POLICIES
+    from ironbench.study.gate import POLICIES
     from ironbench.views.labs import study_of
 
     directory = shelf.lab(lab)

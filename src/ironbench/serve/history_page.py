@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from starlette.responses import HTMLResponse
 
 from ironbench import catalogue
-from ironbench.analyse.archive import Archives
 from ironbench.errors import InputError, IronbenchError
-from ironbench.record.index import Listed
+from ironbench.records.index import Listed
 from ironbench.serve.archive import Query
 from ironbench.serve.compared import MOST_TRIALS
 from ironbench.serve.page import link, option, page, select, simple
 from ironbench.serve.shelf import Holdings, Shelf, error_text
+from ironbench.study.archive import Archives
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.analyse.history import Histories
     from ironbench.report.charts.base import Chart
+    from ironbench.study.history import Histories
 
 _WAYS = ("date", "commit", "version")
 Found = Sequence[tuple[str, Listed]]
@@ -59,7 +59,7 @@ def _named(rows: Found, name: str) -> Found:
 
 def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
     """InputError: there is no such metric or order, or nothing of it."""
-    from ironbench.analyse.history import histories, require_order
+    from ironbench.study.history import histories, require_order
 
     require_order(by)
     if metric:

@@ -17,8 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import IronbenchError
-from ironbench.process.processes import ProcessId
-from ironbench.record.labs import LabDirectory
+from ironbench.host.processes import ProcessId
+from ironbench.records.labs import LabDirectory
 from ironbench.serve import measured, notes, running
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.page import address, button, head, link, page
@@ -30,7 +30,7 @@ _PERIOD_S = 1.0
 _GLANCE_S = 0.2
 """How often the file of a trial's state is asked whether it has changed,"""
 _QUIET_S = 0.6
-"""and how long it is not, once it has: it is written about once a second (`ironbench.drive.live`)."""
+"""and how long it is not, once it has: it is written about once a second (`ironbench.trial.drive.live`)."""
 _HEARTBEAT_S = 15
 """An answer that says nothing for longer may be ended by what lies between."""
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 
 _SECTOR = 512
 """Bytes, whatever the device has (Documentation/admin-guide/iostats.rst)."""

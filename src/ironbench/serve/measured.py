@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError
 from ironbench.model.record import Record
-from ironbench.record.index import Listed
+from ironbench.records.index import Listed
 from ironbench.report.charts.base import Chart
 from ironbench.serve import compared, gate, notes
 from ironbench.serve.archive import rows_table
@@ -21,7 +21,7 @@ from ironbench.serve.so_far import SoFar
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    from ironbench.analyse.archive import Archive
+    from ironbench.study.archive import Archive
 
 
 def record(shelf: Shelf, lab: str, id: str) -> HTMLResponse:
@@ -105,10 +105,10 @@ def require(found: list[Record], what: str) -> list[Record]:
 
 
 def _report(found: Sequence[Record], archive: Archive, bar: str, note: str) -> HTMLResponse:
-    from ironbench.analyse.study import studies
     from ironbench.report.derived import sentences
     from ironbench.report.document import report
     from ironbench.report.formats.html import body
+    from ironbench.study.study import studies
 
     charts: dict[str, Chart] = {}
     reports = [report(study) for study in studies(found, archive, sentences(found))]

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ironbench.errors import InputError
-from ironbench.record import durable
+from ironbench.records import durable
 from ironbench.serve.shelf import is_name
 
 LONGEST = 65_536

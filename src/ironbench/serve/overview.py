@@ -14,9 +14,8 @@ from starlette.responses import HTMLResponse
 from ironbench import units
 from ironbench._core import BUILD_PROFILE
 from ironbench.errors import IronbenchError
-from ironbench.machine import space
-from ironbench.process import place
-from ironbench.record import running_labs
+from ironbench.host import place, space
+from ironbench.records import running_labs
 from ironbench.report.numbers import moment
 from ironbench.serve.answers import Answers
 from ironbench.serve.archive import series_rows, steps
@@ -139,10 +138,10 @@ def answers(shelf: Shelf, known: Answers, page: int = 0) -> str:
 
 def doctor(results: Path) -> str:
     """What spoils numbers on this machine, the worst first."""
-    from ironbench.machine.capability_tests import LiveAttempts
-    from ironbench.machine.doctor import examine
-    from ironbench.machine.host_view import Ourselves, watch_host
-    from ironbench.machine.tree import Tree
+    from ironbench.host.capability_tests import LiveAttempts
+    from ironbench.host.doctor import examine
+    from ironbench.host.host_view import Ourselves, watch_host
+    from ironbench.host.tree import Tree
 
     host = watch_host(
         Tree(), (place.base(), results), LiveAttempts(), Ourselves(BUILD_PROFILE, frozenset({os.getpid()}))

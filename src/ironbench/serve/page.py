@@ -165,7 +165,7 @@ def load() -> None:
 
 
 _MAKERS = (
-    "ironbench.analyse.findings",
+    "ironbench.study.findings",
     "ironbench.views.labs",
     "ironbench.report.answer",
     "ironbench.report.charts.narrowing",

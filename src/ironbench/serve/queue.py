@@ -22,11 +22,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ironbench.errors import FailureError, InputError, IronbenchError, UnwrittenError
-from ironbench.process import measuring, processes
-from ironbench.process.detached import Detached, status_of
-from ironbench.process.processes import ProcessId
-from ironbench.record import durable
-from ironbench.record.labs import PLAN, LabDirectory
+from ironbench.host import measuring, processes
+from ironbench.host.detached import Detached, status_of
+from ironbench.host.processes import ProcessId
+from ironbench.records import durable
+from ironbench.records.labs import PLAN, LabDirectory
 from ironbench.serve.queue_entry import (
     CANCELLED,
     DONE,

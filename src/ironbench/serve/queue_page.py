@@ -10,8 +10,8 @@ from html import escape
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
+from ironbench.host import scratch, trust
 from ironbench.model.lab import Lab
-from ironbench.process import scratch, trust
 from ironbench.serve.page import button, head, link, option, page, select
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import ENDED, RUNNING, STOPPED, WAITING, Entry, Wish, at_time, moment
@@ -172,7 +172,7 @@ def plan(name: str, text: str) -> str:
 
 def planned(name: str, text: str, *, queued: bool = False) -> str:
     """InputError. `queued`: it is to be measured without a terminal."""
-    from ironbench.experiment import declare
+    from ironbench.lab import declare
     from ironbench.views.plans import lab as planning
 
     name = name if is_name(name) else "lab"

@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ironbench.drive import live
-from ironbench.drive.live import State
-from ironbench.process import processes
-from ironbench.process.processes import ProcessId
-from ironbench.record import running_labs
+from ironbench.host import processes
+from ironbench.host.processes import ProcessId
+from ironbench.records import running_labs
 from ironbench.serve.shelf import Shelf
+from ironbench.trial.drive import live
+from ironbench.trial.drive.live import State
 
 ASKED_S = 10.0
 """How long who measures counts as known while its process lives: to ask takes the kernel milliseconds."""

@@ -16,7 +16,7 @@ import uvicorn
 
 from ironbench.errors import InputError
 from ironbench.printer import Printer
-from ironbench.record import Store
+from ironbench.records import Store
 from ironbench.serve import connections
 from ironbench.serve.app import application
 from ironbench.serve.door import Door

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import InputError, IronbenchError
+from ironbench.host import place
 from ironbench.printer import Printer
-from ironbench.process import place
-from ironbench.record import Store
-from ironbench.record.index import Listed
-from ironbench.record.labs import PLAN, LabDirectory, begun_in
+from ironbench.records import Store
+from ironbench.records.index import Listed
+from ironbench.records.labs import PLAN, LabDirectory, begun_in
 
 FIELDS = ("workload", "engine", "machine", "status")
 """Of the index, by which records are chosen."""

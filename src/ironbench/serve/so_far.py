@@ -17,8 +17,8 @@ from ironbench.model.lab import Lab
 from ironbench.model.note import MISSING
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
-from ironbench.record import progress
-from ironbench.record.labs import LabDirectory
+from ironbench.records import progress
+from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.report.numbers import quantity
 from ironbench.serve.answers import changes
@@ -148,9 +148,9 @@ def _needs(study: Any, stage: int) -> str:
 
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps, charts: dict[str, Any]) -> str:
     """Intervals after each block; the chart enters `charts`. `known_steps`: those of blocks that have not changed."""
-    from ironbench.analyse.findings import declared, findings
     from ironbench.report import elements
     from ironbench.report.charts.narrowing import narrowing
+    from ironbench.study.findings import declared, findings
 
     stages = list(accumulate(stage.blocks for stage in lab.method.stages))
     last = max(record.block for record in records)

@@ -10,11 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
 from ironbench.errors import InputError, IronbenchError
-from ironbench.process import scratch
-from ironbench.record.export import export as write
-from ironbench.record.importer import take_in
-from ironbench.record.labs import LabDirectory
-from ironbench.record.parcel import SUFFIX, Reader
+from ironbench.host import scratch
+from ironbench.records.export import export as write
+from ironbench.records.importer import take_in
+from ironbench.records.labs import LabDirectory
+from ironbench.records.parcel import SUFFIX, Reader
 from ironbench.report import elements
 from ironbench.report.charts.base import Table
 from ironbench.serve.compared import named
@@ -24,8 +24,8 @@ from ironbench.words import counted
 
 
 def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
-    from ironbench.analyse.leaderboard import NOT_COMPARABLE, PER
     from ironbench.report.leaderboard import columns, ordered_by
+    from ironbench.study.leaderboard import NOT_COMPARABLE, PER
     from ironbench.views.leaderboard import rankings
 
     if per == "currency":

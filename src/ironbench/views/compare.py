@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ironbench.analyse import compare as analysis
-from ironbench.analyse.archive import Archive, Archives
-from ironbench.analyse.comparability import other_work
-from ironbench.analyse.compare import Comparison
-from ironbench.analyse.differences import facts
-from ironbench.analyse.lead import require_one_system
-from ironbench.analyse.subjects import Subject, by_work, marked, work_name
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.report import wording
 from ironbench.report.derived import sentences
+from ironbench.study import compare as analysis
+from ironbench.study.archive import Archive, Archives
+from ironbench.study.comparability import other_work
+from ironbench.study.compare import Comparison
+from ironbench.study.differences import facts
+from ironbench.study.lead import require_one_system
+from ironbench.study.subjects import Subject, by_work, marked, work_name
 from ironbench.views.selection import Named, findings, usable
 from ironbench.words import counted
 
 if TYPE_CHECKING:
     # No comparison of two labels needs either: without them it starts sooner.
-    from ironbench.analyse.explain import Explanation
-    from ironbench.analyse.study import Effect
+    from ironbench.study.explain import Explanation
+    from ironbench.study.study import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Held:
         return all(self.found.trials)
 
     def explained(self) -> Explanation:
-        from ironbench.analyse.explain import explain, observed_of
+        from ironbench.study.explain import explain, observed_of
 
         one, other = self.sides
         a, b = self.found.trials

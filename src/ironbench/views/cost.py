@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.analyse import leaderboard
-from ironbench.analyse import target as targets
-from ironbench.analyse.cost import Costs, Measured, costs
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
@@ -16,9 +13,12 @@ from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan import offers
 from ironbench.plan.offers import Offers
-from ironbench.record import Store
-from ironbench.record.index import Listed
+from ironbench.records import Store
+from ironbench.records.index import Listed
 from ironbench.report.derived import sentences
+from ironbench.study import leaderboard
+from ironbench.study import target as targets
+from ironbench.study.cost import Costs, Measured, costs
 
 
 def compared(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ironbench.analyse.compare import NO_VERDICT
-from ironbench.analyse.labstudy import of_two
-from ironbench.analyse.study import Study, studies
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 from ironbench.report import explain, wording
 from ironbench.report.answer import comparison
 from ironbench.report.comparison import UNDECLARED
 from ironbench.report.derived import sentences
 from ironbench.report.page import Page
+from ironbench.study.compare import NO_VERDICT
+from ironbench.study.labstudy import of_two
+from ironbench.study.study import Study, studies
 from ironbench.views.compare import Held
 
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ironbench.analyse.comparability import set_aside
-from ironbench.analyse.labstudy import lab_study
-from ironbench.analyse.study import Study
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
-from ironbench.record import noise
-from ironbench.record.labs import LabDirectory, results
+from ironbench.records import noise
+from ironbench.records.labs import LabDirectory, results
 from ironbench.report.derived import sentences
+from ironbench.study.comparability import set_aside
+from ironbench.study.labstudy import lab_study
+from ironbench.study.study import Study
 
 
 def study_of(directory: LabDirectory) -> Study:

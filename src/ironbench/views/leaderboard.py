@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ironbench import workloads
-from ironbench.analyse import leaderboard as analysis
-from ironbench.analyse.leaderboard import Ranking
 from ironbench.catalogue import prices, published
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError, nearest
-from ironbench.record import Store
+from ironbench.records import Store
+from ironbench.study import leaderboard as analysis
+from ironbench.study.leaderboard import Ranking
 
 
 def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str], results: str) -> list[Ranking]:

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 from ironbench.errors import InputError, nearest
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
-from ironbench.record import Store
-from ironbench.record.labs import LabDirectory
-from ironbench.record.progress import by_place
+from ironbench.records import Store
+from ironbench.records.labs import LabDirectory
+from ironbench.records.progress import by_place
 from ironbench.report import wording
 
 if TYPE_CHECKING:
     # Studies import numpy, a tenth of a second that names of records need not wait for.
-    from ironbench.analyse.archive import Archive
-    from ironbench.analyse.study import Effect, Study
     from ironbench.model.lab import Factor
+    from ironbench.study.archive import Archive
+    from ironbench.study.study import Effect, Study
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
     """The report and how many trials it rests on. InputError: nothing there, or labs among records."""
-    from ironbench.analyse.study import studies
     from ironbench.report import formats
     from ironbench.report.derived import sentences
+    from ironbench.study.study import studies
 
     store = Store(Path(results))
     labs = labs_of(selection, store)
@@ -115,7 +115,7 @@ def findings(a: Named, b: Named) -> tuple[Effect, ...]:
             raise InputError(one.word, cause, f"name one: {', '.join(one.cells)}; `ironbench lead` takes them together")
     if a.cells == b.cells:
         raise InputError(b.word, f"is the same cell as {a.word}", "name two cells")
-    from ironbench.analyse.labstudy import compare_cells
+    from ironbench.study.labstudy import compare_cells
 
     directory = LabDirectory(a.store.directory)
     look = max(1, len(directory.declared()))
@@ -197,7 +197,7 @@ def _holds_records(path: Path) -> bool:
 def gathered(selection: Sequence[str], results: str) -> tuple[list[Record], Archive]:
     """What the words stand for, with what their records refer to; without a word all that is in `results`, and in the
     labs among it. InputError."""
-    from ironbench.analyse.archive import Archives
+    from ironbench.study.archive import Archives
 
     found = [named(word, results) for word in selection] or _everything(Path(results))
     records = {record.id: record for one in found for record in one.records}

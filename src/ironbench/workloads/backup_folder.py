@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ironbench.errors import FailureError
-from ironbench.machine import space
+from ironbench.host import place, space
 from ironbench.model.work import Work
-from ironbench.process import place
 
 NAME = "ironbench-backup"
 

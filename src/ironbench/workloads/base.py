@@ -137,9 +137,9 @@ class Workload(ABC):
     """What an engine must be able to do (`engines.base.ABILITIES`)."""
     stable: bool = False
     """Whether its data keep size and state however often it runs, garbage aside: only then may a trial start from what
-    another one left (`ironbench.load.restore`). Without meaning where nothing is written."""
+    another one left (`ironbench.trial.load.restore`). Without meaning where nothing is written."""
     starts_from_copy: bool = False
-    """Duration unknown, as of one operation: always restore before the trial (`ironbench.load.restore`)."""
+    """Duration unknown, as of one operation: always restore before the trial (`ironbench.trial.load.restore`)."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """What people call the unit of its work, one and many: the word for it in reports."""
     foreign: bool = False

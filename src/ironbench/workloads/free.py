@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ironbench.errors import InputError
-from ironbench.machine.limits import memory_available
-from ironbench.machine.tree import Tree
+from ironbench.host.limits import memory_available
+from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20
 """Left for everybody else."""

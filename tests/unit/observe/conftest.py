@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Sample
 
 Samples = dict[str, list[Sample]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ironbench.model.observation import Sample
-from ironbench.observe.disk import OBSERVER
+from ironbench.trial.observe.disk import OBSERVER
 
 
 def sample(t_s: float, reads: int, read_ms: int) -> Sample:

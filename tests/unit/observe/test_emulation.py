@@ -5,9 +5,9 @@ import json
 import pytest
 
 from ironbench import catalogue
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Sample
-from ironbench.observe.emulation import OBSERVER, quantile
+from ironbench.trial.observe.emulation import OBSERVER, quantile
 
 
 def counts(count: int, late_ns: int = 0) -> dict:

@@ -11,15 +11,15 @@ import pytest
 from ironbench._core import Histogram
 from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.engines.postgres.observers.waits import OBSERVER as WAITS
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample, Source
 from ironbench.model.observer import PARTS, OnCores, Waits
 from ironbench.model.points import Point
 from ironbench.model.system import Load
-from ironbench.observe import get, observed, paced
-from ironbench.observe.parts import divided_up, effective, shares
+from ironbench.trial.observe import get, observed, paced
+from ironbench.trial.observe.parts import divided_up, effective, shares
 
 EVENTS = {
     "CPU": "CPU",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ironbench.model.observation import Sample
 from ironbench.model.points import Point, by_file, growth, last_within, mean_within, points, steps
-from ironbench.observe import processes
+from ironbench.trial.observe import processes
 
 
 def track(*pairs: tuple[float, float]) -> list[Point]:

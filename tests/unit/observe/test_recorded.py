@@ -6,9 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from ironbench import catalogue, observe
+from ironbench import catalogue
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample
+from ironbench.trial import observe
 
 Samples = dict[str, list[Sample]]
 WINDOW_S = 6.0

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ironbench import observe
 from ironbench.errors import InputError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample
-from ironbench.observe import processes
-from ironbench.observe.runqueue import count_list
+from ironbench.trial import observe
+from ironbench.trial.observe import processes
+from ironbench.trial.observe.runqueue import count_list
 
 MakeSession = Callable[..., Any]
 MakeTree = Callable[[dict[str, str]], Tree]

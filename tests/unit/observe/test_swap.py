@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ironbench.model.observation import Sample
-from ironbench.observe.memory import OBSERVER
+from ironbench.trial.observe.memory import OBSERVER
 
 
 def _samples(meminfo: str, mapped: int | None) -> dict[str, list[Sample]]:

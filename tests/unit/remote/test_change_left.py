@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.remote import change
-from ironbench.remote.address import Address
-from ironbench.remote.change import Pin, Rights
-from ironbench.remote.link import Link
+from ironbench.host.remote import change
+from ironbench.host.remote.address import Address
+from ironbench.host.remote.change import Pin, Rights
+from ironbench.host.remote.link import Link
 
 
 class _Held:

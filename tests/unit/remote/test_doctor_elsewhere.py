@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ironbench.errors import InputError
-from ironbench.machine.doctor import examine
-from ironbench.remote import host, link
-from ironbench.remote.address import Address
-from ironbench.remote.link import Answer, quoted
+from ironbench.host.doctor import examine
+from ironbench.host.remote import host, link
+from ironbench.host.remote.address import Address
+from ironbench.host.remote.link import Answer, quoted
 
 FILES = b"""/proc/stat:cpu 100 0 100 10000 0 0 0 0 0 0
 /proc/self/mountinfo:27 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ironbench.host.remote import frames
+from ironbench.host.remote.frames import Frame
 from ironbench.model.observation import Source
-from ironbench.remote import frames
-from ironbench.remote.frames import Frame
 
 SOURCES = (
     Source("cpu.stat", "file", "/proc/stat"),

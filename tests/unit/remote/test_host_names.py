@@ -8,9 +8,9 @@ import asyncssh
 import pytest
 
 from ironbench.errors import InputError
-from ironbench.remote import address
-from ironbench.remote.address import Address
-from ironbench.remote.link import Link
+from ironbench.host.remote import address
+from ironbench.host.remote.address import Address
+from ironbench.host.remote.link import Link
 
 
 @pytest.mark.parametrize(

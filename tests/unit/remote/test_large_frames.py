@@ -8,8 +8,8 @@ from typing import Any
 
 from ssh_in_process import SshInProcess
 
+from ironbench.host.remote.watch import Watch
 from ironbench.model.observation import Source
-from ironbench.remote.watch import Watch
 
 _LINE = b"/proc/stat:cpu " + b"7 " * 500 + b"\n"
 _LINES = 3000

@@ -7,11 +7,11 @@ from typing import cast
 
 import pytest
 
+from ironbench.host.remote import frames, watch
+from ironbench.host.remote.frames import Frame
+from ironbench.host.remote.link import Link
+from ironbench.host.remote.watch import LONGEST_S, SHORTEST_S, Watch
 from ironbench.model.observation import Source
-from ironbench.remote import frames, watch
-from ironbench.remote.frames import Frame
-from ironbench.remote.link import Link
-from ironbench.remote.watch import LONGEST_S, SHORTEST_S, Watch
 
 SOURCES = (Source("cpu.stat", "file", "/proc/stat"), Source("processes.all", "file", "/proc/*/stat", 5.0))
 TEXT = b"/proc/stat:cpu 1 2\n" + b"/proc/7/stat:7 (a) S 1\n" * 40

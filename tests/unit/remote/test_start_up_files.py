@@ -9,9 +9,9 @@ from typing import Any
 
 from ssh_in_process import SshInProcess
 
+from ironbench.host.remote.change import Pin, Rights
+from ironbench.host.remote.watch import Watch
 from ironbench.model.observation import Source
-from ironbench.remote.change import Pin, Rights
-from ironbench.remote.watch import Watch
 
 GREETING = b"Welcome to db1\n\n"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from ironbench.remote.link import Answer, Link
-from ironbench.remote.tree import RemoteTree
+from ironbench.host.remote.link import Answer, Link
+from ironbench.host.remote.tree import RemoteTree
 
 
 class _Machine:

@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
+from ironbench.host.remote import watch
+from ironbench.host.remote.frames import Frame
+from ironbench.host.remote.link import Link
+from ironbench.host.remote.watch import Watch
 from ironbench.model.observation import Source
-from ironbench.remote import watch
-from ironbench.remote.frames import Frame
-from ironbench.remote.link import Link
-from ironbench.remote.watch import Watch
 
 
 class Silent:

@@ -12,7 +12,7 @@ import pytest
 from served import LAB, browser, stocked
 
 from ironbench.printer import Printer
-from ironbench.record import Store
+from ironbench.records import Store
 from ironbench.serve.shelf import Shelf
 
 

@@ -17,16 +17,16 @@ import pytest
 from anyio.to_thread import current_default_thread_limiter
 from served import LAB, begun, browser
 
-from ironbench.drive.live import IN_TURN, PREPARING, Live, place, read
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.system import Cell, Load, Trial
-from ironbench.record import durable
-from ironbench.record.labs import LabDirectory
+from ironbench.records import durable
+from ironbench.records.labs import LabDirectory
 from ironbench.serve import lab_page, machine_now, running
 from ironbench.serve.lab_page import Events
 from ironbench.serve.machine_now import Gauge
 from ironbench.serve.shelf import Shelf
 from ironbench.serve.so_far import Known, SoFar
+from ironbench.trial.drive.live import IN_TURN, PREPARING, Live, place, read
 
 TRIAL = Trial(Cell("log=disk", Load(8, duration_s=30.0)), 1)
 
@@ -107,9 +107,9 @@ def test_what_a_killed_process_left_is_removed_with_the_rest(tmp_path: Path) -> 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from ironbench.drive.live import Live
+from ironbench.trial.drive.live import Live
 from ironbench.model.system import Cell, Load, Trial
-from ironbench.record.labs import LabDirectory
+from ironbench.records.labs import LabDirectory
 directory = LabDirectory(Path(sys.argv[1]))
 with directory.locked():
     live = Live(directory.path, "s")

@@ -13,7 +13,7 @@ import pytest
 from served import LAB, begun, browser, stocked
 from starlette.testclient import TestClient
 
-from ironbench.record import Store
+from ironbench.records import Store
 from ironbench.serve import archive
 from ironbench.serve.queue_entry import DONE, FAILED, STOPPED, Entry
 from ironbench.serve.shelf import Shelf

@@ -18,11 +18,11 @@ from queued import NOON, Clock, Labs, put, states
 from served import LAB, browser, stocked
 
 from ironbench.errors import InputError
-from ironbench.experiment import schedule
-from ironbench.process import measuring
-from ironbench.process.detached import Detached, status_of
-from ironbench.process.processes import ProcessId
-from ironbench.record.labs import PLAN, LabDirectory
+from ironbench.host import measuring
+from ironbench.host.detached import Detached, status_of
+from ironbench.host.processes import ProcessId
+from ironbench.lab import schedule
+from ironbench.records.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
 from ironbench.serve import queue_page
 from ironbench.serve.queue import Queue

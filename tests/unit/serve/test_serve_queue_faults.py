@@ -13,7 +13,7 @@ import pytest
 from queued import Clock, Labs, put, states
 
 from ironbench.errors import UnwrittenError
-from ironbench.process import measuring
+from ironbench.host import measuring
 from ironbench.serve.queue import Queue
 from ironbench.serve.queue_entry import CANCELLED, RUNNING, WAITING, Wish
 

@@ -101,7 +101,7 @@ def test_a_cancellation_that_comes_with_the_answer_spares_the_announced_statemen
 def test_a_process_that_answers_no_more_is_killed_when_its_line_is_closed(
     line: SqliteLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ironbench.process.line.PATIENCE_S", 0.1)
+    monkeypatch.setattr("ironbench.host.line.PATIENCE_S", 0.1)
     line.measure_before("SELECT 1", ENDLESS)
     os.kill(line.child.process.pid, signal.SIGSTOP)
     line.close()

@@ -1,4 +1,4 @@
-//! The frozen plan that one `drive` call gets, as JSON. `src/ironbench/drive/run.py` writes it.
+//! The frozen plan that one `drive` call gets, as JSON. `src/ironbench/trial/drive/run.py` writes it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The sampling threads: they read files and run SQL at fixed times while the drive loop runs, and keep the raw bytes.
 //!
-//! Nothing is parsed here (`src/ironbench/observe` does that after the run) and nothing here can end a trial: whatever
+//! Nothing is parsed here (`src/ironbench/trial/observe` does that after the run) and nothing here can end a trial: whatever
 //! goes wrong becomes a note. Files and SQL have a thread each, so that a server that does not answer leaves the
 //! machine observed. Requests (SQL that does something at its times, e.g. CHECKPOINT) have a thread and a connection of
 //! their own each, so that one that takes long delays no sample.

@@ -18,10 +18,10 @@ from ironbench.engines.duckdb.process import Begin, DuckdbProcess, package_folde
 from ironbench.engines.duckdb.session import FILE, DuckdbSession
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import FailureError
+from ironbench.host import place, register
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import Layout, System
-from ironbench.process import place, register
 from ironbench.words import counted
 
 _BOX = re.compile(r"[╭┌]─+ ?([A-Z][A-Za-z ]+?) ?─")

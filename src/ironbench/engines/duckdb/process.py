@@ -20,10 +20,10 @@ from typing import Any
 
 from ironbench.engines.load_threads import Pieces, loaded, together
 from ironbench.errors import FailureError
-from ironbench.process import child, processes
-from ironbench.process.child import Channel, Child, answer
-from ironbench.process.line import CANCELLED, Line, Served, measured
-from ironbench.process.processes import ProcessId
+from ironbench.host import child, processes
+from ironbench.host.child import Channel, Child, answer
+from ironbench.host.line import CANCELLED, Line, Served, measured
+from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0
 """A database that is closed writes its checkpoint first."""

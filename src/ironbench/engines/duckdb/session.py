@@ -12,10 +12,9 @@ from ironbench.engines.base import SessionDefaults
 from ironbench.engines.duckdb import process, settings, trial
 from ironbench.engines.duckdb.process import Begin, DuckdbConnection, DuckdbProcess, package_folder
 from ironbench.errors import FailureError
-from ironbench.machine import control_groups, copies
+from ironbench.host import control_groups, copies, register
 from ironbench.model.session import Row
 from ironbench.model.system import System
-from ironbench.process import register
 
 FILE = "ironbench.duckdb"
 TEMP = "duckdb.tmp"

@@ -9,7 +9,7 @@ from ironbench.engines.base import set_twice
 from ironbench.engines.duckdb.process import Begin, DuckdbProcess
 from ironbench.engines.server_settings import refuse_ours
 from ironbench.errors import FailureError, InputError, nearest, written
-from ironbench.machine import control_groups
+from ironbench.host import control_groups
 from ironbench.model.system import System
 
 OURS = {

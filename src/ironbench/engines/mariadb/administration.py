@@ -17,7 +17,7 @@ from ironbench.engines.mariadb.inside import MariadbInsight
 from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 

@@ -18,11 +18,11 @@ from ironbench.engines.maintenance import Backup, answering
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb import installation
 from ironbench.errors import InputError, written
+from ironbench.host import place
+from ironbench.host.programs import Program, output
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import place
-from ironbench.process.programs import Program, output
 
 _COPY, _DUMP, _CLIENT = "mariadb-backup", "mariadb-dump", "mariadb"
 _FILE = "dump.sql"

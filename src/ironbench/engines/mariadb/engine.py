@@ -28,10 +28,10 @@ from ironbench.engines.mariadb.settings import CACHE
 from ironbench.engines.own_server import OwnServer
 from ironbench.engines.server_session import Own, joined, version_of
 from ironbench.errors import InputError
-from ironbench.machine.copies import Copied
+from ironbench.host import place
+from ironbench.host.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
-from ironbench.process import place
 from ironbench.units import size_of_1024
 
 USER = "root"

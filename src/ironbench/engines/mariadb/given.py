@@ -11,9 +11,9 @@ from ironbench.engines.administration import Whereabouts
 from ironbench.engines.mariadb.dsn import Address
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
-from ironbench.machine.tree import Tree
+from ironbench.host import processes
+from ironbench.host.tree import Tree
 from ironbench.model.session import Row, Session
-from ironbench.process import processes
 from ironbench.words import counted
 
 if TYPE_CHECKING:

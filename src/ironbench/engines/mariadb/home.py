@@ -14,9 +14,8 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.mariadb.installation import Installation, complaint
 from ironbench.engines.own_files import note, refuse_running, refuse_version, write_note
 from ironbench.errors import FailureError, InputError, written
-from ironbench.machine import copies
+from ironbench.host import copies, place, programs
 from ironbench.model.system import Layout
-from ironbench.process import place, programs
 
 DATABASE = "ironbench"
 LOG_FILE = "ib_logfile0"

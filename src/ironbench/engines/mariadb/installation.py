@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import InputError, written
+from ironbench.host import trust
+from ironbench.host.programs import last_words, output
 from ironbench.paths import expanded
-from ironbench.process import trust
-from ironbench.process.programs import last_words, output
 
 TITLE = "MariaDB"
 OLDEST = (10, 6)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ironbench.engines.maintenance import Backup, IndexState, TableState
 from ironbench.engines.mariadb import backups
+from ironbench.host.programs import Program
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process.programs import Program
 
 
 class MariadbMaintaining:

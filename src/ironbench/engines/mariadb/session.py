@@ -13,9 +13,9 @@ from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import Address
 from ironbench.engines.server_session import Own, Place, ServerSession
 from ironbench.errors import FailureError
+from ironbench.host.line import CANCELLED
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row
-from ironbench.process.line import CANCELLED
 
 if TYPE_CHECKING:
     from ironbench._core import MysqlConnection

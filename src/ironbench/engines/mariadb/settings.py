@@ -12,8 +12,8 @@ from ironbench.engines import server_settings
 from ironbench.engines.mariadb.home import Home, environment, option_line
 from ironbench.engines.mariadb.installation import Installation
 from ironbench.errors import InputError, similar, written
+from ironbench.host.programs import run_program
 from ironbench.model.system import System
-from ironbench.process.programs import run_program
 from ironbench.words import counted
 
 SOCKET = "server.sock"

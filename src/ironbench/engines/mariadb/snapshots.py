@@ -9,8 +9,8 @@ from ironbench.engines import own_files
 from ironbench.engines.mariadb import home as homes
 from ironbench.engines.mariadb.home import LOG_FILE, Home
 from ironbench.engines.own_files import NOTE
-from ironbench.machine import copies
-from ironbench.machine.copies import Copied
+from ironbench.host import copies
+from ironbench.host.copies import Copied
 
 FILES = "files"
 """Name of the data directory in a snapshot's folder."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from ironbench.engines.odbc import driver
 from ironbench.errors import FailureError
-from ironbench.process import child
-from ironbench.process.child import ORPHANED, Channel, Child, answer, raise_refusal
-from ironbench.process.line import Line, Served, measured
+from ironbench.host import child
+from ironbench.host.child import ORPHANED, Channel, Child, answer, raise_refusal
+from ironbench.host.line import Line, Served, measured
 
 CONNECT_S = 15
 """For a driver to log in (SQL_ATTR_LOGIN_TIMEOUT)."""

@@ -22,7 +22,7 @@ from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.inside import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Committing, Session
 from ironbench.words import in_percent

@@ -23,9 +23,9 @@ from ironbench.engines.postgres.dumps import tools
 from ironbench.engines.postgres.harmless import harmless
 from ironbench.engines.postgres.plain import SqlText
 from ironbench.errors import FailureError, written
+from ironbench.host import programs
 from ironbench.model.redact import redacted_sql
 from ironbench.model.session import Session
-from ironbench.process import programs
 
 _FROM_FILE = re.compile(r"psql:<stdin>:(\d{1,18}): (.*)", re.DOTALL)
 _CLIENT = re.compile(r"(?:error|fatal): (.*)")

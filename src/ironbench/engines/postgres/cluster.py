@@ -12,8 +12,8 @@ from ironbench.engines.identity import Identity
 from ironbench.engines.own_files import refuse_running, refuse_version
 from ironbench.engines.postgres.installation import Installation, complaint
 from ironbench.errors import FailureError, InputError, written
+from ironbench.host import place, programs
 from ironbench.model.system import Layout
-from ironbench.process import place, programs
 
 USER = "ironbench"
 DATABASE = "ironbench"

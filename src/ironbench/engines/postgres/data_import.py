@@ -17,10 +17,10 @@ from ironbench.engines.postgres.dialect import CHECKPOINT
 from ironbench.engines.postgres.dumps import PgDump
 from ironbench.engines.postgres.harmless import OBSERVING
 from ironbench.errors import FailureError, InputError, shortened, written
+from ironbench.host import scratch
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import scratch
 from ironbench.words import counted, listed
 
 _LEFT_OUT = (

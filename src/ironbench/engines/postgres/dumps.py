@@ -15,7 +15,7 @@ from ironbench.engines.postgres import installation, plain
 from ironbench.engines.postgres.cluster import environment
 from ironbench.engines.postgres.plain import SqlText
 from ironbench.errors import FailureError, InputError, written
-from ironbench.process.programs import last_words, run_program
+from ironbench.host.programs import last_words, run_program
 
 _FROM = re.compile(r"(?:Dumped from database version:?) (\d+)(\.\d+)?")
 _TYPE = re.compile(

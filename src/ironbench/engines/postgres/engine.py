@@ -27,10 +27,10 @@ from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import Own, joined, version_of
 from ironbench.errors import InputError
-from ironbench.machine.copies import Copied
+from ironbench.host import place
+from ironbench.host.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
-from ironbench.process import place
 from ironbench.units import size_of_1024
 
 

@@ -18,11 +18,11 @@ from ironbench.engines.given import taken
 from ironbench.engines.postgres import dsn, installation, settings
 from ironbench.engines.server_session import Place
 from ironbench.errors import InputError, IronbenchError, written
-from ironbench.machine.tree import Tree
+from ironbench.host import processes
+from ironbench.host.tree import Tree
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, Session
 from ironbench.model.system import System
-from ironbench.process import processes
 from ironbench.words import counted
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from pathlib import Path
 from ironbench.engines.maintenance import Backup, IndexState, TableState, answering
 from ironbench.engines.postgres import dsn, dumps, facts, installation
 from ironbench.errors import FailureError, InputError, shortened, written
+from ironbench.host import place, programs
+from ironbench.host.programs import Program
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import System
-from ironbench.process import place, programs
-from ironbench.process.programs import Program
 
 _BACKUP, _VERIFY = "pg_basebackup", "pg_verifybackup"
 _FORMAT = {"plain": ("-F", "p", "-X", "stream"), "tar": ("-F", "t", "-X", "stream"), "discard": ("-X", "fetch")}

@@ -17,9 +17,8 @@ from pathlib import Path
 
 from ironbench.engines import ideal
 from ironbench.engines.postgres.cluster import Cluster
-from ironbench.machine import space
+from ironbench.host import place, space
 from ironbench.model.system import System
-from ironbench.process import place
 from ironbench.units import size_of_1024
 
 CACHE_SHARE = 1 / 4

@@ -12,9 +12,9 @@ from ironbench.engines.base import set_twice
 from ironbench.engines.postgres.installation import Installation
 from ironbench.engines.postgres.resources import CACHE
 from ironbench.errors import InputError, similar, written
+from ironbench.host import scratch
+from ironbench.host.programs import environment_without, output, run_program
 from ironbench.model.system import System
-from ironbench.process import scratch
-from ironbench.process.programs import environment_without, output, run_program
 
 _BACKEND_BYTES = 2 << 20
 """Least private memory of a server process that serves one client."""

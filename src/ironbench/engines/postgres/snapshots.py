@@ -17,10 +17,9 @@ from ironbench.engines.postgres import cluster as clusters
 from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.installation import Installation
 from ironbench.errors import FailureError
-from ironbench.machine import copies, space
-from ironbench.machine.copies import Copied
-from ironbench.process import place
-from ironbench.process.programs import output
+from ironbench.host import copies, place, space
+from ironbench.host.copies import Copied
+from ironbench.host.programs import output
 
 FILES = "cluster"
 """Name of the cluster's directory in a snapshot's folder."""

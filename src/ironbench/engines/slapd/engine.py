@@ -27,11 +27,10 @@ from ironbench.engines.slapd.home import Home
 from ironbench.engines.slapd.installation import TITLE, Installation, complaint
 from ironbench.engines.slapd.session import SlapdSession
 from ironbench.errors import InputError, written
-from ironbench.machine import control_groups
-from ironbench.machine.copies import Copied
+from ironbench.host import control_groups, place
+from ironbench.host.copies import Copied
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
-from ironbench.process import place
 
 _MAKE = Make("slapd", TITLE, settings.SOCKET, complaint, stop=signal.SIGTERM, kill=signal.SIGKILL)
 _NEVER_IDEAL = {

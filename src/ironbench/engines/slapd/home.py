@@ -13,10 +13,9 @@ from ironbench.engines.slapd import settings as server_settings
 from ironbench.engines.slapd.installation import Installation
 from ironbench.engines.slapd.settings import BASE
 from ironbench.errors import FailureError
-from ironbench.machine import copies
-from ironbench.machine.copies import Copied
+from ironbench.host import copies, place, programs
+from ironbench.host.copies import Copied
 from ironbench.model.system import Layout
-from ironbench.process import place, programs
 
 FILES = "files"
 """Name of the data in a snapshot's folder."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ironbench.errors import InputError, written
+from ironbench.host import trust
+from ironbench.host.programs import last_words, run_program
 from ironbench.paths import expanded
-from ironbench.process import trust
-from ironbench.process.programs import last_words, run_program
 
 TITLE = "OpenLDAP"
 OLDEST = (2, 4)

@@ -16,10 +16,9 @@ from ironbench.engines.server import raise_file_limit
 from ironbench.engines.sqlite.data_import import SqliteDataImport
 from ironbench.engines.sqlite.session import FILE, SqliteSession, shaping, statements, validated_pragmas
 from ironbench.errors import InputError, written
-from ironbench.machine import control_groups, copies
+from ironbench.host import control_groups, copies, place, register
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
-from ironbench.process import place, register
 
 _MOST_PARALLEL = 9
 """SQLITE_MAX_WORKER_THREADS is 8 unless compiled otherwise (https://www.sqlite.org/limits.html)."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.errors import FailureError
-from ironbench.process import line
-from ironbench.process.child import Channel, Child, answer
+from ironbench.host import line
+from ironbench.host.child import Channel, Child, answer
 
 
 class SqliteLine(line.Line):

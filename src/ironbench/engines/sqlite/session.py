@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ironbench.engines.base import SessionDefaults
 from ironbench.engines.sqlite.line import SqliteLine
 from ironbench.errors import FailureError, InputError, IronbenchError, nearest, written
-from ironbench.machine import control_groups
+from ironbench.host import control_groups, place, register
 from ironbench.model.session import Row
-from ironbench.process import place, register
 
 if TYPE_CHECKING:
     from ironbench._core import SqliteConnection

@@ -14,8 +14,8 @@ from ironbench.report.findings import ratio as ratio_words
 from ironbench.report.numbers import percent
 
 if TYPE_CHECKING:
-    from ironbench.analyse.factors import Contrast
-    from ironbench.analyse.study import Effect, Study
+    from ironbench.study.factors import Contrast
+    from ironbench.study.study import Effect, Study
 
 # Colour and mark of each conclusion: in grey the mark and the word of each row distinguish them.
 LOOKS = {

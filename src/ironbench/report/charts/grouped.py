@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironbench.analyse.factors import Levels
-from ironbench.analyse.summarise import Summary
 from ironbench.report.cell import ABSENT, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import scale, unit_of
+from ironbench.study.factors import Levels
+from ironbench.study.summarise import Summary
 
 _HEIGHT = 250
 _FAR = 25

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ironbench.analyse.history import History, Line, Point
 from ironbench.report.cell import CONFIDENCE, Cell, Missing, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.findings import NO_INTERVAL, metric_words
 from ironbench.report.numbers import moment, scale, times, unit_of
+from ironbench.study.history import History, Line, Point
 
 _LONGEST = 14
 """Characters of a label below the axis."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.lead import Lead, Leads
 from ironbench.report import theme
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, count
 from ironbench.report.charts import base, rows
@@ -13,6 +12,7 @@ from ironbench.report.charts.base import Chart, Key, Table, joined, places, whis
 from ironbench.report.charts.effects import ticks
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import number
+from ironbench.study.lead import Lead, Leads
 
 _SHORT = {"response_time_mean_s": "response time"}
 """Shorter names than the catalogue's."""

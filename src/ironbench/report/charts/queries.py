@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.queries import Queries, QueryRatio, Subject
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Content, Missing, shown
 from ironbench.report.charts import base
@@ -16,6 +15,7 @@ from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
 from ironbench.report.findings import NO_INTERVAL
 from ironbench.report.numbers import number, times
+from ironbench.study.queries import Queries, QueryRatio, Subject
 
 _MOST = 4
 """More systems side by side make bars too thin to see; the heat map and the table have all."""

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.screen import Screen, Screened
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.effects import axis_of, ticks
 from ironbench.report.findings import metric_words, ratio
 from ironbench.report.screen import screened_table
+from ironbench.study.screen import Screen, Screened
 
 _LOOKS = {"matters": ("s2", "triangle-up"), "no effect seen": ("muted", "circle")}
 _ROOM = 0.06

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from ironbench.analyse.queries import Queries
 from ironbench.report.cell import Cell, Row, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
+from ironbench.study.queries import Queries
 
 _ALL = "all queries"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.analyse.storage import Tested
-from ironbench.analyse.timelines import Line
 from ironbench.report import theme
 from ironbench.report.cell import ABSENT, Cell, Row, shown
 from ironbench.report.charts import base
@@ -15,6 +13,8 @@ from ironbench.report.charts.grouped import Bar as GroupedBar
 from ironbench.report.charts.grouped import Shown, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import symbols
+from ironbench.study.storage import Tested
+from ironbench.study.timelines import Line
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
 """Systems, each with its tests."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ironbench.analyse.study import Study
-from ironbench.analyse.timelines import Line
 from ironbench.report.cell import Cell, Row
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale, unit_of
+from ironbench.study.study import Study
+from ironbench.study.timelines import Line
 
 _TITLES = {
     "throughput": ("Throughput over time", ""),

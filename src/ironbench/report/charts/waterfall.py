@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ironbench.analyse.shares import Step, Waterfall
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import scale
+from ironbench.study.shares import Step, Waterfall
 
 _ROW = 30
 _LEAST = 0.01

@@ -11,9 +11,9 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-from ironbench.analyse.study import Study
 from ironbench.errors import InputError, nearest
 from ironbench.report.page import Page
+from ironbench.study.study import Study
 
 Render = Callable[[Sequence[Study]], bytes]
 _NEED_FILE = {"html", "png", "svg"}

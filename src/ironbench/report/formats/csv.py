@@ -7,13 +7,13 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.study import Study
 from ironbench.report.cell import Content, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.document import Report, report
 from ironbench.report.page import Page
 from ironbench.report.plain import clean
 from ironbench.report.section import Answer, Section
+from ironbench.study.study import Study
 
 _NUMBERS = ("value", "unit", "low", "high", "confidence")
 _NONE = ("",) * len(_NUMBERS)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ironbench.analyse.study import Study
 from ironbench.report import elements
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Chart
 from ironbench.report.document import Card, Command, Report, contents, overview, report
 from ironbench.report.page import Page
+from ironbench.study.study import Study
 
 
 def render(studies: Sequence[Study]) -> bytes:

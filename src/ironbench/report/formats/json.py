@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ironbench.analyse.claims import Judged
-from ironbench.analyse.study import Effect, Study
 from ironbench.model.lab import Lab
 from ironbench.model.record import SCHEMA, Record
 from ironbench.report import wording
@@ -16,9 +14,11 @@ from ironbench.report.cell import typed
 from ironbench.report.document import report
 from ironbench.report.page import Page
 from ironbench.report.section import Section
+from ironbench.study.claims import Judged
+from ironbench.study.study import Effect, Study
 
 if TYPE_CHECKING:
-    from ironbench.record import Store
+    from ironbench.records import Store
 
 
 def render(studies: Sequence[Study]) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ironbench.analyse.study import Study
 from ironbench.report import document, plain
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.document import Command, Report, report
 from ironbench.report.page import Page
 from ironbench.report.section import Answer, Point, Section
+from ironbench.study.study import Study
 from ironbench.words import THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")

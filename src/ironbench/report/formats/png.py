@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ironbench.analyse.study import Study
 from ironbench.report import theme, wording
 from ironbench.report.charts.base import Chart, Key
 from ironbench.report.document import Report, report
 from ironbench.report.page import Page
 from ironbench.report.section import Section
+from ironbench.study.study import Study
 from ironbench.words import THIN, clean_document
 
 _WIDTH = 860

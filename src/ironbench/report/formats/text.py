@@ -5,12 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from ironbench.analyse.archive import Archive
-from ironbench.analyse.comparability import doubts, left_out
-from ironbench.analyse.curve import metrics_of
-from ironbench.analyse.study import Study, studies
-from ironbench.analyse.subjects import counted_in
-from ironbench.analyse.summarise import Summary
 from ironbench.model.note import note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
@@ -25,6 +19,12 @@ from ironbench.report.document import Command, Report, report
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Page
 from ironbench.report.plain import bullets, section
+from ironbench.study.archive import Archive
+from ironbench.study.comparability import doubts, left_out
+from ironbench.study.curve import metrics_of
+from ironbench.study.study import Study, studies
+from ironbench.study.subjects import counted_in
+from ironbench.study.summarise import Summary
 from ironbench.words import counted
 
 _OF_A_RATE = ("response_time_p50_s", "response_time_p99_s")

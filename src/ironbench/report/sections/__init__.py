@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ironbench.analyse.subjects import emulated
 from ironbench.report import presentation
+from ironbench.study.subjects import emulated
 from ironbench.words import some
 
 if TYPE_CHECKING:
-    from ironbench.analyse.study import Study
     from ironbench.model.record import Record
     from ironbench.report.section import Section
+    from ironbench.study.study import Study
 
 
 def sections(study: Study) -> list[Section]:

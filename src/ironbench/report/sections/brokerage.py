@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ironbench.analyse.study import Measured, Study, SubjectResults
-from ironbench.analyse.summarise import Summary, summarise
 from ironbench.model.record import Record
 from ironbench.report.cell import UNKNOWN, Cell, Row, centre, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.section import Section
+from ironbench.study.study import Measured, Study, SubjectResults
+from ironbench.study.summarise import Summary, summarise
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, P90, SCORE, TAKEN_BACK, allowed
 
 PLACE = 110

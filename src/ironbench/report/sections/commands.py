@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ironbench.analyse.study import Study
 from ironbench.model.commands import CONTROL, CommandRun, asked
 from ironbench.report.cell import Cell, Row, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.section import Section
+from ironbench.study.study import Study
 
 PLACE = 2450
 _HEAD = ("of", "when", "command", "ended", "failed", "median time", "longest")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.study import Study
-from ironbench.analyse.summarise import summarise
 from ironbench.model.record import Record
 from ironbench.report.cell import Row, centre, spread
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
+from ironbench.study.study import Study
+from ironbench.study.summarise import summarise
 
 PLACE = 1230
 _LEAD = (

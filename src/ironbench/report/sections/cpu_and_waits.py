@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.analyse.shares import OTHER, Shares
-from ironbench.analyse.study import Study, SubjectResults
-from ironbench.analyse.subjects import streams
 from ironbench.report.cell import Cell, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
 from ironbench.report.section import Section
+from ironbench.study.shares import OTHER, Shares
+from ironbench.study.study import Study, SubjectResults
+from ironbench.study.subjects import streams
 from ironbench.words import counted
 
 PLACE = 1700

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ironbench.analyse.curve import Point
-from ironbench.analyse.rate import Rate
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -17,10 +15,12 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import failed_note, quantity, scale, unit_of
 from ironbench.report.section import Bars, Section, with_rows
+from ironbench.study.curve import Point
+from ironbench.study.rate import Rate
 from ironbench.words import counted, grouped
 
 if TYPE_CHECKING:
-    from ironbench.analyse.study import Study, SubjectResults
+    from ironbench.study.study import Study, SubjectResults
 
 PLACE = 500
 

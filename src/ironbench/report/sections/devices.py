@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.device_io import Distribution, ReadCost, RoleLatency
-from ironbench.analyse.study import Study
-from ironbench.analyse.summarise import Summary
 from ironbench.report.cell import ABSENT, Cell, Missing, Row, centre, count, shown, spread, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
@@ -16,6 +13,9 @@ from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
 from ironbench.report.charts.timelines import DASHES, devices, strokes_of, typical_trials
 from ironbench.report.numbers import quantity
 from ironbench.report.section import Section
+from ironbench.study.device_io import Distribution, ReadCost, RoleLatency
+from ironbench.study.study import Study
+from ironbench.study.summarise import Summary
 
 PLACE = 1900
 

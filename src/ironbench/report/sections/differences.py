@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ironbench.analyse.differences import telling
 from ironbench.report.cell import ABSENT, Cell, Content, Missing
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
 from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.section import Section, by_value, with_rows
+from ironbench.study.differences import telling
 
 if TYPE_CHECKING:
-    from ironbench.analyse.balance import Entry
-    from ironbench.analyse.study import Measured, Study, SubjectResults
+    from ironbench.study.balance import Entry
+    from ironbench.study.study import Measured, Study, SubjectResults
 
 PLACE = 2200
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ironbench.analyse.study import Study
-from ironbench.analyse.summarise import Summary
 from ironbench.catalogue import part_of
 from ironbench.report.cell import ABSENT, Cell, Missing, centre
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
+from ironbench.study.study import Study
+from ironbench.study.summarise import Summary
 
 PLACE = 1260
 _OPERATIONS = "directory_operations_per_s"

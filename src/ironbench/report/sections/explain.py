@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.analyse.study import Study
 from ironbench.report.section import Section
 from ironbench.report.walk import ID, TITLE, lead, walk
+from ironbench.study.study import Study
 
 PLACE = 650
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ironbench.analyse.claims import Judged
-from ironbench.analyse.study import Study
 from ironbench.report import presentation, wording
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import level_bars
 from ironbench.report.findings import claimed_table, effect_table
 from ironbench.report.section import Section, with_rows
+from ironbench.study.claims import Judged
+from ironbench.study.study import Study
 
 PLACE = 100
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.inside import Use
-from ironbench.analyse.queries import difference
-from ironbench.analyse.study import Study
 from ironbench.model.inside import Index, Plan, Statement
 from ironbench.model.inside import Table as Used
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row, count, shown
@@ -16,6 +13,9 @@ from ironbench.report.charts.rows import Bar, keys, stacked
 from ironbench.report.numbers import scale
 from ironbench.report.section import Section, by_value, with_rows
 from ironbench.report.walk import OBSERVED
+from ironbench.study.inside import Use
+from ironbench.study.queries import difference
+from ironbench.study.study import Study
 from ironbench.words import counted, cut
 
 PLACE = 1650

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.analyse.study import Study
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.report.cell import ABSENT, Cell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import ratio_bounds
 from ironbench.report.section import Section, with_rows
+from ironbench.study.study import Study
 
 PLACE = 900
 

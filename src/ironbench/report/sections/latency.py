@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from ironbench.analyse.study import Study, SubjectResults
-from ironbench.analyse.timelines import Percentiles
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
 from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Cell, Missing, Row, centre, count
@@ -14,6 +12,8 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section
+from ironbench.study.study import Study, SubjectResults
+from ironbench.study.timelines import Percentiles
 
 PLACE = 1200
 

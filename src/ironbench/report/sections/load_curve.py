@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.analyse.load_curve import Course
-from ironbench.analyse.study import Study
 from ironbench.report.cell import ABSENT, Cell, count, shown
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section
+from ironbench.study.load_curve import Course
+from ironbench.study.study import Study
 from ironbench.words import counted
 
 PLACE = 450

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.analyse.study import Study
 from ironbench.report.charts.grouped import level_queries
 from ironbench.report.charts.queries import by_query
 from ironbench.report.findings import against_trend_tables
 from ironbench.report.section import Section
+from ironbench.study.study import Study
 
 PLACE = 700
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ironbench.analyse.same_load import SameLoad, Side
-from ironbench.analyse.study import Study
 from ironbench.model.finding import Finding
 from ironbench.report import theme
 from ironbench.report.cell import EMPTY, Cell, Missing, Row, centre, count, with_range
@@ -16,6 +14,8 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table, joined, place
 from ironbench.report.findings import interval_cell, metric_words, ratio_cell
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section
+from ironbench.study.same_load import SameLoad, Side
+from ironbench.study.study import Study
 
 PLACE = 800
 _LEAD = (

@@ -7,9 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.scaling import Scaling
-from ironbench.analyse.study import Study
-from ironbench.analyse.subjects import counted_in
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.report import theme
@@ -20,6 +17,9 @@ from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section, with_rows
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Estimate, Fit
+from ironbench.study.scaling import Scaling
+from ironbench.study.study import Study
+from ironbench.study.subjects import counted_in
 from ironbench.words import counted
 
 PLACE = 1000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ironbench.analyse.study import Study
 from ironbench.report.charts.base import Depth
 from ironbench.report.charts.screen import screened
 from ironbench.report.screen import lead, screened_table
 from ironbench.report.section import Section, with_rows
+from ironbench.study.study import Study
 
 PLACE = 150
 

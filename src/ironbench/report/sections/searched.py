@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.analyse.study import Study
 from ironbench.model.note import text_note
 from ironbench.model.search import Best, Search
 from ironbench.report import wording
@@ -13,6 +12,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.section import Section, with_rows
+from ironbench.study.study import Study
 
 PLACE = 620
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import units
-from ironbench.analyse.study import Measured, Study
 from ironbench.errors import shortened
 from ironbench.model.lab import Lab
 from ironbench.model.record import DUET, Record, Status
@@ -16,6 +15,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.facts import configuration
 from ironbench.report.section import Section
+from ironbench.study.study import Measured, Study
 from ironbench.words import counted
 
 PLACE = 2500

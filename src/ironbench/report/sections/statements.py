@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ironbench.analyse.queries import QueryRatio
-from ironbench.analyse.statements import Timed, Times, sure
-from ironbench.analyse.study import Study
 from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import bounds, ratio_bounds
 from ironbench.report.numbers import times
 from ironbench.report.section import Section
 from ironbench.report.walk import OBSERVED
+from ironbench.study.queries import QueryRatio
+from ironbench.study.statements import Timed, Times, sure
+from ironbench.study.study import Study
 from ironbench.words import cut, listed
 
 PLACE = 1250

@@ -15,7 +15,7 @@ from ironbench.report.numbers import quantity, scale
 from ironbench.report.section import Section, with_rows
 
 if TYPE_CHECKING:
-    from ironbench.analyse.study import Study
+    from ironbench.study.study import Study
 
 PLACE = 1600
 _LEAD = (

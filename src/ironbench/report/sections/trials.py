@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ironbench.analyse.study import Measured, Study
-from ironbench.analyse.subjects import counted_in
 from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
@@ -20,6 +18,8 @@ from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.findings import metric_words
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.section import Section
+from ironbench.study.study import Measured, Study
+from ironbench.study.subjects import counted_in
 
 PLACE = 1400
 

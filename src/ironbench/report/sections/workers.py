@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ironbench.analyse.study import Study
-from ironbench.analyse.workers import Share, Workers
 from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
+from ironbench.study.study import Study
+from ironbench.study.workers import Share, Workers
 from ironbench.units import span
 from ironbench.words import counted
 

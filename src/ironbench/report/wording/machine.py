@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units
-from ironbench.machine import quiet
+from ironbench.host import quiet
 from ironbench.model.limits import OUR_SHARE
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import (

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ironbench import engines, units, workloads
-from ironbench.experiment.size import MOST_OBSERVED, Planned, Resolution
-from ironbench.load import estimate, own, snapshot
+from ironbench.lab.size import MOST_OBSERVED, Planned, Resolution
 from ironbench.model.commands import asked
 from ironbench.model.lab import Lab
 from ironbench.model.own_data import OwnData
@@ -17,6 +16,7 @@ from ironbench.plan import blocks, commands
 from ironbench.report import plain
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.trial.load import estimate, own, snapshot
 from ironbench.words import counted, in_percent, listed
 
 

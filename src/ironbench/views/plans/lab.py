@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from ironbench import units
-from ironbench.experiment.size import Planned
-from ironbench.experiment.slices import slice_plan
-from ironbench.load import estimate
+from ironbench.lab.size import Planned
+from ironbench.lab.slices import slice_plan
 from ironbench.model.lab import SCREEN, VALUE, Lab
 from ironbench.model.system import Load, Setup, Trial
 from ironbench.plan import commands
@@ -20,6 +19,7 @@ from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import better
 from ironbench.report.numbers import quantity, unit_of
+from ironbench.trial.load import estimate
 from ironbench.views.plans import screen
 from ironbench.views.plans.estimate import cost, needed_s, resolution_fields, resolved
 from ironbench.views.plans.notes import commands_of, controlled, notes

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ironbench import engines, units
-from ironbench.drive import checkpoints
-from ironbench.experiment import declare, server_control, size
-from ironbench.experiment.size import Planned
-from ironbench.experiment.slices import slice_plan
-from ironbench.machine import space
+from ironbench.host import space
+from ironbench.lab import declare, server_control, size
+from ironbench.lab.size import Planned
+from ironbench.lab.slices import slice_plan
 from ironbench.model.commands import Commands, asked
 from ironbench.model.lab import Lab
 from ironbench.model.system import Setup
 from ironbench.report import plain
 from ironbench.report.charts.base import Table
 from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.trial.drive import checkpoints
 from ironbench.words import counted, listed
 
 

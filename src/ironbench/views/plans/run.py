@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ironbench import engines, units, workloads
-from ironbench.drive import checkpoints
-from ironbench.experiment import declare, schedule, size
-from ironbench.experiment.size import Resolution
+from ironbench.lab import declare, schedule, size
+from ironbench.lab.size import Resolution
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
@@ -18,6 +17,7 @@ from ironbench.printer import Printer
 from ironbench.report import plain
 from ironbench.report.numbers import quantity
 from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.trial.drive import checkpoints
 from ironbench.views.plans import estimate, notes
 from ironbench.views.plans import lab as of_lab
 from ironbench.words import counted

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironbench import units
-from ironbench.experiment import screen_size
-from ironbench.experiment.size import Planned
+from ironbench.lab import screen_size
+from ironbench.lab.size import Planned
 from ironbench.model.lab import Lab
 from ironbench.plan import screen
 from ironbench.report import plain

@@ -10,9 +10,9 @@ from ironbench import engines
 from ironbench.engines.administration import REPLICATION, SIZES
 from ironbench.engines.maintenance import Backup as Request
 from ironbench.errors import InputError, written
+from ironbench.host import place
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Work
-from ironbench.process import place
 from ironbench.workloads import backup_folder
 from ironbench.workloads.base import Option
 from ironbench.workloads.maintenance import Done, Maintenance, Ready

@@ -9,7 +9,7 @@ from typing import Any
 from ironbench import engines
 from ironbench.engines.administration import Written, checkpoint
 from ironbench.errors import InputError, written
-from ironbench.machine import space
+from ironbench.host import space
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System

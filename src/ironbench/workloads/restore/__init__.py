@@ -10,10 +10,10 @@ from pathlib import Path
 from ironbench import engines
 from ironbench.engines.maintenance import Backup
 from ironbench.errors import InputError, written
+from ironbench.host import place
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Layout, Load, System
 from ironbench.model.work import Work
-from ironbench.process import place
 from ironbench.workloads import backup_folder
 from ironbench.workloads.backup import TO, refuse_tablespaces
 from ironbench.workloads.maintenance import Done, Maintenance, Ready, table

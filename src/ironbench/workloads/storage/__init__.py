@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ironbench.errors import InputError, written
-from ironbench.machine import space
+from ironbench.host import space
 from ironbench.model.note import note
 from ironbench.model.system import Choice, Load, System
 from ironbench.model.work import Outcome, Window, Work
@@ -145,7 +145,7 @@ class Storage(Workload):
         options, direct = work.choice.options, work.choice.options["direct"] == "on"
         progress = _core.StorageProgress()
         work.on_stop(progress.stop)
-        # Without an engine the work is the system: what limits a server limits it (`drive/work.py`).
+        # Without an engine the work is the system: what limits a server limits it (`trial/drive/work.py`).
         cpus = work.system.server_cpus or work.system.client_cpus or ()
         terms = Terms(_size(options), int(options["compressible"]), options["io"], work.load.seed, cpus)
         folders = _folders(work.system, options)

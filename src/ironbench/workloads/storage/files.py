@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ironbench import units
 from ironbench.errors import FailureError, InputError, written
-from ironbench.machine import space
+from ironbench.host import space
 from ironbench.words import in_percent
 from ironbench.workloads.storage.profiles import MIB
 

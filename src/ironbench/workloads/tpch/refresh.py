@@ -18,8 +18,8 @@ from typing import Any
 
 from ironbench.engines.dialect import Dialect
 from ironbench.errors import FailureError, IronbenchError
+from ironbench.host import job
 from ironbench.model.session import Line
-from ironbench.process import job
 from ironbench.workloads.tpch.streams import Step
 
 SETS = 1000

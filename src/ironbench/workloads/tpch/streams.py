@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ironbench.errors import IronbenchError
+from ironbench.host.line import CANCELLED
 from ironbench.model.session import Eager, Line
-from ironbench.process.line import CANCELLED
 
 OVER_LIMIT = "over-limit"
 """Ended by the watch, in place of a SQLSTATE."""

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from ironbench import engines
 from ironbench.errors import EngineDiedError, FailureError
+from ironbench.host.line import CANCELLED
 from ironbench.model.note import Note, note
 from ironbench.model.record import Check
 from ironbench.model.session import Line
 from ironbench.model.work import Outcome, Window, Work
-from ironbench.process.line import CANCELLED
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tally import Tally
 from ironbench.workloads.tpch import figures, position, refresh, streams, texts

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError, written
+from ironbench.host import place
 from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Line
-from ironbench.process import place
 from ironbench.workloads.tpch import answers, texts
 from ironbench.workloads.tpch.answers import Answer
 from ironbench.workloads.tpch.parameters import QUERIES

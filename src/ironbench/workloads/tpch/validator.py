@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from ironbench.host.line import CANCELLED
 from ironbench.model.note import Note, note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.work import Work
-from ironbench.process.line import CANCELLED
 from ironbench.workloads.base import Dataset
 from ironbench.workloads.tpch import parameters, position, streams, texts, validation
 from ironbench.workloads.tpch.answers import Answer

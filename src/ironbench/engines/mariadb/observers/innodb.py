@@ -11,7 +11,7 @@ from functools import partial
 from ironbench.engines.administration import REQUEST
 from ironbench.engines.dialect import listed
 from ironbench.errors import IronbenchError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ironbench.engines.ends import Ends, counters
 from ironbench.errors import IronbenchError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.inside import Index, Table
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples

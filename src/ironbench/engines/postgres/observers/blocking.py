@@ -8,7 +8,7 @@ of the waiting backends are followed, once a second, and less often the more bac
 from __future__ import annotations
 
 from ironbench.engines.postgres.observers.catalog import has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import IDLE, Samples
 from ironbench.model.points import Values, points

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from ironbench.engines.administration import REQUEST
 from ironbench.engines.postgres.observers.catalog import has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Point, Values, growth, number, points, present, rate_of, rate_series, rows, steps

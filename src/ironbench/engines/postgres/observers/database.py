@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Growth, Values, growth, number, points, present, rate_series, rows, steps

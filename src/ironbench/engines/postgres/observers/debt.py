@@ -7,7 +7,7 @@ where the extension pg_buffercache is installed.
 from __future__ import annotations
 
 from ironbench.engines.postgres.observers.catalog import has_function
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Values, gauge_series, last_within, points

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Series, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import (

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ironbench.engines.ends import Ends, counters, fields
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.inside import Index, Table, Vacuum
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples

@@ -7,7 +7,7 @@ answers keeps its last one (PostgreSQL 18 documentation, 27.2.4); its bytes grow
 from __future__ import annotations
 
 from ironbench.engines.postgres.observers.catalog import has_replicas
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Values, gauge_series, most_within, number, points, present, rows

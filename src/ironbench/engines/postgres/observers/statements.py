@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ironbench.engines.ends import Ends, counters
 from ironbench.engines.postgres.observers.catalog import has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Sample, Source
 from ironbench.model.observer import Samples
 from ironbench.model.session import Session

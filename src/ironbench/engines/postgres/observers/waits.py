@@ -14,7 +14,7 @@ from __future__ import annotations
 from ironbench.engines.postgres.observers.events import part_of_event
 from ironbench.engines.sampled_waits import SampledWaits
 from ironbench.errors import IronbenchError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 

@@ -7,7 +7,7 @@ most once a second (PostgreSQL 18 documentation, 27.2.1), which a trial of a few
 from __future__ import annotations
 
 from ironbench.engines.postgres.observers.catalog import as_published, has_relation
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Values, count_rate_of, growth, number, points, rate_series, rows, steps

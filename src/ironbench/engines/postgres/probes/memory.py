@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ironbench.engines.examination import Readings, Server
 from ironbench.engines.postgres.probes import changed, probe, since
 from ironbench.engines.postgres.resources import CACHE_SHARE, KNOWN_SHARE
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.diagnosis import note, ok, warning
 from ironbench.model.session import Row
 from ironbench.units import memory, span, stored

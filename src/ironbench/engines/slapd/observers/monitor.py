@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ironbench.engines.slapd import facts
 from ironbench.errors import IronbenchError
-from ironbench.machine.tree import Tree
+from ironbench.host.tree import Tree
 from ironbench.model.observation import Observation, Source
 from ironbench.model.observer import Samples
 from ironbench.model.points import Values, count_rate_of, gauge_series, growth, mean_within, points, rate_series, steps

@@ -1,0 +1,51 @@
+"""The machine's block devices, from /sys/block."""
+
+from __future__ import annotations
+
+from ironbench.host.tree import Tree
+from ironbench.model.machine import Block
+
+_PASSING = ("loop", "ram", "zram", "sr", "fd", "nbd")
+"""Devices that come and go, or hold no database."""
+
+
+def read_blocks(tree: Tree) -> tuple[Block, ...]:
+    """Every lasting block device with a size."""
+    names = [name for name in tree.names("/sys/block") if not name.startswith(_PASSING)]
+    return tuple(block for name in names if (block := read_block(name, tree)).size_bytes)
+
+
+def read_block(name: str, tree: Tree) -> Block:
+    base = f"/sys/block/{name}"
+    rotational = tree.integer(f"{base}/queue/rotational")
+    return Block(
+        name=name,
+        number=tree.read(f"{base}/dev") or "",
+        # The kernel counts this file in sectors of 512 bytes whatever the device's own sector is.
+        size_bytes=(tree.integer(f"{base}/size") or 0) * 512,
+        model=tree.read(f"{base}/device/model")
+        or tree.read(f"{base}/dm/name")
+        or tree.read(f"{base}/md/level")
+        or None,
+        rotational=None if rotational is None else bool(rotational),
+        scheduler=tree.chosen(f"{base}/queue/scheduler"),
+        firmware=tree.read(f"{base}/device/firmware_rev") or tree.read(f"{base}/device/rev") or None,
+        write_cache=tree.read(f"{base}/queue/write_cache"),
+        parts=tuple(tree.names(f"{base}/slaves")),
+    )
+
+
+def down_to_drives(name: str, tree: Tree) -> list[str]:
+    """A device and all that it is made of, by their names in /sys/block: of a logical volume on a partition the drive,
+    too."""
+    whole = _whole(name, tree)
+    parts = tree.names(f"/sys/block/{whole}/slaves")
+    return [whole, *(below for part in parts for below in down_to_drives(part, tree))]
+
+
+def _whole(part: str, tree: Tree) -> str:
+    """The disk of a partition; any other device itself."""
+    disks = tree.names("/sys/block")
+    if part in disks:
+        return part
+    return next((disk for disk in disks if part.startswith(disk) and part in tree.names(f"/sys/block/{disk}")), part)

@@ -1,0 +1,204 @@
+"""Connections to an engine that runs in a child process: statements one after the other, the next one announced.
+
+Both ends: `Line` asks, `Served` answers. Requests are numbered from 1, so that whoever cancels one never hits the next.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.host.child import Channel, raise_refusal, refusal
+from ironbench.model.session import Row
+
+CANCELLED = "57014"
+"""SQLSTATE query_canceled, as PostgreSQL says it."""
+PATIENCE_S = 10.0
+_AGAIN_S = 0.01
+
+
+class Line:
+    """Our end. One request at a time; `cancel` may come from any thread."""
+
+    def __init__(self, channel: Channel, died: Callable[[], FailureError]) -> None:
+        self._channel = channel
+        self._died = died
+        self._asking = threading.Lock()
+        self._columns: list[str] = []
+        self._awaited = 0
+        """Number of the request that is waited for; 0: none is. Cleared before `_answered` grows, and read once by
+        whoever cancels: what is announced behind it is never meant."""
+        self._answered = 0
+        self._announced: dict[str, Any] | None = None
+        """Sent already, and not yet asked for."""
+
+    def measure(self, sql: str) -> tuple[int, float, float]:
+        rows, submitted_s, answered_s = self._ask({"measure": sql})["measured"]
+        return rows, submitted_s, answered_s
+
+    def measure_before(self, sql: str, following: str) -> tuple[int, float, float]:
+        rows, submitted_s, answered_s = self._ask({"measure": sql}, following={"measure": following})["measured"]
+        return rows, submitted_s, answered_s
+
+    def query(self, sql: str) -> list[Row]:
+        """Runs one or more statements; the rows of the last. FailureError: what the engine says; EngineDiedError."""
+        answer = self._ask({"query": sql})
+        self._columns = answer["columns"]
+        return [tuple(row) for row in answer["rows"]]
+
+    def columns(self) -> list[str]:
+        """Column names of the last query."""
+        return self._columns
+
+    def copy_in(self, sql: str, data: bytes) -> int:
+        """Rows copied by `COPY t (…) FROM STDIN`, of PostgreSQL's text format."""
+        return int(self._ask({"copy": sql}, data)["copied"])
+
+    def cancel(self) -> None:
+        """What is waited for ends with SQLSTATE 57014; between two requests nothing happens."""
+        if awaited := self._awaited:
+            self.interrupt(awaited)
+
+    def interrupt(self, request: int) -> None:
+        """Ends the request of that number, begun or not; one that is answered stays as it is."""
+        self._channel.tell({"cancel": request})
+
+    def close(self) -> None:
+        """May be called twice."""
+        if not self._awaited:
+            self._let_go(PATIENCE_S)
+        self._channel.close()
+
+    def _ask(
+        self, request: dict[str, Any], data: bytes = b"", following: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        with self._asking:
+            if self._announced != request:
+                self._let_go()
+            announced, self._announced = self._announced, None
+            self._awaited = self._answered + 1
+            try:
+                if announced is None:
+                    self._channel.send(request, data)
+                if following is not None:
+                    self._channel.send(following)
+                    self._announced = following
+                frame = self._channel.receive()
+                if frame is None:
+                    raise ConnectionError
+                self._awaited = 0
+                self._answered += 1
+            except OSError as error:
+                self._announced = None
+                raise self._died() from error
+            except KeyboardInterrupt:
+                self._announced = None
+                self._channel.close()  # which ends it; its answer would be taken for that to the next request
+                raise
+            finally:
+                self._awaited = 0
+        answer: dict[str, Any] = frame[0]
+        raise_refusal(answer)
+        return answer
+
+    def _let_go(self, patience_s: float | None = None) -> None:
+        """Ends what was announced, and takes its answer.
+
+        With a patience, a process that does not answer is left to whoever ends it: no request may follow.
+        """
+        if self._announced is not None:
+            self._announced = None
+            self.interrupt(self._answered + 1)
+            if self._channel.waiting(patience_s):
+                self._channel.receive()
+                self._answered += 1
+
+
+def measured(cursor: Any, sql: str, rows_at_once: int) -> tuple[int, float, float]:
+    """What `measure` asks for: rows, which are let go, and when it was submitted and answered.
+
+    Times are of the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)).
+    """
+    rows = 0
+    submitted_s = time.perf_counter()
+    cursor.execute(sql)
+    while part := cursor.fetchmany(rows_at_once):
+        rows += len(part)
+    return rows, submitted_s, time.perf_counter()
+
+
+class Served:
+    """The child's end. A request may come before the one ahead of it is answered."""
+
+    def __init__(
+        self, channel: Channel, done: Callable[[dict[str, Any], bytes], dict[str, Any]], interrupt: Callable[[], None]
+    ) -> None:
+        """`done` answers a request. `interrupt`, called from another thread until `done` ends, makes it raise."""
+        self._channel = channel
+        self._done = done
+        self._interrupt = interrupt
+        self._requests: queue.SimpleQueue[tuple[Any, bytes] | None] = queue.SimpleQueue()
+        self._number = self._cancelled = 0
+        self._working = False
+
+    def serve(self) -> None:
+        """Until the other end hangs up."""
+        threading.Thread(target=self._receive, daemon=True).start()
+        while (request := self._requests.get()) is not None:
+            answer = self._answered(*request)
+            try:
+                self._channel.send(answer)
+            except OSError:
+                break
+
+    def is_cancelled(self) -> bool:
+        """Whether what is being done shall end."""
+        return self._working and self._number <= self._cancelled
+
+    def raise_cancelled(self, *_: object) -> None:
+        """As a handler of a signal: ends what is being done, once."""
+        if self.is_cancelled():
+            self._working = False
+            raise KeyboardInterrupt
+
+    def end(self) -> None:
+        """From another thread: whatever comes is cancelled."""
+        self._cancel(sys.maxsize)
+
+    def _answered(self, message: dict[str, Any], data: bytes) -> dict[str, Any]:
+        try:
+            try:
+                self._number += 1
+                self._working = True
+                self.raise_cancelled()  # it may have been cancelled before it began
+                return self._done(message, data)
+            finally:
+                self._working = False
+        except KeyboardInterrupt:
+            cancelled = FailureError("statement", "it was cancelled")
+            cancelled.sqlstate = CANCELLED
+            return refusal(cancelled)
+        except IronbenchError as error:
+            return refusal(error)
+
+    def _receive(self) -> None:
+        while (frame := self._channel.receive()) is not None:
+            if "cancel" in frame[0]:
+                self._cancel(frame[0]["cancel"])
+            else:
+                self._requests.put(frame)
+        self.end()
+        self._requests.put(None)
+
+    def _cancel(self, number: int) -> None:
+        # A cancellation that comes late with an earlier number takes back nothing.
+        self._cancelled = max(self._cancelled, number)
+        while self.is_cancelled():
+            # Again and again: a library forgets an interruption that comes while a statement begins.
+            self._interrupt()
+            time.sleep(_AGAIN_S)

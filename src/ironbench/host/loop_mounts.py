@@ -1,0 +1,121 @@
+"""Loop devices and what is mounted from them, and how to take them apart again.
+
+Only the standard library: the process of an emulated device runs this without site-packages.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench.errors import FailureError
+from ironbench.host.programs import output
+
+SYS_BLOCK = Path("/sys/block")
+_PAUSE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A block device made of a file (loop(4))."""
+
+    device: str
+    """E.g. `/dev/loop3`."""
+    backing: str
+    """The file, as it was called when the device was made."""
+
+
+def loops(folder: Path) -> list[Loop]:
+    """The loop devices whose files lie in `folder`."""
+    ours = []
+    for path in sorted(SYS_BLOCK.glob("loop*/loop/backing_file")):
+        try:
+            backing = path.read_text().rstrip("\n")
+        except OSError:
+            continue  # detached meanwhile
+        # The kernel adds this to the name of a file that is gone, as those of a dead FUSE file system are.
+        if Path(backing.removesuffix(" (deleted)")).is_relative_to(folder):
+            ours.append(Loop(f"/dev/{path.parts[-3]}", backing))
+    return ours
+
+
+def attach(file: Path) -> str:
+    """A new loop device of a file, with direct I/O: the file's own caching is left out. FailureError."""
+    return output(("losetup", "--find", "--show", "--direct-io=on", str(file)), timeout_s=None).strip()
+
+
+def detach(device: str) -> None:
+    """Gone at once, or when its last user is (loop(4), LOOP_CLR_FD)."""
+    output(("losetup", "--detach", device), timeout_s=None)
+
+
+def mount_points(source: str) -> list[Path]:
+    """Where a block device is mounted, the latest mount first."""
+    return [point for point, device, _ in reversed(_mounts()) if device == source]
+
+
+def is_mount_point(path: Path) -> bool:
+    return any(point == path for point, _, _ in _mounts())
+
+
+def mounted_within(folder: Path, kind: str) -> list[Path]:
+    """Mount points of file systems of that kind in `folder`, the latest first."""
+    return [point for point, _, name in reversed(_mounts()) if name.startswith(kind) and point.is_relative_to(folder)]
+
+
+def unmount(point: Path, patience_s: float) -> None:
+    """Tries for so long, then takes it out of sight: it is unmounted when its last user is gone (umount(8), --lazy)."""
+    deadline = time.monotonic() + patience_s
+    while is_mount_point(point):
+        try:
+            output(("umount", str(point)), timeout_s=None)
+        except FailureError:
+            if time.monotonic() > deadline:
+                output(("umount", "--lazy", str(point)), timeout_s=None)
+            else:
+                time.sleep(_PAUSE_S)
+
+
+def take_apart(folder: Path, patience_s: float) -> list[str]:
+    """Unmounts and detaches everything made of files in `folder`; what could not be, a line each."""
+    left = []
+    for loop in loops(folder):
+        try:
+            for point in mount_points(loop.device):
+                unmount(point, patience_s)
+            detach(loop.device)
+        except FailureError as error:
+            left.append(str(error))
+    wait_gone(folder, patience_s)
+    left += [f"{loop.device} is in use still" for loop in loops(folder)]
+    for point in mounted_within(folder, "fuse"):
+        try:
+            unmount(point, 0.0)
+        except FailureError as error:
+            left.append(str(error))
+    return left
+
+
+def wait_gone(folder: Path, patience_s: float) -> None:
+    """Until no loop device is made of files in `folder`, but no longer."""
+    deadline = time.monotonic() + patience_s
+    while loops(folder) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_S)
+
+
+def _mounts() -> list[tuple[Path, str, str]]:
+    """Mount point, source and kind of every mount, in the order in which they were made (proc_pid_mountinfo(5))."""
+    mounts = []
+    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, tail = left.split(" "), right.split(" ")
+        if separator and len(fields) > 4 and len(tail) > 1:
+            mounts.append((Path(_unescaped(fields[4])), _unescaped(tail[1]), tail[0]))
+    return mounts
+
+
+def _unescaped(text: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, character)
+    return text

@@ -1,0 +1,117 @@
+"""Which file system and which block device hold a directory (proc_pid_mountinfo(5))."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ironbench.host.tree import Tree
+from ironbench.model.machine import Mount
+
+COUNTERS = "counters"
+"""What an emulated device shows besides its partitions (`crates/ironbench-device/src/live`)."""
+_NO_DATABASES = ("/proc", "/sys", "/run", "/boot", "/snap", "/var/lib/docker", "/var/lib/containers")
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
+_MEMORY = ("tmpfs", "ramfs")
+_NETWORK = ("nfs", "nfs4", "cifs", "9p", "virtiofs", "ceph", "lustre")
+_BLOCKLESS = (*_MEMORY, *_NETWORK, "overlay", "zfs", "btrfs", "bcachefs")
+_LOOP_MAJOR = "7"
+
+
+def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+    """Every mount of a mountinfo file, in its order: a later mount on the same path hides an earlier one."""
+    mounts = []
+    for line in text.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, tail = left.split(), right.split()
+        if not separator or len(fields) < 6 or len(tail) < 2:
+            continue
+        options = set(fields[5].split(",")) | set(tail[2].split(",") if len(tail) > 2 else ())
+        mounts.append(Mount(_unescape(fields[4]), _unescape(tail[1]), tail[0], fields[2], tuple(sorted(options))))
+    return tuple(mounts)
+
+
+def _unescape(text: str) -> str:
+    """mountinfo writes blanks and backslashes as `\\040`."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+def all_mounts(tree: Tree) -> tuple[Mount, ...]:
+    return parse_mountinfo(tree.read("/proc/self/mountinfo") or "")
+
+
+def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
+    """Mounts that could hold a database and belong to the machine.
+
+    No kernel file systems, no loop devices, nothing below a temporary directory: programs mount such while trials run.
+    """
+    seen: dict[str, Mount] = {}
+    for mount in all_mounts(tree):
+        major = mount.number.partition(":")[0]
+        on_block = major not in ("0", _LOOP_MAJOR)
+        if not on_block and mount.kind not in _BLOCKLESS:
+            continue
+        if mount.source.startswith("/dev/loop"):  # btrfs has an anonymous number on a loop device, too
+            continue
+        if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):
+            continue
+        seen[mount.path] = mount
+    return tuple(seen[path] for path in sorted(seen))
+
+
+def mount_of(directory: str | Path, mounts: tuple[Mount, ...]) -> Mount | None:
+    """The mount that holds `directory` (absolute, links resolved by the caller)."""
+    path = Path(directory)
+    best: Mount | None = None
+    for mount in mounts:
+        if path.is_relative_to(mount.path) and (best is None or len(mount.path) >= len(best.path)):
+            best = mount
+    return best
+
+
+def in_memory(mount: Mount) -> bool:
+    return mount.kind in _MEMORY
+
+
+def is_network(mount: Mount) -> bool:
+    return mount.kind in _NETWORK
+
+
+def device_number(mount: Mount, tree: Tree) -> str | None:
+    """`major:minor` of the block device under a mount; None when there is none to see (memory, network, ZFS).
+
+    btrfs and bcachefs give their mounts an anonymous number: the device is then found by the mount's source.
+    """
+    if not mount.number.startswith("0:"):
+        return mount.number
+    if mount.source.startswith("/dev/"):
+        name = Path(mount.source).name
+        for file in (f"/sys/class/block/{name}/dev", f"/sys/block/{name}/dev"):
+            if number := tree.read(file):
+                return number
+        if tree.real:
+            try:
+                rdev = Path(mount.source).stat().st_rdev
+            except OSError:
+                return None
+            return f"{os.major(rdev)}:{os.minor(rdev)}" if rdev else None
+    return None
+
+
+def emulated(number: str, tree: Tree) -> Path | None:
+    """The partition of an emulated device that a block device is made of; None of others."""
+    backing = tree.read(f"/sys/dev/block/{number}/loop/backing_file")
+    partition = Path(backing) if backing else None
+    return partition if partition and tree.exists(str(partition.with_name(COUNTERS))) else None
+
+
+def block_name(number: str, tree: Tree) -> str | None:
+    """The whole disk's name in /sys/block for a device number, which may be that of a partition."""
+    for name in tree.names("/sys/block"):
+        if tree.read(f"/sys/block/{name}/dev") == number:
+            return name
+        for part in tree.names(f"/sys/block/{name}"):
+            if part.startswith(name) and tree.read(f"/sys/block/{name}/{part}/dev") == number:
+                return name
+    return None

@@ -1,0 +1,55 @@
+"""How time is read, and how punctually the kernel wakes a waiting thread."""
+
+from __future__ import annotations
+
+from statistics import quantiles
+
+from ironbench.host.doctor import probe
+from ironbench.host.host_view import HostView
+from ironbench.model.diagnosis import Reading, ok, severe, warning
+
+_BASE = "/sys/devices/system/clocksource/clocksource0"
+_FAST = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase", "stp", "tod")
+"""Clocks that are read without entering the kernel (vdso(7)); all others cost a system call and a slow device."""
+_LATE_S, _VERY_LATE_S = 1e-3, 10e-3
+
+
+@probe("time", "clock source")
+def clock_source(host: HostView) -> Reading | None:
+    """Which clock the kernel reads; a stopwatch reads it twice per transaction."""
+    current = host.tree.read(f"{_BASE}/current_clocksource")
+    if not current:
+        return None
+    if current in _FAST:
+        return ok(current)
+    available = (host.tree.read(f"{_BASE}/available_clocksource") or "").split()
+    better = next((name for name in _FAST if name in available), None)
+    command = (
+        f"echo {better} | sudo tee {_BASE}/current_clocksource" if better else "boot with clocksource=tsc tsc=reliable"
+    )
+    return severe(
+        current,
+        "Reading this clock costs a system call or more, about 1 µs instead of 25 ns: client, "
+        "the server's own timing (EXPLAIN ANALYZE) and observers all slow down what they measure.",
+        command,
+    )
+
+
+@probe("time", "wake-up")
+def wake_up(host: HostView) -> Reading | None:
+    """How late a thread wakes that asked to sleep 1 ms: the punctuality of an open loop's schedule."""
+    late = host.attempts.wake_ups()
+    if len(late) < 100:
+        return None
+    cuts = quantiles(late, n=100)
+    median, p99 = cuts[49], cuts[98]
+    seen = f"{median * 1e6:.0f} µs late (half of them), {p99 * 1e6:.0f} µs (99 %)"
+    meaning = (
+        "An open loop starts transactions late and emulated devices answer late: shorter response times are noise."
+    )
+    remedy = "stop other load first; on real hardware `sudo tuned-adm profile latency-performance`"
+    if median >= _LATE_S or p99 >= _VERY_LATE_S:
+        return severe(seen, meaning, remedy)
+    if p99 >= _LATE_S:
+        return warning(seen, meaning, remedy)
+    return ok(seen)

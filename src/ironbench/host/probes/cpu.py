@@ -1,0 +1,161 @@
+"""The processor: how fast it runs, and what slows it."""
+
+from __future__ import annotations
+
+from ironbench import units
+from ironbench.host.doctor import probe
+from ironbench.host.fingerprint import boost, mitigations
+from ironbench.host.host_view import HostView
+from ironbench.host.limits import read_limits
+from ironbench.model.diagnosis import Reading, note, ok, warning
+from ironbench.words import counted
+
+_CPU = "/sys/devices/system/cpu"
+_STEADY = "performance"
+_DEEP_S = 100e-6
+"""An idle state that takes longer to leave shows in the response time of a database in memory."""
+
+
+@probe("cpu", "governor")
+def governor(host: HostView) -> Reading | None:
+    """Who decides how fast the processor runs."""
+    names = {host.tree.read(name) for name in host.tree.glob(f"{_CPU}/cpu[0-9]*/cpufreq/scaling_governor")}
+    governors = sorted(name for name in names if name)
+    if not governors:
+        return None
+    seen = ", ".join(governors)
+    if governors == [_STEADY]:
+        return ok(seen)
+    return warning(
+        seen,
+        "The processor slows down when it has little to do and speeds up late: light loads look slower than they are, "
+        "and runs vary.",
+        f"echo {_STEADY} | sudo tee {_CPU}/cpu*/cpufreq/scaling_governor",
+    )
+
+
+@probe("cpu", "energy preference")
+def energy_preference(host: HostView) -> Reading | None:
+    """What the processor itself was told to prefer, speed or saving."""
+    pattern = f"{_CPU}/cpu[0-9]*/cpufreq/energy_performance_preference"
+    preferences = sorted({name for path in host.tree.glob(pattern) if (name := host.tree.read(path))})
+    if not preferences:
+        return None
+    seen = ", ".join(preferences)
+    if set(preferences) <= {"performance", "balance_performance", "default"}:
+        return ok(seen)
+    return warning(
+        seen,
+        "The processor prefers saving power to running fast.",
+        f"echo performance | sudo tee {pattern.replace('[0-9]', '')}",
+    )
+
+
+@probe("cpu", "boost")
+def boosting(host: HostView) -> Reading | None:
+    """Whether the processor may run faster than its base frequency while it is cool."""
+    allowed = boost(host.tree)
+    if allowed is None:
+        return None
+    if not allowed:
+        return ok("off: the frequency does not depend on heat")
+    intel = f"{_CPU}/intel_pstate/no_turbo"
+    command = f"echo 1 | sudo tee {intel}" if host.tree.exists(intel) else f"echo 0 | sudo tee {_CPU}/cpufreq/boost"
+    return note(
+        "on",
+        "Speed depends on how warm the processor is and how many cores work: a run after a pause is faster, and one "
+        "core alone is faster than one of many. Switch it off to compare, leave it on to know the most you can get.",
+        command,
+    )
+
+
+@probe("cpu", "heat")
+def heat(host: HostView) -> Reading | None:
+    """Whether the processor has slowed down because it was too hot."""
+    if not host.tree.glob(f"{_CPU}/cpu[0-9]*/thermal_throttle/*_count"):
+        return None
+    now, before = host.after.throttled, host.before.throttled
+    meaning = "The processor ran slower to cool down: long runs are slower than short ones."
+    remedy = "improve cooling, or switch boost off"
+    if now > before:
+        return warning(f"slowed down {counted(now - before, 'time')} in the last second", meaning, remedy)
+    return (
+        note(f"slowed down {counted(now, 'time')} since the machine started", meaning, remedy)
+        if now
+        else ok("never too hot")
+    )
+
+
+@probe("cpu", "idle states")
+def idle_states(host: HostView) -> Reading | None:
+    """How deeply idle cores sleep, which is how long they take to wake up."""
+    tree = host.tree
+    deepest = 0
+    name = ""
+    for state in tree.glob(f"{_CPU}/cpu0/cpuidle/state[0-9]*"):
+        latency = tree.integer(f"{state}/latency") or 0
+        if not tree.integer(f"{state}/disable") and latency >= deepest:
+            deepest, name = latency, tree.read(f"{state}/name") or state
+    if not name:
+        return None
+    seen = f"down to {name}, which takes {deepest} µs to leave"
+    if deepest / 1e6 <= _DEEP_S:
+        return ok(seen)
+    return note(
+        seen,
+        "A core that slept answers later: with few clients, response times are longer than under load.",
+        f"sudo cpupower idle-set --disable-by-latency {int(_DEEP_S * 1e6)}",
+    )
+
+
+@probe("cpu", "threads per core")
+def smt(host: HostView) -> Reading | None:
+    """Whether two logical processors share a core (SMT, hyper-threading)."""
+    active = host.tree.integer(f"{_CPU}/smt/active")
+    if active is None:
+        return None
+    if not active:
+        return ok("one thread per core, as far as this machine tells")
+    return note(
+        "two logical processors share each core",
+        "Beyond one busy thread per core, throughput grows less than the CPU share shown: 50 % busy is nearly full.",
+        f"to measure without: echo off | sudo tee {_CPU}/smt/control",
+    )
+
+
+@probe("cpu", "mitigations")
+def weaknesses(host: HostView) -> Reading | None:
+    """Processor weaknesses that the kernel works around at a cost per system call."""
+    if not host.tree.names(f"{_CPU}/vulnerabilities"):
+        return None
+    by_weakness = mitigations(host.tree)
+    if not by_weakness:
+        return ok("none needed, or switched off")
+    return note(
+        ", ".join(by_weakness),
+        "Each system call and task switch costs a little more. Keep it so; compare only machines with the same set.",
+    )
+
+
+@probe("cpu", "container limits")
+def limits(host: HostView) -> list[Reading]:
+    """Whether a control group (a container's limit) bounds this process."""
+    bounds = read_limits(host.tree)
+    readings = []
+    if bounds.cpus is not None:
+        readings.append(
+            warning(
+                f"at most {bounds.cpus:g} cores' worth of CPU time (cgroup {bounds.cgroup})",
+                "When the quota is used up, everything stands still until the next period: pauses of up to 0.1 s that "
+                "no database can explain.",
+                "give whole CPUs instead of a quota: `docker run --cpuset-cpus=…`, or remove `--cpus`",
+            )
+        )
+    if bounds.memory_bytes is not None:
+        readings.append(
+            note(
+                f"at most {units.memory(bounds.memory_bytes)} of memory (cgroup {bounds.cgroup})",
+                "Page cache counts against this limit: data beyond it are read from the device again.",
+            )
+        )
+    return readings or [ok("no CPU quota, no memory limit")]

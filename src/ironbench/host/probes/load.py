@@ -1,0 +1,93 @@
+"""What else runs on this machine."""
+
+from __future__ import annotations
+
+from ironbench import units
+from ironbench.host.doctor import probe
+from ironbench.host.host_view import HostView
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.words import counted, in_percent
+
+_SEVERE_STEAL, _WARNING_STEAL = 0.05, 0.01
+_SEVERE_OTHERS, _WARNING_OTHERS = 0.20, 0.05
+
+
+@probe("load", "steal")
+def steal(host: HostView) -> Reading | None:
+    """CPU time that the hypervisor gives to other machines while this one wants to run."""
+    if not host.after.cpu:
+        return None
+    share = host.ticks("steal")
+    seen = f"{in_percent(share)} of CPU time over the last second"
+    meaning = "Other virtual machines take CPU time from this one: the same work takes longer from one run to the next."
+    remedy = "ask for dedicated or unthrottled CPUs at your provider, or measure at a quieter hour and repeat"
+    if share >= _SEVERE_STEAL:
+        return severe(seen, meaning, remedy)
+    if share >= _WARNING_STEAL:
+        return warning(seen, meaning, remedy)
+    return ok(seen)
+
+
+@probe("load", "other programs")
+def others(host: HostView) -> Reading | None:
+    """CPU time that programs other than ironbench use right now."""
+    if not host.after.cpu:
+        return None
+    total = sum(host.after.cpu.values()) - sum(host.before.cpu.values())
+    used = {
+        pid: (name, ticks - host.before.processes.get(pid, ("", 0))[1])
+        for pid, (name, ticks) in host.after.processes.items()
+        if pid not in host.ourselves.pids
+    }
+    share = sum(ticks for _, ticks in used.values()) / total if total > 0 else 0.0
+    busiest = sorted(((ticks, name, pid) for pid, (name, ticks) in used.items() if ticks > 0), reverse=True)[:3]
+    who = ", ".join(f"{name} ({pid})" for _, name, pid in busiest)
+    seen = f"{in_percent(share)} of the machine's CPU time over the last second" + (f": {who}" if who else "")
+    meaning = "The database and the client would share cores, cache and devices with these programs."
+    remedy = "stop them, or wait until they are done: `top` shows them"
+    if share >= _SEVERE_OTHERS:
+        return severe(seen, meaning, remedy)
+    if share >= _WARNING_OTHERS:
+        return warning(seen, meaning, remedy)
+    return ok(seen)
+
+
+@probe("load", "waiting programs")
+def runnable(host: HostView) -> Reading | None:
+    """How many programs want to run right now."""
+    if not host.after.cpu:
+        return None
+    cores = max(1, len(host.tree.glob("/sys/devices/system/cpu/cpu[0-9]*")))
+    # One of them is this examination.
+    waiting = max(0, host.after.runnable - 1)
+    seen = f"{waiting} besides this one, on {counted(cores, 'core')}"
+    if waiting >= cores:
+        return warning(
+            seen,
+            "Every core already has something to do: response times would include waiting for a core.",
+            "stop what is running: `top` shows it",
+        )
+    return ok(seen)
+
+
+@probe("load", "swapping")
+def swapping(host: HostView) -> Reading | None:
+    """Whether memory is moved to and from swap right now, or was before."""
+    memory = host.tree.table("/proc/meminfo")
+    if "SwapTotal" not in memory:
+        return None
+    used = memory["SwapTotal"] - memory.get("SwapFree", 0)
+    pages = host.after.swapped_pages - host.before.swapped_pages
+    if pages > 0:
+        return severe(
+            f"{pages} pages in the last second",
+            "Memory is so short that programs are moved to disk and back: every figure measures that disk.",
+            "free memory, or give the database less (`--memory`); then `sudo swapoff -a && sudo swapon -a`",
+        )
+    if used > 0:
+        return note(
+            f"{units.memory(used)} are in swap, none moved in the last second",
+            "Something was moved out earlier and will come back with a pause when it is needed.",
+            "sudo swapoff -a && sudo swapon -a",
+        )
+    return ok("no memory is in swap")

@@ -1,0 +1,151 @@
+"""Memory settings of the kernel that databases feel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ironbench import units
+from ironbench.host.doctor import probe
+from ironbench.host.host_view import HostView
+from ironbench.host.mounts import all_mounts, mount_of
+from ironbench.model.diagnosis import Reading, note, ok, warning
+
+_SHORT_SHARE = 0.10
+_DIRTY_BYTES = 4 << 30
+_SHM_BYTES = 256 << 20
+
+
+@probe("memory", "free memory")
+def available(host: HostView) -> Reading | None:
+    """How much memory a trial can have without pushing others out."""
+    memory = host.tree.table("/proc/meminfo")
+    if "MemAvailable" not in memory or not memory.get("MemTotal"):
+        return None
+    share = memory["MemAvailable"] / memory["MemTotal"]
+    seen = f"{units.memory(memory['MemAvailable'])} of {units.memory(memory['MemTotal'])}"
+    if share < _SHORT_SHARE:
+        return warning(
+            seen,
+            "The page cache has hardly room: data that would be cached on an idle machine are read from the device.",
+            "stop what holds memory: `ps aux --sort=-rss | head`",
+        )
+    return ok(seen)
+
+
+@probe("memory", "swappiness")
+def swappiness(host: HostView) -> Reading | None:
+    """How readily the kernel moves programs to swap to cache more files."""
+    value = host.tree.integer("/proc/sys/vm/swappiness")
+    swap = host.tree.table("/proc/meminfo").get("SwapTotal")
+    if value is None or swap is None:
+        return None
+    if swap == 0:
+        return ok(f"{value}, but there is no swap")
+    if value > 10:
+        return note(
+            f"{value}, with {units.memory(swap)} of swap",
+            "The kernel may move parts of the database's own cache to swap to cache more files.",
+            "sudo sysctl vm.swappiness=1",
+        )
+    return ok(f"{value}, with {units.memory(swap)} of swap")
+
+
+@probe("memory", "transparent huge pages")
+def huge_pages(host: HostView) -> Reading | None:
+    """Whether the kernel makes large pages of memory by itself."""
+    base = "/sys/kernel/mm/transparent_hugepage"
+    chosen = host.tree.chosen(f"{base}/enabled")
+    if chosen is None:
+        return None
+    if chosen != "always":
+        return ok(chosen)
+    return warning(
+        "always",
+        "The kernel assembles and splits large pages at moments of its own choosing: pauses of milliseconds, and more "
+        "memory per connection.",
+        f"echo madvise | sudo tee {base}/enabled",
+    )
+
+
+@probe("memory", "overcommit")
+def overcommit(host: HostView) -> Reading | None:
+    """Whether the kernel promises more memory than it has."""
+    mode = host.tree.integer("/proc/sys/vm/overcommit_memory")
+    if mode is None:
+        return None
+    if mode == 2:
+        return ok("2: never")
+    words = {0: "0: within reason", 1: "1: always"}
+    return note(
+        words.get(mode, str(mode)),
+        "When memory runs out, the kernel kills a process, often the database, instead of refusing the request.",
+        "sudo sysctl vm.overcommit_memory=2 vm.overcommit_ratio=90",
+    )
+
+
+@probe("memory", "NUMA")
+def numa(host: HostView) -> Reading | None:
+    """Whether memory belongs to processors, and whether the kernel moves it about."""
+    tree = host.tree
+    nodes = [name for name in tree.names("/sys/devices/system/node") if name[4:].isdigit() and name.startswith("node")]
+    if not nodes:
+        return None
+    if len(nodes) == 1:
+        return ok("one node")
+    if tree.integer("/proc/sys/vm/zone_reclaim_mode"):
+        return warning(
+            f"{len(nodes)} nodes, zone_reclaim_mode is on",
+            "A node drops cached pages while the other nodes have free memory: data are read again and again.",
+            "sudo sysctl vm.zone_reclaim_mode=0",
+        )
+    if tree.integer("/proc/sys/kernel/numa_balancing"):
+        return warning(
+            f"{len(nodes)} nodes, automatic balancing is on",
+            "The kernel unmaps pages to learn who uses them and moves them between nodes: extra page faults in the "
+            "database's shared memory, at varying moments.",
+            "sudo sysctl kernel.numa_balancing=0",
+        )
+    return note(
+        f"{len(nodes)} nodes, no automatic balancing",
+        "Where the database's cache was allocated decides its speed: runs after a restart may differ.",
+        "start the server by `numactl --interleave=all`",
+    )
+
+
+@probe("memory", "write-back")
+def write_back(host: HostView) -> Reading | None:
+    """How much changed data the kernel collects before it makes writers wait."""
+    tree = host.tree
+    total = tree.table("/proc/meminfo").get("MemAvailable")
+    ratio, limit = tree.integer("/proc/sys/vm/dirty_ratio"), tree.integer("/proc/sys/vm/dirty_bytes")
+    if total is None or ratio is None:
+        return None
+    most = limit or total * ratio // 100
+    seen = f"up to {units.memory(most)}"
+    if most <= _DIRTY_BYTES:
+        return ok(seen)
+    return note(
+        seen,
+        "A sync may find gigabytes waiting in front of it: a stall of seconds at a checkpoint, and short trials that "
+        "never pay for what they wrote.",
+        "sudo sysctl vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
+    )
+
+
+@probe("memory", "shared memory")
+def shared_memory(host: HostView) -> Reading | None:
+    """Room in /dev/shm, where parallel queries of a server exchange rows."""
+    mount = mount_of("/dev/shm", all_mounts(host.tree))
+    if mount is None or mount.path != "/dev/shm":
+        return None
+    free = host.attempts.free_bytes(Path("/dev/shm"))
+    if free is None:
+        return None
+    seen = f"{units.memory(free[0])} free in /dev/shm"
+    if free[0] < _SHM_BYTES:
+        return warning(
+            seen,
+            'Parallel queries fail with "could not resize shared memory segment" when it is full.',
+            "sudo mount -o remount,size=4G /dev/shm (in a container: `docker run --shm-size=4g`)",
+        )
+    return ok(seen)

@@ -1,0 +1,158 @@
+"""Links and drives that save power, and links slower than they could be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ironbench.host.doctor import probe
+from ironbench.host.host_view import HostView
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.words import in_percent
+
+_HALF = 0.5
+
+
+@probe("power", "battery")
+def battery(host: HostView) -> Reading | None:
+    """Whether the machine runs from a battery."""
+    tree = host.tree
+    mains = [name for name in tree.names("/sys/class/power_supply") if _is_mains(host, name)]
+    if not mains:
+        return None
+    if any(tree.integer(f"/sys/class/power_supply/{name}/online") for name in mains):
+        return ok("on mains")
+    return severe("on battery", "Processor, links and drives are slowed down to save power.", "plug it in")
+
+
+def _is_mains(host: HostView, name: str) -> bool:
+    return host.tree.read(f"/sys/class/power_supply/{name}/type") == "Mains"
+
+
+@probe("power", "PCIe link")
+def pcie_link(host: HostView) -> list[Reading]:
+    """Whether each drive's or controller's link runs at the speed and width it is capable of."""
+    readings = []
+    for block in host.blocks:
+        at = _pcie_device(host, block.name)
+        if at is None:
+            continue
+        speeds = [_number(at / f"{which}_link_speed") for which in ("current", "max")]
+        widths = [_number(at / f"{which}_link_width") for which in ("current", "max")]
+        if None in (*speeds, *widths):
+            continue
+        (speed, best_speed), (width, best_width) = speeds, widths
+        assert speed and best_speed and width and best_width
+        seen = f"{block.name} ({at.name}): {speed:g} GT/s × {width:g} lanes of {best_speed:g} GT/s × {best_width:g}"
+        part = speed * width / (best_speed * best_width)
+        meaning = f"The link carries {in_percent(part)} of what the device could: that is where its bandwidth ends."
+        remedy = f"move it to a slot with more lanes, look at the slot's BIOS settings; sudo lspci -vv -s {at.name}"
+        if part <= _HALF:
+            readings.append(severe(seen, meaning, remedy))
+        elif part < 1:
+            readings.append(warning(seen, meaning, remedy))
+        else:
+            readings.append(ok(seen))
+    return readings
+
+
+def _pcie_device(host: HostView, block: str) -> Path | None:
+    """The nearest device above a block device that has a PCIe link."""
+    try:
+        at = host.tree.path(f"/sys/block/{block}").resolve(strict=True)
+    except OSError:
+        return None
+    for folder in (at, *at.parents):
+        if (folder / "current_link_speed").is_file():
+            return folder
+        if folder == host.tree.root:
+            break
+    return None
+
+
+def _number(path: Path) -> float | None:
+    """The first number of a file such as `8.0 GT/s PCIe`; None when absent or 0 (a virtual device's)."""
+    try:
+        match = re.search(r"\d+(?:\.\d+)?", path.read_text())
+    except OSError:
+        return None
+    return float(match[0]) or None if match else None
+
+
+@probe("power", "PCIe power saving")
+def aspm(host: HostView) -> Reading | None:
+    """Whether links go to sleep between requests (ASPM)."""
+    path = "/sys/module/pcie_aspm/parameters/policy"
+    policy = host.tree.chosen(path)
+    if policy is None:
+        return None
+    if policy in ("performance", "default"):
+        return ok(policy if policy == "performance" else "default: as the firmware set it")
+    return warning(
+        policy,
+        "A link that sleeps takes microseconds to wake: the first request after a pause is slow.",
+        f"echo performance | sudo tee {path}",
+    )
+
+
+@probe("power", "SATA link power saving")
+def sata_links(host: HostView) -> list[Reading]:
+    """Whether SATA links go to sleep between requests."""
+    by_policy: dict[str, list[str]] = {}
+    for path in host.tree.glob("/sys/class/scsi_host/host*/link_power_management_policy"):
+        if policy := host.tree.read(path):
+            by_policy.setdefault(policy, []).append(path.split("/")[4])
+    return [_sata(policy, hosts) for policy, hosts in sorted(by_policy.items())]
+
+
+def _sata(policy: str, hosts: list[str]) -> Reading:
+    seen = f"{policy} ({', '.join(hosts)})"
+    if policy in ("max_performance", "keep_firmware_settings"):
+        return ok(seen)
+    return warning(
+        seen,
+        "A SATA link that sleeps takes up to 10 ms to wake: light loads show it as slow reads.",
+        "echo max_performance | sudo tee /sys/class/scsi_host/host*/link_power_management_policy",
+    )
+
+
+@probe("power", "NVMe power states")
+def nvme_states(host: HostView) -> list[Reading]:
+    """Whether NVMe drives may go to sleep between requests (APST)."""
+    readings = []
+    for path in host.tree.glob("/sys/class/nvme/nvme*/power/pm_qos_latency_tolerance_us"):
+        drive, value = path.split("/")[4], host.tree.read(path)
+        if value in ("0", None):
+            readings.append(ok(f"{drive}: the drive stays awake"))
+            continue
+        readings.append(
+            note(
+                f"{drive}: may sleep when it wakes within {value} µs",
+                "The first request after an idle moment waits for the drive to wake: light loads look slower.",
+                f"echo 0 | sudo tee {path}",
+            )
+        )
+    return readings
+
+
+@probe("power", "device power saving")
+def runtime_power(host: HostView) -> list[Reading]:
+    """Whether the kernel suspends idle storage devices."""
+    readings = []
+    for block in host.blocks:
+        path = f"/sys/block/{block.name}/device/power/control"
+        state = host.tree.read(path)
+        supported = host.tree.read(f"/sys/block/{block.name}/device/power/runtime_status")
+        if state is None or supported == "unsupported":
+            continue
+        if state == "auto":
+            readings.append(
+                note(
+                    f"{block.name}: auto",
+                    "An idle drive may be suspended; the first request wakes it.",
+                    f"echo on | sudo tee {path}",
+                )
+            )
+        else:
+            readings.append(ok(f"{block.name}: {state}"))
+    return readings

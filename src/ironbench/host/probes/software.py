@@ -1,0 +1,45 @@
+"""Our own build, and what this process may open."""
+
+from __future__ import annotations
+
+from ironbench.host.doctor import probe
+from ironbench.host.host_view import HostView
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+
+_FEW_FILES, _ENOUGH_FILES = 4096, 16384
+_OPEN_FILES = "Max open files"
+
+
+@probe("software", "core build")
+def build(host: HostView) -> Reading | None:
+    """Whether ironbench's own core was built to be fast."""
+    profile = host.ourselves.build_profile
+    if profile is None:
+        return None
+    if profile == "release":
+        return ok("release")
+    return severe(
+        profile,
+        "The client is many times slower than it should be: its own cost would be measured as the database's.",
+        "make setup",
+    )
+
+
+@probe("software", "open files")
+def open_files(host: HostView) -> Reading | None:
+    """How many files and connections one process may have open."""
+    for line in (host.tree.read("/proc/self/limits") or "").splitlines():
+        if line.startswith(_OPEN_FILES):
+            words = line.removeprefix(_OPEN_FILES).split()
+            hard = words[1]
+            seen = f"{words[0]}, may be raised to {hard}"
+            if hard == "unlimited" or int(hard) >= _ENOUGH_FILES:
+                return ok(seen)
+            if int(hard) >= _FEW_FILES:
+                return note(seen, "Enough for a few thousand clients; more need a higher limit.", "ulimit -n 65536")
+            return warning(
+                seen,
+                "Runs with many clients fail to connect, and the server closes and reopens files all the time.",
+                "as root: `ulimit -n 65536`, or LimitNOFILE= in the service, or /etc/security/limits.conf",
+            )
+    return None

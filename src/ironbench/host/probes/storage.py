@@ -1,0 +1,295 @@
+"""File systems and devices under the directories that a database would use."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from ironbench import units
+from ironbench.host.doctor import probe
+from ironbench.host.host_view import HostView, Place
+from ironbench.host.mounts import device_number, emulated, in_memory, is_network
+from ironbench.host.tree import Tree
+from ironbench.model.diagnosis import Reading, note, ok, severe, warning
+from ironbench.model.machine import Mount
+
+_NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
+_FULL_SHARE = 0.10
+"""Nearly full flash writes slower, and so do file systems."""
+_DISK_SYNC_S = 1e-3
+"""No rotating disk puts a block on its platter faster than this."""
+_SLOW_SYNC_S = 0.05
+
+
+def _each_mount(host: HostView) -> list[Place]:
+    """The places, each mount once."""
+    return list({place.mount.path: place for place in host.places if place.mount is not None}.values())
+
+
+@probe("storage", "file system")
+def file_system(host: HostView) -> list[Reading]:
+    """What kind of file system holds each directory."""
+    return [_file_system(place) for place in _each_mount(host)]
+
+
+def _file_system(place: Place) -> Reading:
+    mount = place.mount
+    assert mount is not None
+    seen = f"{mount.path}: {mount.kind} on {mount.source}"
+    if in_memory(mount):
+        return note(seen, "In memory: no device is measured, and what is written is gone when the machine stops.")
+    if is_network(mount):
+        return warning(
+            seen,
+            "A network file system: the network and another machine's load are measured too.",
+            "give a directory on a local disk: --data DIR",
+        )
+    if mount.kind == "overlay":
+        return warning(
+            seen,
+            "A container's layered file system: the first change of each file copies it whole.",
+            "give a directory on a volume: `docker run -v /srv/db:/db …`, then --data /db",
+        )
+    if mount.kind in ("btrfs", "zfs", "bcachefs"):
+        return note(
+            seen,
+            "A copying file system: every change is written elsewhere, and may be compressed; figures depend on its "
+            "record size and age.",
+        )
+    if mount.kind.startswith("fuse"):
+        return warning(
+            seen,
+            "A file system in a program: its CPU time is measured as the device's.",
+            "give a directory on a kernel file system: --data DIR",
+        )
+    return ok(seen)
+
+
+@probe("storage", "mount options")
+def mount_options(host: HostView) -> list[Reading]:
+    """Options that make writes unsafe or slow."""
+    return [reading for place in _each_mount(host) for reading in _options(place, host.tree)]
+
+
+def _emulated(mount: Mount, tree: Tree) -> bool:
+    number = device_number(mount, tree)
+    return number is not None and emulated(number, tree) is not None
+
+
+def _options(place: Place, tree: Tree) -> list[Reading]:
+    mount = place.mount
+    assert mount is not None
+    options = set(mount.options)
+    at = mount.path
+    readings = []
+    if options & {"nobarrier", "barrier=0"} and _emulated(mount, tree):
+        readings.append(note(f"{at}: barriers are off", "An emulated device in memory, which has nothing to flush."))
+    elif options & {"nobarrier", "barrier=0"}:
+        readings.append(
+            severe(
+                f"{at}: barriers are off",
+                "Syncs do not reach the medium: commits look fast and can be lost at a power cut.",
+                f"sudo mount -o remount,barrier {at}",
+            )
+        )
+    if options & {"sync", "dirsync"}:
+        readings.append(
+            severe(
+                f"{at}: sync",
+                "Every write waits for the device, not only commits: the database is measured in a mode nobody uses.",
+                f"sudo mount -o remount,async {at}",
+            )
+        )
+    if "ro" in options:
+        readings.append(severe(f"{at}: read-only", "No database can live here.", f"sudo mount -o remount,rw {at}"))
+    if "strictatime" in options or not (options & {"relatime", "noatime"} or in_memory(mount)):
+        readings.append(
+            warning(
+                f"{at}: every read notes its time",
+                "Reading causes writes.",
+                f"sudo mount -o remount,noatime {at}",
+            )
+        )
+    elif "relatime" in options and not in_memory(mount):
+        readings.append(ok(f"{at}: relatime (noatime saves a few writes more)"))
+    if "discard" in options:
+        readings.append(
+            note(
+                f"{at}: discard",
+                "Deleting files (log segments, dropped tables) sends trims at once; some drives stall for them.",
+                f"sudo mount -o remount,nodiscard {at}; sudo systemctl enable --now fstrim.timer",
+            )
+        )
+    if "data=journal" in options:
+        readings.append(
+            warning(
+                f"{at}: data=journal",
+                "Everything is written twice, first to the journal.",
+                f"remove data=journal for {at} from /etc/fstab and mount it again",
+            )
+        )
+    return readings or [ok(f"{at}: nothing that spoils")]
+
+
+@probe("storage", "free space")
+def free_space(host: HostView) -> list[Reading]:
+    """Room for data, log and spills."""
+    readings = []
+    for place in _each_mount(host):
+        space = host.attempts.free_bytes(place.directory)
+        if space is None or not space[1]:
+            continue
+        free, size = space
+        seen = f"{place.directory}: {units.stored(free)} of {units.stored(size)} free"
+        if free < _NO_ROOM_BYTES:
+            readings.append(
+                severe(
+                    seen, "A load would fill the disk and fail.", "free space, or give another directory: --data DIR"
+                )
+            )
+        elif free < _LITTLE_ROOM_BYTES or free < size * _FULL_SHARE:
+            readings.append(
+                warning(
+                    seen,
+                    "Nearly full flash drives and file systems write slower, and only small scales fit.",
+                    "free space, then `sudo fstrim -av`",
+                )
+            )
+        else:
+            readings.append(ok(seen))
+    return readings
+
+
+@probe("storage", "I/O scheduler")
+def scheduler(host: HostView) -> list[Reading]:
+    """Who orders the requests to each device."""
+    readings = []
+    for block in host.blocks:
+        if block.scheduler is None:
+            continue
+        seen = f"{block.name}: {block.scheduler}"
+        path = f"/sys/block/{block.name}/queue/scheduler"
+        if block.scheduler in ("bfq", "cfq"):
+            readings.append(
+                warning(
+                    seen,
+                    "It shares the device out fairly between programs, at a high cost per request and with pauses.",
+                    f"echo {'mq-deadline' if block.rotational else 'none'} | sudo tee {path}",
+                )
+            )
+        elif block.name.startswith("nvme") and block.scheduler != "none":
+            readings.append(
+                note(
+                    seen,
+                    "An NVMe drive orders requests itself: a scheduler only costs CPU.",
+                    f"echo none | sudo tee {path}",
+                )
+            )
+        elif block.scheduler == "none" and block.rotational and host.virtual == "none":
+            readings.append(
+                note(
+                    seen,
+                    "Nobody sorts requests for a rotating disk but the disk itself.",
+                    f"echo mq-deadline | sudo tee {path}",
+                )
+            )
+        else:
+            readings.append(ok(seen))
+    return readings
+
+
+@probe("storage", "write cache")
+def write_cache(host: HostView) -> list[Reading]:
+    """Whether a device keeps writes in memory of its own until it is told to flush."""
+    readings = []
+    for block in host.blocks:
+        if block.write_cache is None:
+            continue
+        seen = f"{block.name}: {block.write_cache}"
+        if block.write_cache == "write back":
+            readings.append(ok(f"{seen}: a commit waits for a flush, as it must"))
+        elif host.virtual != "none":
+            readings.append(
+                note(
+                    seen,
+                    "The host takes no flushes: whether a commit survives a power cut is for the host to know.",
+                    "ask whoever runs the host which cache mode the disk has",
+                )
+            )
+        else:
+            readings.append(
+                note(
+                    seen,
+                    "The drive says it has no volatile cache: true of drives with protection against power loss. If "
+                    "it has none, commits are fast only because they may be lost.",
+                    "sudo smartctl -g wcache /dev/" + block.name,
+                )
+            )
+    return readings
+
+
+@probe("storage", "sync time")
+def sync_time(host: HostView) -> list[Reading]:
+    """How long one 4 KiB write with a sync takes: the least a commit costs (measured)."""
+    readings = []
+    for place in _each_mount(host):
+        took = host.attempts.syncs(place.directory)
+        if not took or place.mount is None or in_memory(place.mount):
+            continue
+        middle = median(took)
+        seen = f"{place.directory}: {units.span(middle)} (half of {len(took)} writes), {units.span(max(took))} at most"
+        rotating = place.block is not None and place.block.rotational
+        if middle > _SLOW_SYNC_S:
+            readings.append(
+                warning(
+                    seen,
+                    "Every commit waits at least this long, unless commits are grouped.",
+                    "look for other load on the device: `iostat -x 1`",
+                )
+            )
+        elif rotating and middle < _DISK_SYNC_S and host.virtual == "none":
+            readings.append(
+                warning(
+                    seen,
+                    "Faster than a platter turns: a cache answered; without a battery it loses commits.",
+                    f"sudo hdparm -W /dev/{place.block.name if place.block else '…'}",
+                )
+            )
+        elif rotating and middle < _DISK_SYNC_S:
+            readings.append(
+                note(
+                    seen,
+                    "This virtual disk says that it rotates, but answers like flash or a cache on its host.",
+                )
+            )
+        else:
+            readings.append(ok(seen))
+    return readings
+
+
+@probe("storage", "firmware")
+def firmware(host: HostView) -> list[Reading]:
+    """Model and firmware of each drive: an update can double its speed."""
+    return [
+        ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the maker's newest?")
+        for block in host.blocks
+        if block.firmware
+    ]
+
+
+@probe("storage", "encryption")
+def encryption(host: HostView) -> list[Reading]:
+    """Whether blocks are encrypted on their way to the device."""
+    readings = []
+    for block in host.blocks:
+        if block.name.startswith("dm-"):
+            encrypted = (host.tree.read(f"/sys/block/{block.name}/dm/uuid") or "").startswith("CRYPT-")
+            if encrypted:
+                readings.append(
+                    note(
+                        f"{block.name} ({block.model}): encrypted",
+                        "Each block costs CPU time on its way: fast drives are slower, and the CPU share is not the "
+                        "database's alone.",
+                        f"sudo cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue {block.model}",
+                    )
+                )
+    return readings or [ok("none seen")]

@@ -1,0 +1,287 @@
+"""Programs of others (a server's tools, mount, tar): run to their end, and ended when nobody waits for them any more.
+
+Only the standard library: children of ours run this without site-packages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import IO, Any
+
+from ironbench.errors import FailureError, ProgramError
+from ironbench.host import trust
+
+_WATCH_S = 10.0
+_PATIENCE_S = 5.0
+"""How long a program may take to end once it was told to."""
+
+
+def _begun(
+    words: Sequence[str],
+    environment: Mapping[str, str] | None,
+    folder: str = "/",
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.PIPE,
+    text: bool = True,
+) -> subprocess.Popen[Any]:
+    """A program tied to us, the first of a group of its own. FailureError: it cannot be run."""
+    # What ties it to us would say in words of its own that it is not there.
+    if shutil.which(words[0], path=(os.environ if environment is None else environment).get("PATH")) is None:
+        raise FailureError(words[0], "cannot be run: No such file or directory", f"is {words[0]} installed?")
+    try:
+        return subprocess.Popen(
+            [*tied(), *words],
+            env=environment,
+            stdin=stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            text=text,
+            errors="replace" if text else None,
+            cwd=folder,
+            process_group=0,  # the terminal's Ctrl-C is for us to hear and to pass on
+        )
+    except OSError as error:
+        cause = f"cannot be run: {error.strerror or error}"
+        raise FailureError(words[0], cause, f"is {words[0]} installed?") from error
+
+
+class Program:
+    """A program that ends by itself; another thread may end it earlier.
+
+    `watch` is called every ten seconds while it runs; whatever it raises ends the program.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        watch: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._words = list(words)
+        self._watch = watch
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+        self._cancelled = False
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """FailureError with its last words, but not when it was cancelled."""
+        with self._lock:
+            if self._cancelled:
+                return
+            self._process = _begun(self._words, self._environment)
+        try:
+            messages = self._messages(self._process)
+        except BaseException:
+            self.cancel()
+            raise
+        if self._process.returncode != 0 and not self._cancelled:
+            cause = f"ended with {self._process.returncode}: {last_words(messages)}"
+            raise FailureError(self._words[0], cause)
+
+    def _messages(self, process: subprocess.Popen[str]) -> str:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=_WATCH_S)[1]
+            self._watch()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            if self._process is None:
+                return
+        # The whole group: a program may have children, which would go on.
+        _signal_group(self._process, signal.SIGTERM)
+        threading.Thread(target=self._end, args=(self._process,), daemon=True).start()
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_S)
+        _signal_group(process, signal.SIGKILL)
+
+
+def streamed(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    heard: Callable[[str], None],
+    idle: Callable[[], None] = lambda: None,
+    folder: str = "/",
+    given: Iterable[bytes] | None = None,
+) -> int:
+    """Runs a program to its end and passes on what it writes to standard error, line by line; its exit status.
+
+    `given`: its standard input. `idle` is called about once a second. Whatever `heard`, `idle` or `given` raises ends
+    the program and all its children. FailureError: it cannot be run.
+    """
+    lines: queue.SimpleQueue[str | BaseException | None] = queue.SimpleQueue()
+    stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
+    process = _begun(words, environment, folder, stdin=stdin)
+    reader = threading.Thread(target=_read_lines, args=(process, lines), daemon=True)
+    reader.start()
+    if given is not None:
+        threading.Thread(target=_write, args=(process, given, lines), daemon=True).start()
+    try:
+        asked_s = time.monotonic()
+        while True:
+            with contextlib.suppress(queue.Empty):
+                if (line := lines.get(timeout=_IDLE_S)) is None:
+                    return process.wait()
+                if isinstance(line, BaseException):
+                    raise line
+                heard(line)
+            if time.monotonic() - asked_s >= _IDLE_S:
+                asked_s = time.monotonic()
+                idle()
+    except BaseException:
+        _signal_group(process, signal.SIGTERM)
+        Program._end(process)
+        process.wait()
+        raise
+
+
+_AHEAD_BYTES = 1 << 20
+"""Made before they are read: so that both sides work at once. The most that an ordinary user may ask for (pipe(7))."""
+
+
+def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[bytes]) -> str:
+    """Runs a program to its end on what it reads; what it said. FailureError: it cannot be run, or fails.
+
+    Whatever making the next piece raises ends the program.
+    """
+    with tempfile.TemporaryFile() as messages:
+        process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # more than the user may have: then both take turns more often
+            fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
+                for piece in pieces:
+                    process.stdin.write(piece)
+                process.stdin.close()
+            status = process.wait()
+        except BaseException:
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+            raise
+        messages.seek(0)
+        text = messages.read().decode(errors="replace")
+    if status != 0:
+        raise FailureError(words[0], f"ended with {status}: {last_words(text)}")
+    return text
+
+
+_IDLE_S = 1.0
+
+
+def _write(
+    process: subprocess.Popen[str], pieces: Iterable[bytes], lines: queue.SimpleQueue[str | BaseException | None]
+) -> None:
+    assert isinstance(process.stdin, io.TextIOWrapper)
+    raw = process.stdin.buffer
+    try:
+        for piece in pieces:
+            raw.write(piece)
+        raw.close()
+    except OSError:
+        pass  # the program has ended, and says why
+    except BaseException as error:
+        lines.put(error)
+
+
+def _read_lines(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | BaseException | None]) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        lines.put(line.rstrip("\n"))
+    lines.put(None)
+
+
+def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, what)
+
+
+def environment_without(*prefixes: str) -> dict[str, str]:
+    """Our environment without the variables that begin so, e.g. those that choose another server; messages in
+    English."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    return kept | {"LC_ALL": "C", "TZ": "UTC"}
+
+
+def run_program(
+    words: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = 60.0,
+    given: str = "",
+) -> subprocess.CompletedProcess[str]:
+    """How a program ended that was `given` a text to read, and what it wrote. FailureError: it cannot be run, or takes
+    longer."""
+    if trust.is_withheld(words):
+        raise FailureError(words[0], "is named by a lab file that is only read, so it does not run", "add --trust")
+    try:
+        return subprocess.run(
+            words,
+            env=environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd="/",
+            timeout=timeout_s,
+        )
+    except OSError as error:
+        raise FailureError(
+            words[0], f"cannot be run: {error.strerror or error}", f"is {words[0]} installed?"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise FailureError(words[0], f"did not end within {error.timeout:.0f} s") from error
+
+
+def output(words: Sequence[str], subject: str = "", *, timeout_s: float | None = 60.0) -> str:
+    """Standard output of a program that must succeed. ProgramError with its last words."""
+    done = run_program(words, timeout_s=timeout_s)
+    if done.returncode != 0:
+        said = done.stderr or done.stdout
+        error = ProgramError(subject or " ".join(words), f"{words[0]} failed: {last_words(said)}")
+        error.said = said
+        raise error
+    return done.stdout
+
+
+def works(*words: str) -> bool:
+    """Whether a program is there and succeeds."""
+    try:
+        return run_program(words).returncode == 0
+    except FailureError:
+        return False
+
+
+@cache
+def tied() -> tuple[str, ...]:
+    """What ends a program with whoever started it; nothing where setpriv(1) cannot, as that of BusyBox.
+
+    A program of a killed ironbench that goes on would work on files that belong to the next one by then.
+    """
+    words = ("setpriv", "--pdeathsig", "KILL")
+    return words if works(*words, "true") else ()
+
+
+def last_words(text: str, lines: int = 3) -> str:
+    """The last lines that say something, for a message."""
+    written = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(written[-lines:]) or "it wrote nothing"

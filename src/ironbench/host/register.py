@@ -1,0 +1,230 @@
+"""The register of what we started and what must go with it: one JSON file per live thing.
+
+Written before the thing is started and removed after it ended, so that `ironbench cleanup` finds whatever outlived us.
+Only the standard library and `process`: the guard runs this without site-packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ironbench.errors import FailureError
+from ironbench.host import freezer, loop_mounts, processes, shared_memory
+from ironbench.host.processes import ProcessId
+
+ORPHAN_PATIENCE_S = 20.0
+"""How long a server whose owner died may take to stop in good order."""
+GROUP_PATIENCE_S = 5.0
+DEVICE = "device"
+"""Kind of the entry of an emulated device. Engines may lie on it: it is ended after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that lives as long as its owner."""
+
+    id: str
+    kind: str
+    """The engine's name, or `DEVICE`."""
+    owner: ProcessId
+    data: str
+    """Its data directory; kept when it ends."""
+    remove: tuple[str, ...] = ()
+    """Directories to remove with it (sockets)."""
+    guard: ProcessId | None = None
+    server: ProcessId | None = None
+    shared: tuple[str, ...] = ()
+    """Shared memory that the server leaves when it is killed."""
+    shared_prefix: str = ""
+    """With which names of its shared memory begin; empty: it has none that outlives it."""
+    shared_mark: int = 0
+    """See `shared_memory.of`."""
+    groups: tuple[str, ...] = ()
+    """Control groups that it runs in; empty and of no use once it ended."""
+    namespace: str = ""
+    """The process id namespace these ids belong to."""
+    stop: int = signal.SIGINT
+    """Signal that ends the server in good order."""
+
+
+def directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the register lies; made when missing, refused when it is another user's. FailureError."""
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    usable = base.startswith("/") and os.path.isdir(base) and os.access(base, os.W_OK | os.X_OK)  # noqa: PTH112
+    path = Path(base) / "ironbench" if usable else Path(f"/tmp/ironbench-{os.getuid()}")
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        info = path.lstat()
+    except OSError as error:
+        cause = f"cannot be made: {error.strerror}"
+        raise FailureError(f"runtime directory {path}", cause, "set XDG_RUNTIME_DIR to a directory of yours") from None
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
+        raise FailureError(
+            f"runtime directory {path}", "it is not a directory of ours alone", "remove it, or set XDG_RUNTIME_DIR"
+        )
+    return path
+
+
+def new(
+    kind: str,
+    data: str,
+    remove: tuple[str, ...] = (),
+    groups: tuple[str, ...] = (),
+    stop: int = signal.SIGINT,
+    shared_prefix: str = "",
+    shared_mark: int = 0,
+) -> Entry:
+    """Notes a thing that is about to be started by this process."""
+    owner = processes.own()
+    namespace = processes.pid_namespace()
+    entry = Entry(
+        secrets.token_hex(8),
+        kind,
+        owner,
+        data,
+        remove,
+        shared_prefix=shared_prefix,
+        shared_mark=shared_mark,
+        groups=groups,
+        namespace=namespace,
+        stop=int(stop),
+    )
+    write(entry)
+    return entry
+
+
+def path_of(entry: Entry) -> Path:
+    return directory() / f"{entry.id}.json"
+
+
+def write(entry: Entry) -> None:
+    """Writes the entry aside and renames it, so that readers see the old one or the new one."""
+    path = path_of(entry)
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps(asdict(entry)))
+    aside.rename(path)
+
+
+def forget(entry: Entry) -> None:
+    path_of(entry).unlink(missing_ok=True)
+
+
+def read(path: Path) -> Entry | None:
+    """The entry in that file; None when it is gone or none of ours."""
+    try:
+        return _entry(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def entries() -> list[Entry]:
+    """All entries by id, emulated devices after the engines that may lie on them."""
+    every = (read(path) for path in sorted(directory().glob("*.json")))
+    return sorted((entry for entry in every if entry is not None), key=lambda entry: entry.kind == DEVICE)
+
+
+def orphaned(entry: Entry) -> bool:
+    """Whether its owner is dead. What belongs to another container is nobody's orphan here."""
+    return entry.namespace == processes.pid_namespace() and not entry.owner.alive()
+
+
+def with_server(entry: Entry, server: ProcessId | None, guard: ProcessId | None) -> Entry:
+    """The entry once its server runs, written."""
+    entry = replace(entry, server=server, guard=guard)
+    write(entry)
+    return entry
+
+
+def with_shared_memory(entry: Entry) -> Entry:
+    """The entry with what its server maps now, written where that is new: a server that restarts its processes after a
+    crash maps other segments."""
+    if not entry.shared_prefix or entry.server is None or not entry.server.alive():
+        return entry
+    shared = shared_memory.of(entry.server.pid, entry.shared_prefix, entry.shared_mark)
+    if shared and shared != entry.shared:
+        entry = replace(entry, shared=shared)
+        write(entry)
+    return entry
+
+
+def owned(entry: Entry, owner: ProcessId) -> Entry:
+    """The entry of a thing that from now on belongs to another process."""
+    return replace(entry, owner=owner)
+
+
+def end(entry: Entry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
+    """Ends the server of an entry, removes its directories and the entry; False when the server could not be ended."""
+    entry = with_shared_memory(entry)
+    freezer.thaw(entry.groups, entry.server)
+    if entry.kind != DEVICE and (entry.server is None or not entry.server.alive()):
+        _continue_children(Path(entry.data))
+    if entry.server is not None and not processes.end(entry.server, entry.stop, patience_s):
+        return False
+    for name in entry.shared:
+        shared_memory.remove(name)
+    if entry.kind == DEVICE and any(loop_mounts.take_apart(Path(path), patience_s) for path in entry.remove):
+        return False
+    for path in entry.remove:
+        shutil.rmtree(path, ignore_errors=True)
+    left = [group for group in entry.groups if not _group_removed(Path(group))]
+    if left:
+        return False
+    forget(entry)
+    return True
+
+
+def _continue_children(data: Path) -> None:
+    """Of a server that was killed while signals had stopped them: then they are below nobody, and never end."""
+    for pid in processes.working_in(data, below=True):
+        if processes.state(pid) == "T" and (one := processes.identify(pid)) is not None:
+            one.signal(signal.SIGCONT)
+
+
+def _group_removed(group: Path) -> bool:
+    """A group can be removed a moment after its last process has ended (cgroups(7))."""
+    deadline = time.monotonic() + GROUP_PATIENCE_S
+    while True:
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True
+
+
+def _entry(value: dict[str, Any]) -> Entry:
+    def identity(name: str) -> ProcessId | None:
+        return None if value.get(name) is None else ProcessId(**value[name])
+
+    owner = identity("owner")
+    if owner is None:
+        raise KeyError("owner")
+    return Entry(
+        id=value["id"],
+        kind=value["kind"],
+        owner=owner,
+        data=value["data"],
+        remove=tuple(value["remove"]),
+        shared=tuple(value["shared"]),
+        shared_prefix=str(value.get("shared_prefix", "")),
+        shared_mark=int(value.get("shared_mark", 0)),
+        groups=tuple(value.get("groups", ())),
+        guard=identity("guard"),
+        server=identity("server"),
+        namespace=value["namespace"],
+        stop=int(value.get("stop", signal.SIGINT)),
+    )

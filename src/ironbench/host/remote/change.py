@@ -1,0 +1,284 @@
+"""Changes on another machine: what may be done there, what is done at once, and what is undone when its time is over.
+
+A change that lasts is made by a small shell there, which undoes it when its input ends. Whatever ends us or the link
+ends that input. A link that only falls silent ends it, too: the shell hears from us every few seconds, and does not
+wait longer than `SILENT_S`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from dataclasses import dataclass
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from ironbench.errors import FailureError, InputError, IronbenchError, shortened, written
+from ironbench.host.remote import link
+from ironbench.host.remote.link import Link, quoted
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientProcess
+
+SILENT_S = 30
+"""How long a change outlives a link that nothing comes through and nobody closes."""
+_BEAT_S = 5.0
+_MADE_S = 30.0
+"""How long a change, or its end, may take: each thread of the server needs a process there."""
+_LEFT_S = SILENT_S + 10.0
+"""After so long a machine has undone what a lost link has left."""
+RESTART_S = 600.0
+"""A server that replays its log can take this long."""
+_OUTPUT_LINES = 20
+_UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]+\.service")
+DROP = "sync; echo 3 > /proc/sys/vm/drop_caches"
+"""What `drop_caches` does, in words (proc_sys_vm(5)): clean pages, directory entries and inodes go."""
+_CACHES = "/proc/sys/vm/drop_caches"
+_ROOT = '[ "$(id -u)" = 0 ]'
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """How we may change something there."""
+
+    sudo: str = ""
+    """Put before a command: `sudo -n ` or nothing."""
+
+
+def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) -> Rights:
+    """That `cpus` are there, and that we may hold process `server` to them. InputError, FailureError."""
+    known = _numbers(online)
+    if missing := [cpu for cpu in cpus if known and cpu not in known]:
+        raise InputError(written("limits.server_cpus"), f"CPU {missing[0]} is not on that machine", f"there: {online}")
+    _require_programs(there, ("taskset", "timeout", "grep", "sed"))
+    allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
+    # taskset starts any program: who may run it by sudo is root.
+    way = f"name the server's own user in {written('system.server')}, or let sudo do it, which makes that user root"
+    return _rights(there, allowed, ("taskset",), "may not choose the CPUs of the server's processes", way)
+
+
+def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
+    """That the server's restart is known there and the page cache may be dropped: how, and the command of the restart.
+    InputError, FailureError."""
+    _require_programs(there, ("tee", "sync"))
+    caches = _rights(there, f"[ -w {_CACHES} ]", ("tee", _CACHES), "may not drop the page cache")
+    if not is_unit(restart):
+        return caches, restart
+    asked = there.run(
+        f"[ -d /run/systemd/system ] || exit 3; systemctl show --property LoadState --value {quoted(restart)}"
+    )
+    subject = written("system.restart", restart)
+    if asked.status == 3:
+        cause = "there is no systemd on that machine"
+        raise InputError(subject, cause, "give a command that restarts the server in its place")
+    if asked.output.strip() != b"loaded":
+        cause = f"that machine knows no such unit ({asked.output.decode('utf-8', 'replace').strip() or 'no answer'})"
+        raise InputError(subject, cause, "`systemctl list-units --type service` there lists them")
+    units = _rights(there, _ROOT, ("systemctl", "restart", restart), "may not restart a service")
+    return caches, f"{units.sudo}systemctl restart {quoted(restart)}"
+
+
+def is_unit(restart: str) -> bool:
+    """Whether a restart is named by its systemd unit: `NAME.service`. Anything else is a command."""
+    return _UNIT.fullmatch(restart) is not None
+
+
+def restart(there: Link, command: str) -> None:
+    """Runs the server's restart to its end, whatever becomes of us meanwhile. FailureError with what it said.
+
+    A server that it starts may keep its output open for ever: what counts is the end of the command itself.
+    """
+    answer = there.run(_restarting(command), limit_s=RESTART_S)
+    lines = answer.output.decode("utf-8", "replace").strip().splitlines()
+    status = lines.pop().removeprefix(f"{_ENDED} ") if lines else "unknown"
+    if status != "0":
+        words = shortened(" ".join(lines) or answer.complaint or "it said nothing", 300)
+        hint = "try it there by hand; the server may be down now"
+        raise FailureError(written("system.restart"), f"exit status {status}: {words}", hint)
+
+
+_ENDED = "ironbench-ended"
+
+
+def _restarting(command: str) -> str:
+    return f"""{{ sh -c {quoted(command)} </dev/null 2>&1; status=$?; echo; echo "{_ENDED} $status"; }} | {{
+kept=
+while IFS= read -r line; do
+  case $line in "{_ENDED} "*) echo "$kept" | tail -n {_OUTPUT_LINES}; echo "$line"; exit;; esac
+  kept="$kept
+$line"
+done; }}"""
+
+
+def drop_caches(there: Link, rights: Rights) -> None:
+    """Empties the page cache of that machine. FailureError."""
+    answer = there.run(f"sync; echo 3 | {rights.sudo}tee {_CACHES} >/dev/null", limit_s=RESTART_S)
+    if answer.status != 0:
+        raise FailureError(there.address.text(), f"the page cache was not dropped: {answer.complaint}")
+
+
+@dataclass(slots=True)
+class Pin:
+    """Holds a server's processes there to CPUs, from `begin` to `end`."""
+
+    link: Link
+    rights: Rights
+    server: int
+    """Its first process: the others are its children."""
+    cpus: str
+    """As taskset(1) writes them."""
+    before: str = ""
+    """What it was held to."""
+    _running: _Running | None = None
+
+    def begin(self) -> None:
+        """FailureError. What a lost link has left is undone before: the server's usual CPUs would be taken to be those
+        that it is held to still, and it would be left to them."""
+        sleep(max(0.0, _left.get(self.link, 0.0) - monotonic()))
+        try:
+            running = link.waited(_begun(self.link, _pinning(self.rights.sudo, self.server, self.cpus)))
+        except IronbenchError:
+            _leave(self.link)
+            raise
+        if running.first[:1] != ["done"]:
+            link.waited(running.end())
+            if not running.first:
+                _leave(self.link)
+            why = " ".join(running.first[1:]) or "no answer"
+            raise FailureError(self.link.address.text(), f"the server was not held to CPUs {self.cpus}: {why}")
+        self._running, self.before = running, " ".join(running.first[1:])
+
+    def end(self) -> str:
+        """Undoes it; why it was not in force throughout, or empty. May be called twice."""
+        running, self._running = self._running, None
+        words = ["undone", self.cpus] if running is None else link.waited(running.end())
+        if words[:1] != ["undone"]:
+            _leave(self.link)
+            return f"the link was lost; that machine undid it by itself, within {SILENT_S} s"
+        if not (cpus := " ".join(words[1:])):
+            return "the server has ended since, or was restarted by somebody"
+        return "" if _numbers(cpus) == _numbers(self.cpus) else f"somebody held the server to CPUs {cpus}"
+
+
+_left: dict[Link, float] = {}
+"""Where a link was lost during a change: when that machine has undone it at the latest, as `time.monotonic`."""
+
+
+def _leave(there: Link) -> None:
+    _left[there] = monotonic() + _LEFT_S
+
+
+def _require_programs(there: Link, names: tuple[str, ...]) -> None:
+    """InputError: one of the programs is not on that machine."""
+    loop = f'for one in {" ".join(names)}; do command -v "$one" >/dev/null || echo "$one"; done'
+    if missing := there.run(loop).output.decode("utf-8", "replace").split():
+        cause = f"{there.address.text()} has no program {missing[0]}"
+        raise InputError(written("system.control"), cause, "install it there (util-linux and coreutils hold these)")
+
+
+def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
+    """`allowed`: a shell's test; where it fails, sudo may run the command for us. InputError: neither; its hint is the
+    `way` out and the line for sudo."""
+    words = " ".join(map(quoted, command))
+    answer = there.run(
+        f"{{ {allowed}; }} 2>/dev/null && echo directly && exit; sudo -n -l {words} >/dev/null 2>&1 && echo by sudo "
+        f"&& exit; id -un; command -v {quoted(command[0])}"
+    )
+    lines = answer.output.decode("utf-8", "replace").splitlines()
+    if lines[:1] == ["directly"]:
+        return Rights()
+    if lines[:1] == ["by sudo"]:
+        return Rights("sudo -n ")
+    user, path = lines if len(lines) == 2 else ("that user", command[0])
+    rule = " ".join((path, *command[1:]))
+    way = way or f"name root in {written('system.server')}, or let sudo do it"
+    hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"
+    raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint)
+
+
+def _numbers(cpus: str) -> set[int]:
+    """Of a list of CPUs as the kernel writes it: `0-3,8`."""
+    numbers: set[int] = set()
+    for part in filter(None, cpus.strip().split(",")):
+        low, _, high = part.partition("-")
+        numbers.update(range(int(low), int(high or low) + 1))
+    return numbers
+
+
+def _pinning(sudo: str, server: int, cpus: str) -> str:
+    """Says `done BEFORE`, waits for the end of its input, undoes, says `undone HELD-UNTIL-THEN`."""
+    return f"""export LC_ALL=C; trap '' HUP INT TERM PIPE
+held() {{ sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null; }}
+threads() {{ for one in {server} $(grep -l "^PPid:[[:space:]]*{server}$" /proc/[0-9]*/status 2>/dev/null | cut -d/ -f3)
+  do ls "/proc/$one/task" 2>/dev/null; done; }}
+hold() {{ said=$({sudo}taskset -c -p "$2" "$1" 2>&1) || [ ! -d "/proc/$1" ] || {{ failed=$said; return 1; }}; }}
+undo() {{ hold {server} "$usual"; for thread in $(threads); do
+  case " $before " in *" $thread="*) was=${{before#* $thread=}}; was=${{was%% *}};; *) was=$usual;; esac
+  hold "$thread" "$was"; done; }}
+failed=; before=" "; usual=$(held {server})
+for thread in $(threads); do before="$before$thread=$(held "$thread") "; done
+hold {server} {cpus} && for thread in $(threads); do hold "$thread" {cpus} || break; done
+if [ -n "$failed" ] || [ -z "$usual" ]; then undo; echo "failed ${{failed:-the server is gone}}"; exit 1; fi
+echo "done $usual"
+while timeout -s KILL {SILENT_S} sh -c 'read -r beat' 2>/dev/null; do :; done
+until=$(held {server}); undo; echo "undone $until"
+"""
+
+
+@dataclass(slots=True)
+class _Running:
+    """A shell there that has made a change. In the thread of links, but for `close`."""
+
+    process: SSHClientProcess[bytes]
+    first: list[str]
+    """What it said when it had made the change."""
+    rest: asyncio.Future[bytes]
+    """What it says when it has undone it."""
+
+    async def beat(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self.rest.done():
+                self.process.stdin.write(b"\n")
+                await asyncio.wait({self.rest}, timeout=_BEAT_S)
+
+    async def end(self) -> list[str]:
+        """Ends it; nothing when the link was lost before."""
+        import asyncssh
+
+        try:
+            if not self.rest.done():
+                self.process.stdin.write_eof()
+            return (await asyncio.wait_for(self.rest, _MADE_S)).decode("utf-8", "replace").split()
+        except (TimeoutError, asyncssh.Error, OSError):
+            return []
+        finally:
+            self.process.close()
+
+
+async def _begun(there: Link, script: str) -> _Running:
+    """FailureError."""
+    import asyncssh
+
+    process = None
+    try:
+        process = await there.process(f"exec sh -c {quoted(script)}")
+        line = await asyncio.wait_for(link.line_of(process, b"done", b"failed"), _MADE_S)
+    except (TimeoutError, asyncssh.Error, OSError) as error:
+        if process is not None:
+            process.close()
+        cause = f"a change could not be made there: {str(error) or 'no answer'}"
+        raise FailureError(there.address.text(), cause) from None
+    except asyncio.CancelledError:
+        if process is not None:
+            process.close()  # the end of its input, which undoes what was made
+        raise
+    rest = asyncio.ensure_future(process.stdout.read())
+    running = _Running(process, line.decode("utf-8", "replace").split(), rest)
+    _beating.add(task := asyncio.ensure_future(running.beat()))
+    task.add_done_callback(_beating.discard)
+    return running
+
+
+_beating: set[asyncio.Task[None]] = set()
+"""The loop holds tasks by weak references alone (Python's documentation of `asyncio.create_task`)."""

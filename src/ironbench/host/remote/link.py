@@ -1,0 +1,252 @@
+"""One ssh connection to another machine, for use from any thread.
+
+asyncssh runs in a thread of its own: its CPU time is counted as that of observers. Keys, agent, jump hosts and known
+hosts are those of `~/.ssh`; a host key that is not known there is refused, and no password is ever asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ironbench.errors import FailureError, InputError, IronbenchError, shortened, written
+from ironbench.host.remote.address import FIELD, Address
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientConnection, SSHClientProcess
+
+T = TypeVar("T")
+CONNECT_S = 10.0
+"""How long a machine may take to answer and to let us in."""
+_ALIVE_S = 3.0
+_ALIVE_MISSED = 4
+"""A machine that answers nothing for 12 s is given up: TCP alone would wait for a quarter of an hour (tcp(7))."""
+
+_BEGUN = b"ironbench-begins\n"
+_BEGIN = f"echo {_BEGUN.decode().strip()}; "
+"""Before a command: what stands before it in the output was written by the user's own start-up files, as ~/.bashrc."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a command ended there."""
+
+    status: int | None
+    """None: killed by a signal."""
+    output: bytes
+    complaint: str
+    """What it wrote on standard error, its end."""
+
+
+class Link:
+    """To one machine. It connects when it is first used, and again when the connection was lost."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._connection: SSHClientConnection | None = None
+        self._opening: asyncio.Lock | None = None
+
+    def run(self, command: str, stdin: bytes = b"", limit_s: float = 30.0) -> Answer:
+        """Runs a command by the user's shell there. InputError: we are not let in; FailureError: no answer in time."""
+        return waited(self._run(command, stdin, limit_s))
+
+    def connect(self) -> None:
+        """The same, without a command."""
+        waited(self.connection())
+
+    async def connection(self) -> SSHClientConnection:
+        """In the thread of links."""
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await _connected(self.address)
+            return self._connection
+
+    async def process(self, command: str) -> SSHClientProcess[bytes]:
+        """A command that goes on, in the thread of links."""
+        return await (await self.connection()).create_process(command, encoding=None)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            waited(self._close())
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            with contextlib.suppress(asyncio.TimeoutError, OSError):
+                await asyncio.wait_for(connection.wait_closed(), 2.0)
+
+    async def _run(self, command: str, stdin: bytes, limit_s: float) -> Answer:
+        import asyncssh
+
+        subject = f"{self.address.text()}"
+        connection = await self.connection()
+        try:
+            done = await asyncio.wait_for(
+                connection.run(f"exec sh -c {quoted(_BEGIN + command)}", input=stdin, encoding=None), limit_s
+            )
+        except TimeoutError:
+            raise FailureError(subject, f"`{shortened(command, 60)}` did not end within {limit_s:g} s") from None
+        except (asyncssh.Error, OSError) as error:
+            connection.abort()
+            raise FailureError(subject, f"the connection was lost: {_words(error)}") from None
+        complaint = _bytes(done.stderr).decode("utf-8", "replace").strip()
+        before, begun, output = _bytes(done.stdout).partition(_BEGUN)
+        return Answer(done.exit_status, output if begun else before, shortened(complaint, 300))
+
+
+async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
+    """The first line that begins with one of the words; empty: it ended before. The user's own start-up files may write
+    others."""
+    while line := await process.stdout.readline():
+        if line.split()[:1] in [[word] for word in words]:
+            break
+    return line
+
+
+@cache
+def to(address: Address) -> Link:
+    """The one link of this process to that machine."""
+    return Link(address)
+
+
+def waited(work: Coroutine[Any, Any, T]) -> T:
+    """What came of work in the thread of links. Ctrl-C ends it."""
+    future = asyncio.run_coroutine_threadsafe(work, loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@cache
+def loop() -> asyncio.AbstractEventLoop:
+    """Of the thread of links, which ends with the process."""
+    made = asyncio.new_event_loop()
+    threading.Thread(target=made.run_forever, name="links", daemon=True).start()
+    return made
+
+
+def cpu_s() -> float:
+    """CPU time of the thread of links so far."""
+
+    async def read() -> float:
+        return time.thread_time()
+
+    return waited(read())
+
+
+def _bytes(text: bytes | str | None) -> bytes:
+    return text.encode() if isinstance(text, str) else text or b""
+
+
+def quoted(text: str) -> str:
+    """One word of a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+async def _connected(address: Address) -> SSHClientConnection:
+    import asyncssh
+
+    where: dict[str, Any] = {}
+    if address.port is not None:
+        where["port"] = address.port
+    if address.user:
+        where["username"] = address.user
+    ways = [where]
+    # ssh(1) has names in small letters in known_hosts; a Host of ~/.ssh/config may have capitals.
+    if (small := address.host.lower()) != address.host:
+        ways.append({**where, "host_key_alias": small})
+    refused: Exception | None = None
+    for way in ways:
+        try:
+            return await asyncssh.connect(
+                address.host,
+                **way,
+                password=None,
+                kbdint_auth=False,
+                password_auth=False,
+                connect_timeout=CONNECT_S,
+                login_timeout=CONNECT_S,
+                keepalive_interval=_ALIVE_S,
+                keepalive_count_max=_ALIVE_MISSED,
+            )
+        except asyncssh.HostKeyNotVerifiable as error:
+            refused = error
+        except (TimeoutError, asyncssh.Error, OSError, ValueError) as error:
+            raise await _refusal(address, refused or error) from None
+    assert refused is not None
+    raise await _refusal(address, refused)
+
+
+async def _refusal(address: Address, error: Exception) -> IronbenchError:
+    """Why there is no connection, and the way out."""
+    import socket
+
+    import asyncssh
+
+    subject, by_hand = written(FIELD, address.text()), f"`{_command(address)}` shows the same by hand"
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return _unknown_host(address, subject)
+    if isinstance(error, asyncssh.PermissionDenied):
+        cause = "the machine lets none of our keys in"
+        hint = "`ssh-add -l` lists the keys of the agent, `ssh-add FILE` adds one with a passphrase, `ssh-copy-id` "
+        return InputError(subject, cause, f"{hint}takes one there; {by_hand}")
+    if isinstance(error, (asyncssh.KeyImportError, asyncssh.KeyEncryptionError)):
+        cause = f"a key cannot be used: {_words(error)}"
+        return InputError(subject, cause, f"`ssh-add FILE` loads one with a passphrase into the agent; {by_hand}")
+    if isinstance(error, (asyncssh.ConfigParseError, ValueError)):
+        return InputError(subject, f"~/.ssh/config: {_words(error)}", "correct that line")
+    if isinstance(error, socket.gaierror):
+        return InputError(subject, "there is no machine of that name", f"correct the name; {by_hand}")
+    if isinstance(error, asyncio.TimeoutError):
+        return FailureError(subject, f"no answer within {CONNECT_S:g} s", f"is it up, and may ssh reach it? {by_hand}")
+    if isinstance(error, ConnectionRefusedError):
+        return FailureError(subject, "refused: no ssh server listens there", f"name its port; {by_hand}")
+    return FailureError(subject, _words(error), by_hand)
+
+
+def _unknown_host(address: Address, subject: str) -> InputError:
+    """A key that is not known is no reason to worry; one that has changed is."""
+    cause = "its host key is not among the known hosts"
+    hint = f"`{_command(address)}` shows the key and adds it to ~/.ssh/known_hosts once you have compared it"
+    if _has_known_key(address):
+        cause = "its host key is not the one among the known hosts: another machine, or somebody between"
+        name = address.host.lower()
+        name = f"[{name}]:{address.port}" if address.port not in (None, 22) else name
+        hint = f"ask whoever runs it; when the new key is right: ssh-keygen -R '{name}', then {_command(address)}"
+    return InputError(subject, cause, hint)
+
+
+def _has_known_key(address: Address) -> bool:
+    from pathlib import Path
+
+    import asyncssh
+
+    for file in (Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")):
+        try:
+            known = asyncssh.read_known_hosts(str(file))
+            keys = asyncssh.match_known_hosts(known, address.host.lower(), "", address.port)
+        except (OSError, ValueError, asyncssh.Error):
+            continue
+        if any(keys[:2]):
+            return True
+    return False
+
+
+def _command(address: Address) -> str:
+    port = f"-p {address.port} " if address.port is not None else ""
+    return f"ssh {port}{address.user + '@' if address.user else ''}{address.host}"
+
+
+def _words(error: BaseException) -> str:
+    return shortened(str(error) or type(error).__name__, 200)

@@ -1,0 +1,305 @@
+"""Samples the files of another machine during a trial, at the pace of local ones, over one ssh session.
+
+We send a tick when something is due; a shell there answers with the files, and nothing runs there in between. A link
+that is lost is made anew, and the trial keeps what came before and after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ironbench import units
+from ironbench.errors import IronbenchError
+from ironbench.host.remote import frames, link
+from ironbench.host.remote.frames import Frame
+from ironbench.host.remote.link import Link, quoted
+from ironbench.model.note import Note, note
+from ironbench.model.observation import Source
+
+if TYPE_CHECKING:
+    from asyncssh import SSHClientProcess
+
+SHORTEST_S = 1.0
+"""A frame costs about 3 ms of CPU there: more often would cost more than the 1 % promised."""
+LONGEST_S = 2.0
+"""A busy machine may answer late at the end of the window: what was read long before would leave its load unknown."""
+CODE = "link-lost"
+"""Code of the note on a trial during which the link to the server's machine was lost."""
+LOST_S = 2.5
+"""A frame that takes longer was not slow: the link was lost."""
+_KEEP_BYTES = 128 << 20
+"""Beyond it frames are thinned and their periods double, as the core's sampler does: trials may last for days."""
+_AGAIN_S = 0.5
+_PIECE_BYTES = 1 << 20
+_LAST_S = 3.0
+"""How long the last frame may take, after the trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What was seen of one trial."""
+
+    samples: dict[str, list[tuple[float, bytes]]]
+    """As `Driven.samples`."""
+    own: frozenset[int] = frozenset()
+    """Processes there under which everything of ours ran."""
+    error_s: float = 0.0
+    """By how much the time of a sample may be off, at most."""
+    round_trip_s: float = 0.0
+    """Of a frame, its reading included: half of them took longer."""
+    lost: tuple[tuple[float, float], ...] = ()
+    """When nothing came, from the start of the window."""
+    cpu_s: float = 0.0
+    """That the link took here, from the start to the end of watching."""
+    dropped: int = 0
+    """Samples thinned out to stay within memory."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Watch:
+    """From `begin` to `end`, in the thread of links; `follow` says where the trial is."""
+
+    link: Link
+    sources: Sequence[Source]
+    duration_s: float | None = None
+    """Of the measured window, where it is known."""
+    _groups: list[tuple[float, tuple[Source, ...]]] = field(default_factory=list)
+    _frames: list[Frame] = field(default_factory=list)
+    _own: set[int] = field(default_factory=set)
+    _notes: list[str] = field(default_factory=list)
+    _lost: list[tuple[float, float]] = field(default_factory=list)
+    _began_s: float = 0.0
+    _origin_s: float | None = None
+    _marks: list[float] = field(default_factory=list)
+    _passed_marks: list[float] = field(default_factory=list)
+    _bytes: int = 0
+    _dropped: int = 0
+    _due: list[float] = field(default_factory=list)
+    _ended: bool = False
+    _over: bool = False
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: Future[None] | None = None
+    _cpu_s: float = 0.0
+
+    def begin(self) -> None:
+        """Starts to watch; nothing that goes wrong from here on ends a trial."""
+        self._groups = frames.groups(self.sources, SHORTEST_S, LONGEST_S)
+        self._cpu_s, self._began_s = link.cpu_s(), time.monotonic()
+        self._due = [self._began_s] * len(self._groups)
+        self._running = asyncio.run_coroutine_threadsafe(self._watch(), link.loop())
+
+    def follow(self, phase: str, elapsed_s: float) -> None:
+        """Ticks follow the measured window from when it is known; both of its ends are sampled."""
+        now = time.monotonic()
+        # Before the window is known, nothing has elapsed.
+        if self._origin_s is None and (phase == "run" or (phase == "warmup" and elapsed_s < 0)):
+            self._origin_s = now - elapsed_s
+            link.loop().call_soon_threadsafe(self._follow, self._origin_s)
+        elif not self._ended and phase in ("drain", "done"):
+            self._ended = True
+            if self.duration_s is None or elapsed_s < self.duration_s - 0.1:
+                link.loop().call_soon_threadsafe(self._mark, now)
+
+    def end(self, window_start_s: float) -> Watched:
+        """`window_start_s`: of the measured window, as `time.monotonic`."""
+        assert self._running is not None
+        self._over = True
+        link.loop().call_soon_threadsafe(self._wake.set)
+        try:
+            self._running.result(_LAST_S + 1.0)
+        except TimeoutError:
+            self._running.cancel()
+            # It waits for an answer, or to be let in again: nothing has come since the last frame.
+            self._lost.append((self._frames[-1].came_s if self._frames else self._began_s, time.monotonic()))
+        except (IronbenchError, OSError) as error:
+            self._notes.append(str(error))
+        return self._watched(window_start_s, link.cpu_s() - self._cpu_s)
+
+    def stop(self) -> None:
+        """Ends it without a result. May be called after `end`."""
+        self._over = True
+        if self._running is not None:
+            self._running.cancel()
+
+    def _watched(self, start_s: float, cpu_s: float) -> Watched:
+        samples: dict[str, list[tuple[float, bytes]]] = {source.name: [] for source in self.sources}
+        places = frames.placed(self._frames)
+        for one, place in zip(self._frames, places, strict=True):
+            for name, raw in frames.contents(one.text, self._sources(one.group)).items():
+                samples[name].append((place.at_s - start_s, raw))
+        took = sorted(one.came_s - one.sent_s for one in self._frames)
+        return Watched(
+            {name: taken for name, taken in samples.items() if taken},
+            frozenset(self._own),
+            max((place.error_s for place in places), default=0.0),
+            took[len(took) // 2] if took else 0.0,
+            tuple((low - start_s, high - start_s) for low, high in self._lost),
+            cpu_s,
+            self._dropped,
+            tuple(self._notes),
+        )
+
+    def _sources(self, group: int) -> list[Source]:
+        """That a frame of the group has."""
+        return [source for _, sources in self._groups[: group + 1] for source in sources]
+
+    # In the thread of links.
+
+    def _follow(self, origin_s: float) -> None:
+        now = time.monotonic()
+        self._due = [_next(origin_s, period_s, now) for period_s, _ in self._groups]
+        self._marks = [origin_s + self.duration_s] if self.duration_s is not None else []
+        self._wake.set()
+
+    def _mark(self, at_s: float) -> None:
+        self._marks = [at_s]
+        self._wake.set()
+
+    async def _watch(self) -> None:
+        """Until `end`; whenever the link is lost, from its beginning."""
+        import asyncssh
+
+        down_s: float | None = None
+        while not self._over:
+            try:
+                process = await self.link.process(f"exec sh -c {quoted(frames.script(self._groups))}")
+            except (IronbenchError, asyncssh.Error, OSError) as error:
+                down_s = down_s or time.monotonic()
+                note = f"the link could not be made again: {error}"
+                self._notes = [*(one for one in self._notes if one != note), note]
+                await self._rest(_AGAIN_S)
+                continue
+            try:
+                await self._ticking(process, down_s)
+                down_s = None
+            except (TimeoutError, asyncssh.Error, OSError, asyncio.IncompleteReadError):
+                down_s = self._frames[-1].came_s if self._frames else self._began_s
+                await self._rest(_AGAIN_S)
+            finally:
+                process.close()
+        if down_s is not None:
+            self._lost.append((down_s, time.monotonic()))
+
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._until_over(), seconds)
+
+    async def _until_over(self) -> None:
+        while not self._over:
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _ticking(self, process: SSHClientProcess[bytes], down_s: float | None) -> None:
+        words = (await link.line_of(process, b"watching")).split()
+        if not words:
+            raise asyncio.IncompleteReadError(b"", None)
+        self._own.add(int(words[1]))
+        while True:
+            group = await self._next_due()
+            sent_s = time.monotonic()
+            process.stdin.write(b"%d\n" % group)
+            limit_s = _LAST_S if self._over else None
+            text = await asyncio.wait_for(_frame(process), limit_s)
+            came_s = time.monotonic()
+            if (answer := frames.frame(sent_s, came_s, group, text)) is not None:
+                self._keep(answer)
+            if down_s is not None:
+                self._lost.append((down_s, came_s))
+                down_s = None
+            elif came_s - sent_s > LOST_S:
+                self._lost.append((sent_s, came_s))
+            if self._over:
+                process.stdin.write_eof()
+                return
+
+    def _keep(self, frame: Frame) -> None:
+        """Within memory."""
+        self._frames.append(frame)
+        self._bytes += len(frame.text)
+        if self._bytes <= _KEEP_BYTES:
+            return
+        ends = [*self._passed_marks, *([] if self._origin_s is None else [self._origin_s])]
+        kept = frames.thinned(self._frames, ends, LONGEST_S)
+        if len(kept) < len(self._frames):
+            every, left = (sum(len(self._sources(one.group)) for one in all_of) for all_of in (self._frames, kept))
+            self._dropped += every - left
+            self._frames, self._bytes = kept, sum(len(one.text) for one in kept)
+            self._groups = [(2 * period_s, sources) for period_s, sources in self._groups]
+
+    async def _next_due(self) -> int:
+        """Waits for the next tick; the largest group that is due then. At a mark, and at the end, all are."""
+        while not self._over:
+            now = time.monotonic()
+            if any(at_s <= now for at_s in self._marks):
+                self._passed_marks.append(now)
+                self._marks = [at_s for at_s in self._marks if at_s > now]
+                self._passed(now, len(self._groups) - 1)
+                return len(self._groups) - 1
+            due = [number for number, at_s in enumerate(self._due) if at_s <= now]
+            if due:
+                self._passed(now, due[-1])
+                return due[-1]
+            self._wake.clear()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), max(0.0, min(*self._due, *self._marks, now + 60.0) - now))
+        return len(self._groups) - 1
+
+    def _passed(self, now: float, last: int) -> None:
+        """Ticks that passed while a frame was on its way are left out: they would show one moment several times."""
+        origin_s = self._origin_s or self._began_s
+        for number, (period_s, _) in enumerate(self._groups[: last + 1]):
+            if self._due[number] <= now:
+                self._due[number] = _next(origin_s, period_s, now)
+
+
+async def _frame(process: SSHClientProcess[bytes]) -> bytes:
+    """The answer to a tick, behind which nothing comes before the next one. In pieces: asyncssh's `readuntil` gives up
+    what is longer than a window of ssh, 2 MiB, and thousands of processes are more."""
+    text = bytearray()
+    while not text.endswith(frames.END):
+        piece = await process.stdout.read(_PIECE_BYTES)
+        if not piece:
+            raise asyncio.IncompleteReadError(bytes(text), None)
+        text += piece
+    return bytes(text)
+
+
+def _next(origin_s: float, period_s: float, now: float) -> float:
+    """The first tick after `now` of those at whole periods from `origin_s`."""
+    return origin_s + ((now - origin_s) // period_s + 1) * period_s
+
+
+def words(watched: Watched, address: str) -> dict[str, str]:
+    """Conditions of the record."""
+    if not watched.samples:
+        return {}
+    clock = f"its clock is known to {units.span(watched.error_s)}"
+    return {
+        "server watched": f"{address}: {clock}, half of the answers took less than {units.span(watched.round_trip_s)}"
+    }
+
+
+def metrics(watched: Watched) -> dict[str, float]:
+    if not watched.samples:
+        return {}
+    return {"watch_clock_error_s": watched.error_s, "watch_round_trip_s": watched.round_trip_s}
+
+
+def doubts(watched: Watched, window_s: float) -> list[Note]:
+    """What a reader must know: when nothing came within the measured window, and why."""
+    within = [(max(0.0, low), min(window_s, high)) for low, high in watched.lost]
+    gaps = [(low, high) for low, high in within if high > low]
+    if not gaps and watched.samples:
+        return []
+    error = watched.notes[-1] if watched.notes else ""
+    if not watched.samples:
+        return [note(CODE, error=error)]
+    lost_s = sum(high - low for low, high in gaps)
+    return [note(CODE, times=len(gaps), lost_s=lost_s, gaps=tuple(gaps[:3]), error=error)]

@@ -1,0 +1,366 @@
+"""Makes setups that this machine can run of declared cells, or says why it cannot."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from ironbench import engines, workloads
+from ironbench.devices import arrange
+from ironbench.devices.arrange import Request, requested_devices
+from ironbench.engines.ideal import require as require_memory
+from ironbench.errors import InputError, collected, each, nearest, together, written
+from ironbench.fields.sections import Sections
+from ironbench.host import place, processes, space, trust
+from ironbench.lab import server_control, server_watch, size
+from ironbench.model.commands import Commands
+from ironbench.model.lab import SCREEN
+from ironbench.model.redact import redacted_sql
+from ironbench.model.secrets import Secrets, hidden
+from ironbench.model.system import Cell, Choice, Load, Setup, System, connections
+from ironbench.plan import commands, resolve, sweep
+from ironbench.plan.design import DeclaredCell
+from ironbench.plan.labfile import Declared
+from ironbench.study import optimum
+from ironbench.trial.cluster import crew, parts
+from ironbench.trial.drive import caches
+from ironbench.trial.drive.power import WAYS
+from ironbench.trial.load import own
+from ironbench.workloads import Workload
+
+
+@dataclass(slots=True)
+class Builder:
+    """Makes setups of declared cells, for lab files and the command line alike; equal systems are asked once."""
+
+    declared: Declared
+    machines_needed: bool = True
+    """Whether a cluster must have a machine for each worker; else that it has not is one of the `doubts`."""
+    doubts: list[str] = field(default_factory=list)
+    secrets: dict[str, Secrets] = field(default_factory=dict)
+    """By name of cell."""
+    ways_out: dict[str, str] = field(default_factory=dict)
+    """Of the cells that cannot be measured here, by name."""
+    _machines: dict[str, int] = field(default_factory=dict)
+    """By Ray cluster."""
+    _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
+
+    def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
+        """Of every cell. InputError: a mistake that several cells share is named with the first of them."""
+        known: set[tuple[str, str]] = set()
+
+        def of(cell: DeclaredCell) -> Setup | None:
+            try:
+                return self.setup(cell)
+            except InputError as error:
+                place = f"{self.declared.file}, cell {cell.name}"
+                found = {(one.subject.removeprefix(place), one.cause): one for one in each(error)}
+                new = [one for same, one in found.items() if same not in known]
+                known.update(found)
+                if new:
+                    raise together(new) from None
+                return None
+
+        return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
+
+    def setup(self, cell: DeclaredCell) -> Setup:
+        """InputError: what was written is wrong. What this machine or engine cannot do is the `skipped` of a cell of a
+        lab file, and an InputError at the command line."""
+        file = self.declared.file
+        try:
+            setup, devices = self._wanted(cell)
+        except InputError as error:
+            place = f"{file}, cell {cell.name}, " if file else ""
+            found = [InputError(f"{place}{one.subject}", one.cause, one.hint) for one in each(error)]
+            raise together(found) from None
+        try:
+            return self._possible(setup, devices)
+        except InputError as error:
+            if not file:
+                raise
+            self.ways_out[cell.name] = error.hint
+            return replace(setup, skipped=f"{error.subject}: {error.cause}")
+
+    def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[Request, ...]]:
+        """What the cell declares, read field by field, and the devices that it names."""
+        sections, file = cell.sections, self.declared.file
+        folder = Path(file).absolute().parent if file else None
+        workload, options = _chosen(sections, folder)
+        named, dsn = sections.system.engine, sections.system.dsn
+        engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).behind(dsn)
+        available = os.sched_getaffinity(0)
+        label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
+        system = resolve.system(sections, label, folder, available)
+        system = server_watch.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
+        system = server_control.validated(system)
+        devices = requested_devices(sections.devices, sections.layout, folder or Path())
+        choice = resolve.choice(sections, options, folder)
+        usual = (
+            workload.usual_duration_s(choice.options),
+            workload.usual_warmup_s,
+            workload.usual_max_tries,
+            workload.default_protocol(engine.name),
+        )
+        at_highest, search = sweep.searched(sections.load)
+        load = resolve.load(at_highest, self.declared.seed, *usual, folder)
+        crew.require(load)
+        system, load = resolve.with_ideal_parts(system, load, available)
+        if choice.scripts and workload.name != "script":
+            raise InputError(
+                choice.scripts[0],
+                f"workload {workload.name} has scripts of its own",
+                f"to run your own: ironbench run script {' '.join(choice.scripts)}",
+            )
+        choice = workload.identified(choice, engine.name)
+        if (data := resolve.own_data(sections.data, folder)) is not None:
+            choice = replace(choice, data=own.identified(data, system, workload))
+        if not engine.missing(workload.needs):
+            workload.accepts(system, load, choice)
+            scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
+            if choice.data is not None and choice.data.imported and system.dsn is not None:
+                # They run in a copy, and other databases are beside it.
+                for name, sql in scripts.items():
+                    engine.data_import.examined_script(name, sql)
+            if choice.defines and not workload.scripts(engine.name, choice):
+                name = next(iter(choice.defines))
+                cause = f"workload {workload.name} has no scripts that it could be for"
+                raise InputError(written("workload.define", name), cause, "leave it out")
+            _require_tables(workload, engine.name, choice)
+        if search and "throughput" not in workload.scores:
+            cause = f"workload {workload.name} has no throughput to search by"
+            raise InputError(written(f"load.{search.of}"), cause, "name the numbers")
+        if search:
+            search = replace(search, expected=optimum.expected_trials(search))
+        return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
+
+    def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
+        """Those of every trial, then those of its levels. InputError."""
+        every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
+        return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
+
+    def _possible(self, setup: Setup, devices: Sequence[Request]) -> Setup:
+        """The setup as the engine knows it, on devices that this machine can emulate."""
+        system, choice, load = setup.system, setup.choice, setup.cell.load
+        workload, crash = workloads.get(choice.workload), self.declared.measure.crash
+        if missing := engines.get(system.engine).missing(workload.needs):
+            raise InputError(
+                written("system.engine", system.engine),
+                f"workload {workload.name} does not run on it, which lacks: {', '.join(missing)}",
+                f"it runs on: {', '.join(workload.engines)}",
+            )
+        _require_checkpoints(system, load)
+        _require_transport(system, load)
+        self._require_workers(system, choice, load)
+        _require_new_connections(system, choice, load)
+        _require_files(system, choice, load)
+        if system.dsn is None and engines.get(system.engine).can("data"):
+            processes.own()
+        estimate_bytes = size.data_bytes(setup)
+        roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
+        mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
+        system = replace(system, layout=arrange.laid_out(system.layout, mounted))
+        if system.dsn is None:  # a server of others stays as it is
+            system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
+        asked, of_clients = system, connections(system, load, workload.connections(load.clients))
+        system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
+        if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
+            # What ironbench keeps by default stays as it is: the user's data get a directory of their own.
+            asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
+            system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
+        caches.require(system, load)
+        workload.fits(system, choice)
+        _require_room(system, estimate_bytes)
+        if "data" in system.ideal:
+            require_memory("data", estimate_bytes)
+        if crash:
+            require_cut(crash, system, workload, choice)
+        return replace(setup, system=system)
+
+    def _require_workers(self, system: System, choice: Choice, load: Load) -> None:
+        """InputError: several workers cannot drive this, or there are not as many machines."""
+        if not load.workers:
+            return
+        engine, workload = engines.get(system.engine), workloads.get(choice.workload)
+        field = written("load.workers")
+        if engine.traits.in_process or not (engine.can("scripts") or engine.can("directory")):
+            raise InputError(field, f"{engine.name} works in the process that calls it", "leave it out")
+        dataset = workload.dataset(engine.name, choice.options)
+        if workload.in_parts(engine.name, choice.options):
+            parts.require(load)
+        elif dataset is None or not dataset.large:
+            cause = f"workload {workload.name} is not made of scripts, and its data are small"
+            raise InputError(field, cause, "leave it out")
+        if not load.cluster:
+            return
+        if engine.can("data") and system.dsn is None:
+            cause = "a server that ironbench starts is for this machine alone"
+            raise InputError(written("load.cluster"), cause, f"name a running server with {written('system.dsn')}")
+        if trust.is_reading_only():
+            doubt = f"{written('load.cluster')}: {load.cluster} was not contacted, because a plan opens no connection"
+            self.doubts += [doubt] if doubt not in self.doubts else []
+            return
+        try:
+            if load.cluster not in self._machines:
+                self._machines[load.cluster] = crew.machines(load.cluster)
+            crew.require_machines(load, self._machines[load.cluster])
+        except InputError as error:
+            if self.machines_needed:
+                raise
+            self._machines.setdefault(load.cluster, sys.maxsize)  # what is not there is said once
+            doubt = f"{error.subject}: {error.cause}; nothing can be measured so until the machines are there"
+            self.doubts += [doubt] if doubt not in self.doubts else []
+
+    def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
+        """InputError, the same one for the same question."""
+        key = repr((replace(system, label="", commands=()), clients))
+        if key not in self._asked:
+            try:
+                self._asked[key] = engines.get(system.engine).validated(system, clients)
+            except InputError as error:
+                self._asked[key] = error
+        answer = self._asked[key]
+        if isinstance(answer, InputError):
+            raise answer
+        found, secrets = answer
+        return replace(found, label=system.label, commands=system.commands), secrets
+
+    def _label(self, cell: DeclaredCell, usual: str) -> str:
+        """The declared name of the system, and the levels in which it differs from the others."""
+        sections = {"system", "layout", "limits", "commands", "data"}
+        changed = [
+            f"{factor.name}={cell.levels[factor.name]}"
+            for factor in self.declared.factors
+            if any(path[0] in sections for level in factor.levels for path in level.changes)
+        ]
+        if self.declared.design == SCREEN:  # of all factors, a run says as much by its name
+            changed = [cell.name]
+        own = cell.levels.get("cell", "") if not self.declared.factors else ""
+        parts = [cell.sections.system.label, own, *changed]
+        return " ".join(part for part in parts if part) or usual
+
+
+def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str, str]]:
+    """The workload, and its options in normal form; paths among them from `folder` on. InputError."""
+    if not sections.workload.name:
+        raise InputError("workload.name", "is missing", "`ironbench list workloads` shows all")
+    workload = workloads.get(sections.workload.name)
+    paths = {option.name: option.path for option in workload.options if option.path}
+    return workload, workload.validated(resolve.options(sections, paths, folder))
+
+
+def without_password(found: Commands) -> Commands:
+    """The commands, which records and reports show. InputError: one holds a password."""
+    for name, text in (("prepare", found.prepare), ("cleanup", found.cleanup)):
+        if redacted_sql(hidden(text)) != text:
+            hint = "let it read the password from a file, or from a variable of the environment"
+            raise InputError(written(f"commands.{name}"), "holds a password, and records show commands", hint)
+    return found
+
+
+def _require_tables(workload: Workload, engine: str, choice: Choice) -> None:
+    """InputError where nobody has written the workload's tables in the engine's dialect."""
+    dataset = workload.dataset(engine, choice.options)
+    if dataset is not None and not dataset.schema:
+        cause = f"the tables of workload {workload.name} are not written in its dialect yet"
+        raise InputError(written("system.engine", engine), cause, f"it runs on: {', '.join(workload.engines)}")
+
+
+def _require_checkpoints(system: System, load: Load) -> None:
+    """InputError where an interval of checkpoints means nothing, or is set twice."""
+    engine, field = engines.get(system.engine), written("load.checkpoint")
+    if load.checkpoint_s is None:
+        return
+    if not engine.can("checkpoints"):
+        raise InputError(field, f"{engine.name} has no such checkpoints", "leave it out")
+    if system.dsn is not None and not engine.administration.paces_given:
+        cause = f"ironbench makes no checkpoints on a running {engine.name} server ({written('system.dsn')})"
+        raise InputError(field, cause, "leave it out")
+    setting = engine.administration.checkpoint_setting
+    if setting in system.settings:
+        raise InputError(field, f"given together with {written('system.set', setting)}", "choose one of them")
+
+
+def _require_transport(system: System, load: Load) -> None:
+    """InputError where the engine has no choice of how statements are sent, or no network to send them over: cells that
+    differ in it alone would be one."""
+    engine, usual = engines.get(system.engine), Load()
+    known = engine.traits.protocols
+    if load.protocol != usual.protocol and load.protocol not in known:
+        hint = f"it has: {', '.join(known)}" if len(known) > 1 else "leave it out"
+        raise InputError(written("load.protocol", load.protocol), f"{engine.name} has no such protocol", hint)
+    if load.io != usual.io and (known[0] == "" or engine.traits.in_process):
+        raise InputError(written("load.io", load.io), f"{engine.name} is not reached over a network", "leave it out")
+
+
+_OWN_FILES = 96
+"""Open files of ironbench besides those of clients: logs, observers, the record, libraries."""
+
+
+def _require_files(system: System, choice: Choice, load: Load) -> None:
+    """InputError where the hard limit on open files (getrlimit(2)) is too low for the clients of one process."""
+    clients = workloads.get(choice.workload).connections(load.clients)
+    if load.cluster or workloads.get(choice.workload).drives:
+        return
+    per_process = -(-clients // max(1, load.workers))
+    needed = per_process * engines.get(system.engine).traits.files_per_client + _OWN_FILES
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and needed > most:
+        cause = f"{clients} clients need {needed} open files in one process, and the hard limit is {most}"
+        hint = f"raise it (`ulimit -Hn {needed}` as root, or limits.conf), or use fewer clients"
+        raise InputError(written("load.clients", load.clients), cause, hint)
+
+
+def _require_new_connections(system: System, choice: Choice, load: Load) -> None:
+    """InputError where clients keep their connections, or have an option of their workload for that."""
+    engine, workload = engines.get(system.engine), workloads.get(choice.workload)
+    if not (load.reconnect or load.reconnect_on_loss):
+        return
+    field = written("load.reconnect" if load.reconnect else "load.reconnect_on_loss")
+    if engine.can("directory") and load.reconnect:
+        raise InputError(
+            field, f"counts transactions, and {engine.name} has none", "count requests: --with reconnect=N"
+        )
+    if not (engine.can("new connections") or engine.can("directory")):
+        cause = f"clients of {engine.name} keep their connections"
+        raise InputError(field, cause, f"it is for: {', '.join(engines.able(('new connections',)))}")
+    if workload.core_work(engine.name, choice.options) is not None:
+        raise InputError(field, f"workload {workload.name} is not made of scripts", "leave it out")
+
+
+def _require_room(system: System, estimate_bytes: int) -> None:
+    """Refuses data that cannot fit. A directory of ours may hold them already: the load sees that, and asks again."""
+    data = system.layout.data
+    device_bytes = arrange.room_bytes(system.layout.devices, "data")
+    if device_bytes is not None:
+        arrange.require_room(device_bytes, estimate_bytes)
+    elif data is not None and not place.ours(Path(data)):
+        space.require(data, estimate_bytes, "the workload's data")
+
+
+def require_cut(how: str, system: System, workload: Workload, choice: Choice) -> None:
+    """InputError where a power cut is unknown, cannot be made, or would take nothing."""
+    subject = written("measure.crash", how)
+    if how not in WAYS:
+        raise InputError(subject, "there is no such power cut", nearest(how, list(WAYS)))
+    able = [name for kind in ("scripts", "directory") for name in engines.able(("power cut", kind))]
+    if system.engine not in able:
+        raise InputError(subject, f"{system.engine} is not among the engines it is for", f"these: {', '.join(able)}")
+    if workload.drives or not workload.writes(choice.options):
+        cause = f"workload {workload.name} has no transactions that write, so nothing could be lost"
+        raise InputError(subject, cause, "choose one that commits, e.g. tpcb-like")
+    if not workload.counts_after_cut(choice.options) and not (workload.foreign and choice.data and choice.data.check):
+        check = f"say what must be true afterwards: {written('data.check', 'SQL')}"
+        others = "choose one that does: `directory` with a mix that only adds"
+        cause = f"nothing counts the commits of workload {workload.name}, so a loss would not be seen"
+        raise InputError(subject, cause, check if workload.foreign else others)
+    emulated = system.layout.emulated
+    places = {"data": system.layout.data, "log": system.layout.log}
+    kept = [role for role, place in places.items() if place not in emulated and (place or role == "data")]
+    if kept:
+        cause = f"the power of emulated devices is cut, and {' and '.join(kept)} would not be on one"
+        raise InputError(subject, cause, f"name a device, e.g. {written(f'layout.{kept[0]}', 'hdd-7200')}")

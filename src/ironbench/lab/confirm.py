@@ -1,0 +1,118 @@
+"""What a screen goes on with: factors that matter against the baseline, each alone and all together, in fresh blocks.
+
+The blocks are a round of their own, judged by the same looks and verdicts as those of any lab. There are as many as
+find the smallest of the effects that the screen saw, with the spread that its pairs have shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ironbench.errors import in_a_file
+from ironbench.lab import size
+from ironbench.lab.build import Builder
+from ironbench.model.lab import SCREEN, Confirmation, Lab, Stage
+from ironbench.model.record import Record
+from ironbench.model.redact import redacted_toml
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.plan import blocks, budget, design, labfile
+from ironbench.plan import screen as planned
+from ironbench.plan.budget import Spread
+from ironbench.plan.labfile import Declared
+from ironbench.printer import Printer
+from ironbench.records.labs import LabDirectory
+from ironbench.study.screen import Screen, screen
+from ironbench.words import counted
+
+
+def begun(directory: LabDirectory, records: Sequence[Record], printer: Printer) -> bool:
+    """Whether a screen that is over goes on: from then on the lab has the cells and blocks of its confirmation."""
+    lab = directory.lab()
+    if lab.design != SCREEN or directory.confirmation() is not None:
+        return False
+    found = screen(lab, records)
+    if found is None or not found.complete or not found.matter:
+        return False
+    confirmation = confirming(lab, found, printer)
+    directory.keep_confirmation(confirmation)
+    names = ", ".join(one.name for one in found.matter)
+    count = sum(stage.blocks for stage in confirmation.stages)
+    printer.say(f"the screen is over; in fresh blocks against the baseline: {names}")
+    printer.say(f"at most {counted(count, 'block')}, {counted(len(confirmation.trials), 'trial')}")
+    return True
+
+
+def confirming(lab: Lab, found: Screen, printer: Printer) -> Confirmation:
+    """InputError: the lab file is no longer one that can be read."""
+    with in_a_file():
+        setups = list(_built(lab, found, printer))
+    base = lab.setup(lab.baseline)
+    cells = [base.cell, *(setup.cell for setup in setups)]
+    trial_s = lab.estimate_s / max(1, len(lab.trials))
+    stages = _stages(lab, found, len(setups), len(cells) * trial_s)
+    trials = blocks.trials(cells, stages, lab.method.seed, "random", first=1 + max(trial.block for trial in lab.trials))
+    pairs = tuple((setup.cell.name, lab.baseline) for setup in setups)
+    return Confirmation(tuple(setups), pairs, stages, trials, len(trials) * trial_s)
+
+
+def secrets_of(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, Secrets]:
+    """Those of a lab that went on: its new cells log in where others do already."""
+    by_dsn = {setup.system.dsn: secrets[setup.cell.name] for setup in lab.setups if setup.cell.name in secrets}
+    new = {setup.cell.name: by_dsn[setup.system.dsn] for setup in lab.setups if setup.system.dsn in by_dsn}
+    return {**new, **secrets}
+
+
+def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[Stage, ...]:
+    """As many blocks as resolve the smallest effect seen, less one standard error: chosen ones are too large by
+    nature. The budget may hold fewer."""
+    base = lab.setup(lab.baseline)
+    trial_s = base.cell.load.duration_s or 30.0
+    spread = Spread(found.spread or 0.0, trial_s, found.freedom + 1, "the pairs of the screen")
+    seen = min(abs(math.log(one.ratio)) - one.error for one in found.matter)
+    detect, target = size.detector(comparisons), math.expm1(max(seen, 1e-6))
+    count = budget.needed(trial_s, target, None, spread, detect) if spread.share else planned.FIRST_LOOK
+    most = planned.MOST_CONFIRMING
+    if lab.method.budget_s is not None:
+        most = min(most, int((lab.method.budget_s - lab.estimate_s) / block_s))
+    chosen = max(planned.FIRST_LOOK, min(count or most, most))
+    stages, first = budget.staged(chosen, None), len(lab.method.stages) + 1
+    return tuple(Stage(first + place, stage.blocks, added=place == 0) for place, stage in enumerate(stages))
+
+
+def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
+    """The setups of the cells that the screen has not measured; one that is impossible is shown and left out."""
+    declared = _declared_again(lab)
+    builder, base = Builder(declared), lab.setup(lab.baseline)
+    own_length = size.keep_lengths(lab.setups)
+    for name, levels in _cells(declared, found):
+        setup = builder.setup(design.at(declared, levels, name))
+        if setup.skipped:
+            printer.say(f"left out: {name}: {setup.skipped}")
+            continue
+        if not own_length and base.cell.load.duration_s is not None:
+            setup = size.of_length(setup, base.cell.load.duration_s)
+        # The text without passwords has another digest, from which a seed follows that nobody declared.
+        yield replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, seed=base.cell.load.seed)))
+
+
+def _cells(declared: Declared, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
+    """Every level of each factor that matters, alone; then all better ones together, where several are new."""
+    base = {one.name: one.names[0] for one in declared.factors}
+    for one in found.matter:
+        for level in (*one.between, one.last):
+            yield f"{one.name}={level}", base | {one.name: level}
+    changed = {one.name: one.last for one in found.matter if one.changes}
+    if len(changed) > 1:
+        yield " + ".join(f"{name}={level}" for name, level in changed.items()), base | changed
+
+
+def _declared_again(lab: Lab) -> Declared:
+    """From the lab file while it is the same, since the text that is kept has no passwords."""
+    path, text = Path(lab.file), lab.source
+    if path.is_file() and redacted_toml(written := path.read_text(encoding="utf-8")) == lab.source:
+        text = written
+    return labfile.read(text, lab.file, SCREEN)

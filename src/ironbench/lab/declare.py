@@ -1,0 +1,285 @@
+"""A lab file as a lab that this machine can run, or the reason why not. Nothing is started, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ironbench import engines, units, workloads
+from ironbench.catalogue import typed
+from ironbench.devices.arrange import ROLES
+from ironbench.errors import InputError, collected, in_a_file
+from ironbench.fields.lab import range_of
+from ironbench.host import trust
+from ironbench.lab import metric_checks, screen_size, server_control, size
+from ironbench.lab.build import Builder, without_password
+from ironbench.lab.size import Planned, possible
+from ironbench.lab.slices import slice_plan
+from ironbench.model.lab import SCREEN, Claim, Factor, Lab, Method, Stage
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup, System
+from ironbench.plan import blocks, claims, commands, design, labfile, same_load, screen, sweep, tags
+from ironbench.plan.design import DeclaredCell
+from ironbench.plan.labfile import Declared
+from ironbench.trial.load.estimate import Content
+
+
+def lab(
+    path: Path, budget_s: float | None = None, design: str = "", tag: Sequence[str] = ()
+) -> tuple[Lab, dict[str, Secrets]]:
+    """The lab that a file declares, and what its cells need to log in, by name of cell. `tag`: KEY=VALUE texts, which
+    win over the file's tags. InputError."""
+    declared = read(path, design)
+    every = {**declared.tags, **tags.read("--tag", tag)}
+    tags.validate("--tag", every)
+    found = planned(replace(declared, tags=every), budget_s)
+    return found.lab, found.secrets
+
+
+def read(path: Path, design: str = "") -> Declared:
+    """`design`: as in `labfile.read`. InputError: not there, no text, not a lab file."""
+    text = typed.text_of(path, str(path), "name a lab file; docs/guide/lab-files.md shows one")
+    return labfile.read(text, str(path), design)
+
+
+def cautions(lab: Lab) -> list[str]:
+    """What may be a mistake in the scripts of the cells that are measured, each once."""
+    found: list[str] = []
+    for setup in lab.possible:
+        engine = setup.system.engine
+        protocol = engines.get(engine).protocol(setup.cell.load.protocol)
+        found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
+        found += durability(setup.system)
+    return list(dict.fromkeys(found))
+
+
+def durability(system: System) -> list[str]:
+    """Declared settings at which a crash can lose data, and which data."""
+    return [one.sentence for one in engines.losses_of(system)]
+
+
+def refuse_in_use(setups: Sequence[Setup]) -> None:
+    """InputError: another server runs in a directory of these cells."""
+    for error in _in_use(setups):
+        raise error
+
+
+def in_use(setups: Sequence[Setup]) -> list[str]:
+    """The same as cautions, for a plan: it starts nothing, and the directory may be free later."""
+    return list(dict.fromkeys(f"{error}; nothing can be measured there until it stops" for error in _in_use(setups)))
+
+
+def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
+    for system in (setup.system for setup in possible(setups)):
+        if system.dsn is None and (error := engines.get(system.engine).in_use(system)) is not None:
+            yield error
+
+
+def planned(declared: Declared, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
+    """Impossible cells are named and skipped; InputError when the baseline is one, or fewer than two remain.
+
+    Not `machines_needed`: a plan alone, of a lab whose cluster may get its machines later."""
+    with in_a_file():
+        return _planned(declared, budget_s, machines_needed)
+
+
+def _planned(declared: Declared, budget_s: float | None, machines_needed: bool) -> Planned:
+    cells = design.cells(declared)
+    _refuse_varied_search(declared, cells)
+    builder = Builder(declared, machines_needed)
+    expected: list[Claim] = []
+    compared: list[tuple[str, str]] = []
+    setups: list[Setup] = []
+    checks: tuple[Callable[[], object], ...] = (
+        lambda: expected.extend(claims.read(declared, cells)),
+        lambda: compared.extend(claims.comparisons(declared, cells)),
+        lambda: claims.require_metric(declared.measure.metric, f"{declared.file}, measure.metric"),
+        lambda: setups.extend(builder.setups(cells)),
+    )
+    collected(checks)
+    _enough_remain(declared, setups, builder.ways_out)
+    server_control.require_use(possible(setups))
+    _refuse_unused_devices(declared, cells)
+    _refuse_equal(declared, possible(setups))
+    names = {setup.cell.name for setup in possible(setups)}
+    comparisons = tuple(pair for pair in compared if names.issuperset(pair))
+    if declared.measure.compare and not comparisons:
+        why = ", ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
+        raise InputError(
+            f"{declared.file}, measure.compare", f"none of it can be measured ({why})", "compare other cells"
+        )
+    draft = Lab(
+        name=declared.name,
+        series=sweep.new_series(),
+        question=declared.question,
+        factors=_factors(declared, cells),
+        design=declared.design,
+        setups=tuple(setups),
+        baseline=cells[0].name,
+        comparisons=comparisons,
+        method=_method(declared),
+        claims=tuple(expected),
+        trials=(),
+        source=declared.source,
+        tags=declared.tags,
+        **_commands_of_lab(declared),
+    )
+    if declared.design == SCREEN:
+        _require_every_run(declared, setups, builder.ways_out)
+        draft = replace(draft, file=str(Path(declared.file).absolute()))
+    else:
+        draft = same_load.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
+    claims.refuse_unrated(expected, draft, declared.file)
+    metric_checks.refuse_impossible(expected, declared.measure.metric, possible(draft.all_setups), declared.file)
+    contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in possible(setups)}
+    draft = _by_slices(draft, declared, contents)
+    sized = screen_size.sized if declared.design == SCREEN else size.sized
+    found = sized(draft, declared, contents, size.budget_s(declared, budget_s), builder.secrets)
+    unchecked = (
+        f"settings of the programs in {directory} are unchecked, because a plan runs no program that the lab file "
+        "names; --trust runs them"
+        for directory in trust.withheld_directories()
+    )
+    return replace(found, doubts=(*builder.doubts, *unchecked))
+
+
+def _by_slices(draft: Lab, declared: Declared, contents: Mapping[str, Content]) -> Lab:
+    """With the method that was asked for, where these systems can take turns. InputError."""
+    measure = declared.measure
+    if measure.method == "trials":
+        if measure.slice != "":
+            hint = 'write method = "slices", too'
+            raise InputError(f"{declared.file}, measure.slice", "there are no slices in trials", hint)
+        return draft
+    slice_s = slice_plan.USUAL_S
+    if measure.slice != "":
+        slice_s = range_of("measure.slice").read(f"{declared.file}, measure.slice", measure.slice)
+    if why := slice_plan.why_trials(draft, contents):
+        return replace(draft, method=replace(draft.method, why_trials=why))
+    piloted = measure.slice == ""
+    duration_s = draft.possible[0].cell.load.duration_s or 0.0
+    if piloted and not slice_plan.fits(duration_s, slice_plan.LENGTHS_S[0]):
+        why = (
+            f"{units.span(duration_s)} hold fewer than {slice_plan.LEAST_TURNS} turns of the shortest slices, "
+            f"{units.span(slice_plan.LENGTHS_S[0])}"
+        )
+        return replace(draft, method=replace(draft.method, why_trials=why))
+    if not slice_plan.fits(duration_s, slice_s) and not piloted:
+        raise InputError(
+            f"{declared.file}, measure.slice",
+            f"{units.span(duration_s)} hold fewer than {slice_plan.LEAST_TURNS} slices of {units.span(slice_s)}, so "
+            "that systems would hardly take turns",
+            f'write load.duration = "{slice_plan.LEAST_TURNS * slice_s:g}s" or more, or a shorter slice',
+        )
+    method = replace(draft.method, slice_s=slice_s, slice_piloted=piloted, observed=True)
+    return slice_plan.fitted(replace(draft, method=method))
+
+
+def _require_every_run(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
+    """InputError: a run of a screen cannot be measured, or what it would measure is not known beforehand."""
+    for setup in setups:
+        if setup.skipped:
+            levels = design.named(setup.cell.levels)
+            way_out = ways_out[setup.cell.name] or "correct the level, or leave its factor out"
+            hint = f"a screen needs every run: {way_out}"
+            raise InputError(f"{declared.file}, vary", f"{setup.skipped} (with {levels})", hint)
+        if any(one.by_hand for one in setup.system.commands):
+            cause = "a person would have to change something for every other run"
+            raise InputError(f"{declared.file}, vary", cause, "compare what is changed by hand in a lab of its own")
+        if setup.search:
+            cause = f"the best {setup.search.of} would be searched for in each of {len(setups)} runs"
+            raise InputError(f"{declared.file}, load.{setup.search.of}", cause, "name the load")
+
+
+def _commands_of_lab(declared: Declared) -> dict[str, Any]:
+    """Fields of the lab. InputError."""
+    limit = declared.commands.command_limit
+    pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
+    found = {name: without_password(commands.of_pair(pair, limit, of)) for name, (pair, of) in pairs.items()}
+    return {**found, "folder": str(Path(declared.file).absolute().parent)}
+
+
+def _refuse_varied_search(declared: Declared, cells: Sequence[DeclaredCell]) -> None:
+    """InputError: the best load is searched for, and some cells declare theirs."""
+    base = declared.base["load"]
+    for of in ("clients", "rate"):
+        loads = {name: [getattr(cell.sections.load, name) for cell in cells] for name in (of, "limit")}
+        if not any(sweep.asked(f"load.{of}", one) for one in (base.get(of), *loads[of])):
+            continue
+        for name, values in loads.items():
+            if any(one != base.get(name, one) or one != values[0] for one in values):
+                raise InputError(
+                    f"{declared.file}, load.{name}",
+                    f"varies from cell to cell, and the best load.{of} is searched for",
+                    "search the same way in every cell, or name the loads",
+                )
+
+
+def _paced(setup: Setup) -> bool:
+    workload = workloads.get(setup.choice.workload)
+    return not workload.drives and workload.core_work(setup.system.engine, setup.choice.options) is None
+
+
+def _method(declared: Declared) -> Method:
+    measure = declared.measure
+    if declared.design == SCREEN:
+        stages: tuple[Stage, ...] = (Stage(1, measure.repeats or screen.usual_blocks(len(declared.factors))),)
+    elif isinstance(measure.stages, list):
+        stages = tuple(Stage(number, count) for number, count in enumerate(measure.stages, 1))
+    else:
+        stages = blocks.stages(declared.repeats, measure.stages or 1)
+    return Method(
+        stages=stages,
+        seed=declared.seed,
+        margin=measure.margin,
+        metric=measure.metric,
+        restore=measure.restore,
+        quiet_s=range_of("measure.quiet").read(f"{declared.file}, measure.quiet", measure.quiet),
+        order=measure.order,
+        crash=measure.crash,
+    )
+
+
+def _factors(declared: Declared, cells: Sequence[DeclaredCell]) -> tuple[Factor, ...]:
+    if declared.factors:
+        return tuple(Factor(factor.name, factor.names) for factor in declared.factors)
+    return (Factor("cell", tuple(cell.name for cell in cells)),)
+
+
+def _refuse_unused_devices(declared: Declared, cells: Sequence[DeclaredCell]) -> None:
+    """InputError: a device that is declared and holds nothing in any cell; nobody has looked at its figures either."""
+    used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
+    for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
+        if name not in used:
+            hint = f'write layout.data = "{name}", or leave it out'
+            raise InputError(f"{declared.file}, devices.{name}", "no cell has anything on it", hint)
+
+
+def _enough_remain(declared: Declared, setups: Sequence[Setup], ways_out: Mapping[str, str]) -> None:
+    if setups[0].skipped:
+        raise InputError(
+            f"{declared.file}, cell {setups[0].cell.name}",
+            f"the baseline cannot be measured here: {setups[0].skipped}",
+            f"every comparison needs it: {ways_out[setups[0].cell.name] or 'make another level the first'}",
+        )
+    if sum(not setup.skipped for setup in setups) < 2:
+        skipped = "; ".join(f"{setup.cell.name}: {setup.skipped}" for setup in setups if setup.skipped)
+        raise InputError(declared.file, "fewer than two cells can be measured here", skipped)
+
+
+def _refuse_equal(declared: Declared, setups: Sequence[Setup]) -> None:
+    """`60s` and `1m` are different words for the same cell."""
+    known: dict[str, str] = {}
+    for setup in setups:
+        done = tuple(replace(one, of="") for one in setup.system.commands)
+        system = replace(setup.system, label="", reference_score=None, commands=done)
+        key = repr((system, setup.choice, setup.cell.load))
+        if key in known:
+            raise InputError(
+                f"{declared.file}, vary",
+                f"{known[key]} and {setup.cell.name} are equal, only written in other words",
+                "cells must differ; measure.repeats repeats them",
+            )
+        known[key] = setup.cell.name

@@ -1,0 +1,172 @@
+"""How a lab begins, and what must still be the same when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ironbench import engines, workloads
+from ironbench.engines.administration import CHECKPOINT, DATABASES
+from ironbench.errors import InputError
+from ironbench.host import register
+from ironbench.host.fingerprint import fingerprint
+from ironbench.lab import declare, server_control, server_watch
+from ironbench.lab.slices import slice_plan
+from ironbench.model.lab import Lab
+from ironbench.model.note import note
+from ironbench.model.purpose import Purpose
+from ironbench.model.redact import redacted, redacted_toml
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.records import Store
+from ironbench.records.labs import Frozen, LabDirectory
+from ironbench.records.make import software
+from ironbench.study.differences import flattened
+
+
+def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> Frozen:
+    """The lab with the machine, the programs and the ironbench that it begins on. InputError: a right is missing, or
+    another server runs in a directory of the lab."""
+    declare.refuse_in_use(slice_plan.placed(lab))
+    server_watch.require(setup.system for setup in lab.possible)
+    require_rights(lab.possible, secrets)
+    server_control.require(lab.possible, secrets)
+    trials = tuple(replace(trial, purpose=Purpose.LAB) for trial in lab.trials)
+    tags = {name: redacted(text, name) for name, text in lab.tags.items()}
+    machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
+    servers = {address: store.keep_shared("machines", facts) for address, facts in server_watch.machines(lab).items()}
+    return Frozen(
+        replace(lab, trials=trials, source=redacted_toml(lab.source), tags=tags),
+        machine,
+        _engines(lab, secrets),
+        software(),
+        servers,
+    )
+
+
+def secrets_of(lab: Lab) -> dict[str, Secrets]:
+    """What a frozen lab needs and does not hold, from the environment and password files. InputError."""
+    return {
+        setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
+        for setup in lab.possible
+        if setup.system.dsn is not None
+    }
+
+
+def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
+    """From the lab file where it is given and still the same, else from the environment and password files."""
+    if not any(setup.system.dsn for setup in lab.setups):
+        return {}
+    if path.is_file() and redacted_toml(source) == lab.source:
+        return declare.lab(path)[1]
+    return secrets_of(lab)
+
+
+def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
+    """InputError: the role at a --dsn lacks a right that a cell needs."""
+    asked: set[tuple[str | None, tuple[tuple[str, str], ...]]] = set()
+    for setup in setups:
+        if not (wanted := rights_of(setup)) or (setup.system.dsn, wanted) in asked:
+            continue
+        asked.add((setup.system.dsn, wanted))
+        with engines.running(setup.system, secrets.get(setup.cell.name, Secrets()), 1) as session:
+            engines.get(session.engine).administration.require_rights(session, wanted)
+
+
+def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
+    """What a cell's role must be allowed on a server that was running already: option or workload, and the right."""
+    if setup.system.dsn is None:
+        return ()
+    workload = workloads.get(setup.choice.workload)
+    checkpoint = (
+        (("--checkpoint (load.checkpoint in a lab)", CHECKPOINT),) if setup.cell.load.checkpoint_s is not None else ()
+    )
+    data = setup.choice.data
+    copies = (("--dump, --template or --setup ([data] in a lab)", DATABASES),) if data and data.imported else ()
+    return (*copies, *checkpoint, *((f"workload {workload.name}", right) for right in workload.rights))
+
+
+def require_scripts(lab: Lab) -> None:
+    """InputError: a script changed, which makes trials incomparable; `--changed` cannot override this."""
+    for setup in lab.possible:
+        if setup.choice.digests:
+            workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)
+
+
+def end_orphans(lab: Lab) -> None:
+    """Waits for servers and emulated devices of a killed ironbench on this lab's directories, which end by themselves,
+    and helps them to."""
+    places = {directory for setup in slice_plan.placed(lab) for directory in slice_plan.directories(setup)}
+    for entry in register.entries():
+        if entry.data in places and register.orphaned(entry):
+            register.end(entry)
+
+
+def changes(frozen: Frozen, secrets: Mapping[str, Secrets], directory: LabDirectory, source: str) -> list[str]:
+    """What is no longer as it was when the lab began, a line each. `source`: the text of the lab file now."""
+    found = [] if redacted_toml(source) == frozen.lab.source else ["lab file: its text is another"]
+    found += _differences("machine", directory.store.machine(frozen.machine), msgspec.to_builtins(fingerprint()))
+    now_there = server_watch.machines(frozen.lab) if frozen.servers else {}
+    for address, key in frozen.servers.items():
+        found += _differences(f"machine of {address}", directory.store.machine(key), now_there.get(address, {}))
+    found += _differences("software", dict(frozen.software), software())
+    now = _engines(frozen.lab, secrets)
+    for cell, known in frozen.engines.items():
+        found += _differences(f"engine of {cell}", dict(known), now.get(cell, {}))
+    return list(dict.fromkeys(found))
+
+
+def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
+    """InputError that names what changed."""
+    if changed:
+        raise InputError(
+            f"lab {directory.path}",
+            "what it began with has changed: " + "; ".join(changed),
+            "set it back, begin a new lab, or go on all the same with --changed",
+        )
+
+
+def caution(differences: Sequence[str]) -> TrialNotes:
+    """What every trial says that is measured although something has changed."""
+    if not differences:
+        return NO_NOTES
+    return TrialNotes(warnings=(note("lab-changed", changes=tuple(differences)),))
+
+
+def traced(lab: Lab, directory: str) -> str:
+    """Directory for traces, absolute; "" where none are wanted. InputError where nothing would be written to it."""
+    if not directory:
+        return ""
+    if not any(setup.system.layout.devices for setup in lab.possible):
+        cause = "no cell of this lab is on an emulated device"
+        raise InputError(f"--trace {directory}", cause, "name devices in [devices] and [layout], or leave it out")
+    if lab.method.slice_s is not None:
+        cause = "this lab is measured by slices, and a trace is that of one trial in one piece"
+        raise InputError(f"--trace {directory}", cause, 'write method = "trials" in [measure], or leave it out')
+    place = Path(directory).absolute()
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--trace {directory}", "it is not a directory", "name one, or one that does not exist yet")
+    return str(place)
+
+
+def _engines(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, dict[str, str]]:
+    return {
+        setup.cell.name: engines.get(setup.system.engine).identity(
+            setup.system, secrets.get(setup.cell.name, Secrets())
+        )
+        for setup in lab.possible
+    }
+
+
+def _differences(kind: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    old, new = flattened(kind, dict(before)), flattened(kind, dict(now))
+    return [
+        f"{name}: was {old.get(name, 'absent')}, is {new.get(name, 'absent')}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]

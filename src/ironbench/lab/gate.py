@@ -1,0 +1,71 @@
+"""What becomes of a lab whose gate cannot tell: blocks more, where its policy has time for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+
+from ironbench import units
+from ironbench.lab import schedule
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record
+from ironbench.printer import Printer
+from ironbench.records import progress
+from ironbench.records.labs import LabDirectory
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.study import gate
+from ironbench.study.findings import declared
+from ironbench.words import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What becomes of a gate that cannot tell."""
+
+    undecided: str
+    """One of `analyse.gate.POLICIES`."""
+    more_s: float = 0.0
+    """Time for further blocks before that."""
+
+
+def adds_blocks(
+    policy: Policy,
+    directory: LabDirectory,
+    records: Sequence[Record],
+    elapsed_s: float,
+    judge: Callable[[], gate.Gate],
+    printer: Printer,
+) -> bool:
+    """Declares a round of as many blocks as take the policy's time, where the gate cannot tell without them.
+
+    `judge`: judges the lab as it stands, which takes a while."""
+    if not policy.more_s or progress.interrupted(records) or not declared(directory.lab()):
+        return False
+    judged = judge()
+    if judged.verdict is not gate.GateVerdict.CANNOT_TELL or judged.study.missing:
+        return False
+    if not any(gate.has_better(one.effect.finding.metric) for one in judged.comparisons):
+        return False
+    a_block_s = _a_block_s(records) or elapsed_s
+    blocks = int(policy.more_s / a_block_s)
+    if blocks < LEAST_BLOCKS:
+        needed = units.span(LEAST_BLOCKS * a_block_s)
+        printer.say(f"the gate cannot tell, and {LEAST_BLOCKS} blocks more take {needed}: --undecided more allows less")
+        return False
+    printer.say(f"the gate cannot tell: {counted(blocks, 'block')} more, judged by themselves")
+    schedule.more(directory, blocks)
+    return True
+
+
+def _a_block_s(records: Sequence[Record]) -> float:
+    """What a block took, by when the blocks began: loading, searches and pilots came before, a lab may have rested."""
+    began: dict[int, float] = {}
+    for record in records:
+        if record.purpose == Purpose.LAB:
+            at_s = datetime.fromisoformat(record.started_at).timestamp()
+            began[record.block] = min(at_s, began.get(record.block, at_s))
+    times = sorted(began.values())
+    return median(later - earlier for earlier, later in pairwise(times)) if len(times) > 1 else 0.0

@@ -1,0 +1,213 @@
+"""The one loop: a schedule says which trial comes next, a bench measures it, until the schedule is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
+from io import StringIO
+from pathlib import Path
+from typing import Protocol
+
+from ironbench import devices, engines, workloads
+from ironbench.host import measuring, place
+from ironbench.lab import confirm, freeze, server_control, server_watch, upkeep
+from ironbench.lab.data import Data
+from ironbench.lab.schedule import BestLoad, Blocks, Due, Schedule, Sweep
+from ironbench.lab.slices.turns import Turns
+from ironbench.lab.trial import EngineEach, OneEngine, RestoredEach, most_connections
+from ironbench.model.plan import Plan
+from ironbench.model.record import Record, Status
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.printer import Printer
+from ironbench.records import Store
+from ironbench.records.labs import LabDirectory
+from ironbench.trial import load
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.drive.live import Live
+from ironbench.trial.load import own, remains, snapshot
+from ironbench.trial.load.databases import TrialDatabases
+from ironbench.words import counted
+
+
+class Bench(Protocol):
+    """Where trials are measured."""
+
+    def measure(self, due: Due) -> Sequence[Record]:
+        """The record of one trial, kept, and those of others that were measured together with it. UnwrittenError."""
+
+    def over(self, record: Record) -> bool:
+        """Whether there is no going on after this trial."""
+
+
+def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) -> list[Record]:
+    """All records of an experiment. `before`: those that it had already."""
+    records = list(before)
+    while (due := schedule.next(records)) is not None:
+        fresh = bench.measure(due)
+        records += fresh
+        if any(map(bench.over, fresh)):
+            break
+    return records
+
+
+def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Sequence[Record] = ()) -> list[Record]:
+    """One system: a sweep or a search, then fresh trials of what it chose. Its engine runs throughout, unless the
+    user's own data are restored for each trial.
+
+    `before`: records of the same plan, from a run that was interrupted.
+    """
+    schedule = _schedule(plan, store, printer)
+    if before and schedule.next(before) is None:
+        return list(before)
+    setup = Setup(plan.trials[0].cell, plan.system, plan.choice)
+    server_watch.require([plan.system])
+    server_control.require([setup], {setup.cell.name: secrets})
+    with ExitStack() as stack:
+        stack.enter_context(measuring.shared(printer.say))
+        kept = stack.enter_context(upkeep.of_run(plan, printer))
+        storage = stack.enter_context(devices.mounted(plan))
+        crew = stack.enter_context(Crew(printer))
+        live = stack.enter_context(closing(Live(store.directory, plan.series)))
+        bench: Bench
+        if plan.choice.data is not None and plan.choice.data.imported:
+            freeze.require_rights([setup], {setup.cell.name: secrets})
+            if plan.system.dsn is not None:
+                stack.callback(remains.say_at, setup, secrets, [plan.choice], printer, set())
+            source = snapshot.source_ready(setup, secrets, printer)
+            databases = stack.enter_context(closing(TrialDatabases()))
+            if plan.system.commands and plan.system.layout.data:
+                stack.callback(place.release, Path(plan.system.layout.data))  # a command may unmount what lies there
+            bench = RestoredEach(
+                plan=plan,
+                secrets=secrets,
+                source=source,
+                databases=databases,
+                store=store,
+                printer=printer,
+                upkeep=kept,
+                storage=storage,
+                crew=crew,
+                live=live,
+            )
+        else:
+            session = stack.enter_context(engines.running(plan.system, secrets, most_connections(plan)))
+            if plan.system.dsn is not None:
+                stack.callback(remains.say, session, plan.system.dsn, [plan.choice], printer, set())
+            engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
+            most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
+            loaded = load.data_ready(session, plan, printer, crew.copiers(most))
+            if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
+                session.restart()  # its cache is made for the data that are there when it starts
+            own.require_check(session, plan.choice.data)
+            storage.set_model_timing(on=True)
+            how = plan.trials[0].cell.load
+            if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):
+                crew.reach(how, session.target(how.protocol, how.io))
+            else:
+                crew.close()  # the workers have loaded the data, and have nothing else to do
+            bench = OneEngine(
+                plan=plan,
+                session=session,
+                loaded=loaded,
+                store=store,
+                printer=printer,
+                upkeep=kept,
+                storage=storage,
+                crew=crew,
+                live=live,
+            )
+        records = measured(schedule, bench, before)
+        kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
+        return records
+
+
+def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
+    """Whether a run with these records has nothing left to measure."""
+    unheard = StringIO()
+    return bool(before) and _schedule(plan, store, Printer(unheard, unheard)).next(before) is None
+
+
+def nothing_ran(records: Sequence[Record]) -> str:
+    """What is said before the report of an experiment that had all its trials already."""
+    count = sum(record.status is not Status.CUT_SHORT for record in records)
+    return f"all {counted(count, 'trial')} were measured already; nothing ran"
+
+
+def _schedule(plan: Plan, store: Store, printer: Printer) -> Schedule:
+    return BestLoad(plan, plan.search, store, printer) if plan.search else Sweep(plan, store)
+
+
+def conduct(
+    secrets: Mapping[str, Secrets],
+    directory: LabDirectory,
+    printer: Printer,
+    known: TrialNotes = NO_NOTES,
+    forgiven: Collection[str] = (),
+    traces: str = "",
+) -> list[Record]:
+    """Measures every trial of a lab that has no record yet, stage after stage, until the findings decide.
+
+    `known`: notes for every record; `forgiven`: failed records that do not count; `traces`: directory for what
+    emulated devices are asked, if that is wanted. The caller holds the directory, in which the lab has begun.
+    UnwrittenError when a record cannot be kept, FailureError when trial after trial fails, or a command of the lab.
+    """
+    before, began_s = len(directory.records()), time.monotonic()
+    records = _conducted(secrets, directory, printer, known, forgiven, traces)
+    while confirm.begun(directory, records, printer):
+        spent_s = time.monotonic() - began_s
+        records = _conducted(secrets, directory, printer, known, forgiven, traces, spent_s)
+    if len(records) > before:
+        remains.say_of_lab(directory.lab(), secrets, printer)
+    return records
+
+
+def _conducted(
+    secrets: Mapping[str, Secrets],
+    directory: LabDirectory,
+    printer: Printer,
+    known: TrialNotes,
+    forgiven: Collection[str],
+    traces: str,
+    spent_s: float = 0.0,
+) -> list[Record]:
+    """Every trial that is planned by now; `spent_s`: see `Blocks`."""
+    before, lab = directory.records(), directory.lab()
+    if Blocks(directory, before, forgiven, printer.say).waiting(before) is None:
+        return before
+    secrets = confirm.secrets_of(lab, secrets)
+    with (
+        measuring.shared(printer.say),
+        upkeep.of_lab(lab, directory.path, printer) as kept,
+        Crew(printer) as crew,
+        closing(Data(lab, secrets, printer, crew)) as data,
+        closing(Live(directory.path, lab.series)) as live,
+    ):
+        schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
+        if not any(_in_parts(setup) for setup in lab.setups):
+            crew.close()  # as in a run
+        each = EngineEach(
+            lab=lab,
+            secrets=secrets,
+            store=directory.store,
+            data=data,
+            printer=printer,
+            upkeep=kept,
+            known=known,
+            traces=traces,
+            crew=crew,
+            live=live,
+        )
+        bench: Bench = each if lab.method.slice_s is None else Turns(each, directory)
+        schedule.ready()
+        records = measured(schedule, bench, before)
+        kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
+    if schedule.why:
+        printer.say(schedule.why)
+    return records
+
+
+def _in_parts(setup: Setup) -> bool:
+    return workloads.get(setup.choice.workload).in_parts(setup.system.engine, setup.choice.options)

@@ -1,0 +1,397 @@
+"""Writes the lab file that a question begins with, for the server and the machine at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ironbench import engines, units
+from ironbench.devices import capability, expression
+from ironbench.devices.mounting import TOO_FAST
+from ironbench.engines.administration import CHECKPOINT
+from ironbench.engines.base import Engine, Knob
+from ironbench.errors import FailureError, InputError
+from ironbench.host.fingerprint import fingerprint
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Layout, System
+from ironbench.paths import expanded
+from ironbench.words import clean, counted, grouped, listed
+
+FILL_IN = "FILL-IN"
+"""How a place begins that the user must fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtHand:
+    """What the file is written for."""
+
+    engine: Engine
+    dsn: str
+    """Without its password; empty: ironbench starts the server itself."""
+    template: str
+    """A database of the user's on that server, which trials can get copies of; "": none is known."""
+    version: str
+    settings: Mapping[str, str]
+    """As they are now; empty where the server is not running."""
+    cores: int
+    memory_bytes: int
+    lacks: str = ""
+    """What the role must ask for before it may request checkpoints; "": nothing."""
+    dump: str = ""
+    """Of the user's database, as the lab file names it; "": none was given."""
+    scripts: tuple[str, ...] = ()
+    """What the user's application does, as the lab file names them; (): none was given."""
+
+    @property
+    def clients(self) -> int:
+        return max(4, 2 * self.cores)
+
+
+def at_hand(dsn: str, engine: str, dump: str = "", scripts: Sequence[str] = (), folder: Path = Path()) -> AtHand:
+    """The server of a DSN is asked what it is. `folder`: the lab file's. InputError, FailureError."""
+    named = engines.get(engine) if engine else engines.default(("transactions", "data"), dsn or None)
+    named = named.behind(dsn or None)
+    if missing := named.missing(("transactions", "data")):
+        cause = f"its labs drive scripts, and {named.name} lacks: {', '.join(missing)}"
+        raise InputError("lab new", cause, f"name one of: {', '.join(engines.able(('transactions', 'data')))}")
+    if dump and not named.data_import.dumps:
+        raise InputError("--dump", f"{named.name} takes no dumps", "name another engine")
+    dump = dump and _named(folder, "--dump", dump)
+    scripts = tuple(_named(folder, "--script", file) for file in scripts)
+    system, secrets = named.validated(System(named.name, "new", dsn=dsn or None), 1)
+    machine = fingerprint()
+    memory_bytes = min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
+    known, lacks = _facts(system, secrets) if system.dsn else ({}, "")
+    version = known.get("version") or named.identity(system, secrets).get("version", "")
+    cores = len(os.sched_getaffinity(0))
+    template, elsewhere = named.data_import.template_of(system.dsn) if system.dsn else ("", "")
+    settings = known.get("settings", {})
+    return AtHand(
+        named, elsewhere, template, str(version), settings, cores, memory_bytes, lacks, dump=dump, scripts=scripts
+    )
+
+
+def _named(folder: Path, option: str, text: str) -> str:
+    """A file as the lab file names it: from its directory where it lies there, else by its whole path. `FILE@WEIGHT` of
+    a script stays. InputError: there is no such file."""
+    name, at, weight = text.partition("@") if option == "--script" else (text, "", "")
+    path = expanded(name).absolute()
+    if not path.exists():
+        raise InputError(f"{option} {text}", "there is no such file", "name an existing one")
+    inside = path.is_relative_to(folder.absolute())
+    return f"{path.relative_to(folder.absolute()) if inside else path}{at}{weight}"
+
+
+def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
+    """What a running server is, and what the role lacks to request checkpoints; "": nothing."""
+    with engines.running(system, secrets, 1) as session:
+        try:
+            engines.get(session.engine).administration.require_rights(session, [("checkpoints", CHECKPOINT)])
+        except InputError as error:
+            return session.facts(), error.hint
+        return session.facts(), ""
+
+
+def write(path: Path, text: str) -> None:
+    """A new file. InputError: there is one. FailureError."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(str(path), "is there already", "name another file with -o; nothing is overwritten") from None
+    except OSError as error:
+        raise FailureError(str(path), f"cannot be written: {error.strerror or error}") from error
+
+
+def text(kind: str, here: AtHand, file: str) -> str:
+    """The lab file of a kind. InputError: this engine has nothing of the kind to vary."""
+    body = "\n".join(KINDS[kind].lines(here))
+    marked = FILL_IN in body
+    return "\n".join([*_head(kind, here, file, marked), body, *_measure()])
+
+
+def _head(kind: str, here: AtHand, file: str, marked: bool) -> Iterator[str]:
+    where = "which is running" if here.dsn else "which ironbench starts itself"
+    yield f"# Written by `ironbench lab new {kind}` for {here.engine.name} {here.version}, {where};"
+    machine = f"{counted(here.cores, 'core')} and {units.memory(here.memory_bytes)} of memory"
+    yield f"# ironbench runs on a machine of {machine}."
+    if here.dsn:
+        yield "# The password is not in here: it is read from the environment or from the password file."
+    if marked:
+        yield f"# Replace what begins with {FILL_IN}."
+    yield f"# `ironbench lab plan {file}` shows what it will do and how long that takes; starts nothing."
+    yield f"# `ironbench lab run {file}` does it."
+    yield ""
+
+
+def _measure() -> list[str]:
+    return [
+        "[measure]",
+        "repeats = 6          # blocks: each measures every level once; six are the fewest that carry a verdict",
+        'rates = "none"       # "auto" adds response times at the same load',
+        "",
+    ]
+
+
+def _system(here: AtHand, dsn: bool = True) -> list[str]:
+    if here.dsn:
+        return ["[system]", f"dsn = {_quoted(here.dsn)}", ""] if dsn else []
+    memory = units.exact(max(64 << 20, (here.memory_bytes // 8) >> 20 << 20))
+    return [
+        "[system]",
+        f"engine = {_quoted(here.engine.name)}",
+        f"memory = \"{memory}\"     # the engine's own cache: an eighth of this machine's memory",
+        "",
+    ]
+
+
+def _load(here: AtHand, timed: bool = False) -> list[str]:
+    cores = "where ironbench runs" if here.dsn else "here"
+    checkpoint = ['checkpoint = "10s"    # log and data writes are those of whole cycles']
+    if here.lacks:
+        checkpoint = [f"# {checkpoint[0]}; {here.lacks}"]
+    if not here.engine.can("checkpoints") or (here.dsn and not here.engine.administration.paces_given):
+        checkpoint = []
+    writers, how_many = here.engine.traits.writers, f"two for each core {cores}, four at least"
+    if writers is not None:
+        how_many = f"this engine has {'one writer' if writers == 1 else counted(writers, 'writer')} at a time"
+    return [
+        "[load]",
+        f"clients = {writers or here.clients}          # {how_many}",
+        'duration = "30s"',
+        *(["report_per_statement = true    # times every command of the scripts by itself"] if timed else []),
+        *checkpoint,
+        "",
+    ]
+
+
+def _workload(here: AtHand) -> list[str]:
+    if here.template or here.dump or here.scripts:
+        return [*_own_workload(here), _files(here), ""]
+    return [
+        "[workload]",
+        'name = "igen-oltp"   # an order system; others: `ironbench list workloads`; your own: docs/guide/scripts.md',
+        "",
+    ]
+
+
+def _own_workload(here: AtHand, templates: bool = True) -> list[str]:
+    """`templates`: whether data on the server at hand will do; else a dump, which goes to any."""
+    named = here.template or f"{FILL_IN}-database"
+    template = [f"template = {_quoted(named)}   # on that server; each trial gets a copy of it"]
+    named_dump = here.dump or f"{FILL_IN}.dump"
+    dump = [f"dump = {_quoted(named_dump)}    # of your database: docs/guide/your-own-data.md"]
+    by_template = here.dsn and templates and here.engine.data_import.templates and not here.dump
+    return [
+        "[data]",
+        *(template if by_template else dump),
+        "",
+        "[workload]",
+        'name = "script"',
+    ]
+
+
+def _files(here: AtHand) -> str:
+    named = ", ".join(_quoted(name) for name in here.scripts or (f"{FILL_IN}.sql",))
+    return f"files = [{named}]    # what your application does, as pgbench scripts; FILE@WEIGHT, … mixes several"
+
+
+def _begun(here: AtHand, question: str) -> Iterator[str]:
+    yield f'question = "{question}"'
+    yield ""
+    yield from _workload(here)
+    yield from _system(here)
+    yield from _load(here)
+
+
+def _setting(here: AtHand) -> Iterator[str]:
+    knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
+    if not knobs:
+        cause = f"ironbench knows no setting of {here.engine.name} that it can vary there"
+        hint = "vary it by a command instead: `ironbench lab new driver` writes one with a person in it"
+        raise InputError("lab new setting", cause, hint)
+    first = knobs[0]
+    yield from _begun(here, f"What does {first.name} cost, or bring?")
+    yield from _of_knob(here, first)
+    yield "# Others worth asking about: uncomment one in place of the factor above, and plan again."
+    for knob in knobs[1:]:
+        yield from (f"# {line}".rstrip() for line in _of_knob(here, knob)[:-1])
+        yield ""
+
+
+def _of_knob(here: AtHand, knob: Knob) -> list[str]:
+    now = here.settings.get(knob.name, "")
+    levels = list(dict.fromkeys([now or knob.levels[0], *knob.levels]))
+    head = f"[vary.{knob.name}]"
+    about = f"# {knob.about}" + (f" It is {now} now." if now else f" {knob.levels[0]} is the default.")
+    if here.dsn:
+        other = here.engine.with_session_setting
+        lines = [f"{_quoted(level)} = {{ dsn = {_quoted(other(here.dsn, knob.name, level))} }}" for level in levels]
+    else:
+        lines = [f"{_quoted(level)} = {{ system.set.{knob.name} = {_quoted(level)} }}" for level in levels]
+    return [about, head, *lines, ""]
+
+
+def _index(here: AtHand) -> Iterator[str]:
+    yield 'question = "What does the index bring, and cost where rows are written?"'
+    yield ""
+    yield from _own_workload(here)
+    yield _files(here)
+    yield ""
+    yield from _system(here)
+    yield from _load(here, timed=True)
+    yield "[vary.index]"
+    yield "without = {}"
+    yield "# The file holds for example: CREATE INDEX ON orders (customer);"
+    yield f'with = {{ data.setup = ["{FILL_IN}-index.sql"] }}'
+    yield ""
+
+
+def _query(here: AtHand) -> Iterator[str]:
+    yield 'question = "Is the rewritten query faster?"'
+    yield ""
+    yield from _own_workload(here)
+    yield ""
+    yield from _system(here)
+    yield from _load(here, timed=True)
+    yield "# Each file holds the statement, and \\set for what varies in it: docs/guide/scripts.md"
+    yield "[vary.query]"
+    yield f'"as it is" = {{ workload.files = ["{FILL_IN}-before.sql"] }}'
+    yield f'rewritten = {{ workload.files = ["{FILL_IN}-after.sql"] }}'
+    yield ""
+
+
+def _upgrade(here: AtHand) -> Iterator[str]:
+    yield 'question = "Is the newer version faster?"'
+    yield ""
+    yield from _workload(here)
+    if not (here.template or here.dump or here.scripts) and here.engine.data_import.dumps:
+        yield "# Your own data in place of that workload:"
+        yield from (f"# {line}" if line else "#" for line in (*_own_workload(here, templates=False), _files(here)))
+        yield ""
+    yield from _system(here, dsn=False)
+    pinned = here.engine.traits.pinned
+    if pinned and not here.dsn:
+        yield "# Alike in both versions, whose defaults differ:"
+        yield "[system.set]"
+        yield from (f"{name} = {_quoted(value)}" for name, value in pinned.items())
+        yield ""
+    yield from _load(here)
+    if here.dsn:
+        if pinned:
+            yield f"# Both servers should have the same {listed(list(pinned))}; the report names what else differs."
+        yield "[vary.version]"
+        yield f"{_quoted(here.version)} = {{ dsn = {_quoted(here.dsn)} }}"
+        yield f'new = {{ dsn = "{FILL_IN}" }}    # the server of the newer version, set up alike, on the same machine'
+    elif len(known := here.engine.installations()) > 1:
+        yield "# Programs of the same origin: builds differ in more than the version (TLS, ICU, JIT, lz4)."
+        yield "# `bin` takes a directory, too, for example /usr/lib/…/bin"
+        yield "[vary.version]"
+        yield from (f"{_quoted(version)} = {{ bin = {_quoted(place)} }}" for version, place in (known[0], known[-1]))
+    else:
+        yield "[vary.version]"
+        yield f"{_quoted(here.version)} = {{}}"
+        yield f'other = {{ bin = "{FILL_IN}" }}    # directory of its programs, for example /usr/lib/…/bin'
+    yield ""
+
+
+_DEVICES = {"gp3": "aws-gp3", "io2": "aws-io2(iops=32000,rate=1G)", "NVMe": "ssd-nvme-enterprise"}
+"""Candidates of `lab new storage` → their models: two cloud volumes and a local drive."""
+
+
+def _storage(here: AtHand) -> Iterator[str]:
+    yield from _begun(here, "Which storage for this database: what would faster devices bring?")
+    if here.dsn:
+        yield from _by_hand("storage", "move the server's data to the other device and start it", "move them back")
+        return
+    yield "# Without a limit the page cache may hold all data, and then no disk is read. The limit is the memory that"
+    yield "# the database will have:"
+    yield "# [limits]"
+    yield f'# memory_total = "{units.exact(max(256 << 20, (here.memory_bytes // 4) >> 20 << 20))}"'
+    yield ""
+    yield "[vary.storage]"
+    yield '"as it is" = {}'
+    if _takes(here, ideal=("log",)):
+        yield '"zero-latency WAL" = { ideal = "log" }    # no device for the WAL can do better'
+    roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
+    devices = [
+        f"{name} = {{ {', '.join(f'layout.{role} = {_quoted(model)}' for role in roles)} }}{_emulated(model)}"
+        for name, model in _DEVICES.items()
+    ]
+    missing = capability.lacking()
+    yield "# Emulated devices (docs/guide/devices.md)" + (f", which need {missing}:" if missing else ":")
+    yield "# Remove a device for which this machine is too slow: how much it emulates is measured when it is mounted."
+    yield from (f"# {line}" if missing else line for line in devices)
+    yield "# A directory on another device of this machine:"
+    yield '# "WAL on NVMe" = { layout.log = "/mnt/nvme/log" }'
+    yield ""
+
+
+_DEVICE_BYTES = 1 << 40
+
+
+def _emulated(model: str) -> str:
+    """What a model needs of the machine, as a comment."""
+    reads_per_s = expression.read_rate(model, _DEVICE_BYTES, expression.DEEP)
+    least = reads_per_s / TOO_FAST
+    return f"    # {grouped(reads_per_s)} reads/s; refused where fewer than {grouped(least)} get through the emulation"
+
+
+_ANYWHERE = "/var/tmp/ironbench-new"
+"""A directory that is never made: only whether the engine can put its WAL elsewhere is asked."""
+
+
+def _takes(here: AtHand, **fields: Any) -> bool:
+    try:
+        here.engine.validated(System(here.engine.name, "new", **fields), 1)
+    except InputError:
+        return False
+    return True
+
+
+def _driver(here: AtHand) -> Iterator[str]:
+    yield "# A driver of the kernel, of storage or of the network. ironbench is the client itself: a driver of the"
+    yield "# application, such as JDBC or libpq, takes no part in its trials."
+    yield from _begun(here, "What does the new driver do?")
+    yield from _by_hand("driver", "install the new driver", "put the old driver back")
+
+
+def _by_hand(factor: str, change: str, back: str) -> Iterator[str]:
+    yield "# A person makes the change when ironbench asks for it, once in each block. Where a command can make it:"
+    yield f'# prepare = "ssh db1 ./{factor}.sh new", cleanup = "ssh db1 ./{factor}.sh old"'
+    yield f"[vary.{factor}]"
+    yield '"as it is" = {}'
+    yield f'new = {{ prepare = "ask: {change}, then press Enter", cleanup = "ask: {back}, then press Enter" }}'
+    yield ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A question that many begin with."""
+
+    about: str
+    lines: Callable[[AtHand], Iterator[str]]
+
+
+KINDS: Mapping[str, Kind] = {
+    "setting": Kind("one setting at its present value and at others", _setting),
+    "index": Kind("your data without and with an index", _index),
+    "query": Kind("a statement as it is, and rewritten", _query),
+    "upgrade": Kind("two versions of the database", _upgrade),
+    "storage": Kind("other storage, real or emulated, or none to wait for", _storage),
+    "driver": Kind(
+        "a change that a person or a command makes: a driver of storage or network, firmware, kernel, governor", _driver
+    ),
+}
+
+
+def names() -> Sequence[str]:
+    return list(KINDS)
+
+
+def _quoted(value: str) -> str:
+    """As a basic string of TOML."""
+    return '"' + clean(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

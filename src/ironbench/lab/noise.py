@@ -1,0 +1,100 @@
+"""A lab against itself: what differs then is the noise of the machine."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ironbench.errors import InputError
+from ironbench.lab import size
+from ironbench.lab.slices import slice_plan
+from ironbench.model.finding import Finding, Noise, floor_of
+from ironbench.model.lab import Factor, Lab, Stage
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record, machine_of
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup, Trial
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.study.findings import findings
+from ironbench.study.subjects import work_of_noise
+
+FACTOR = "side"
+SIDES = ("A", "again")
+"""The baseline, and the same once more under another name."""
+
+
+def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[Lab, dict[str, Secrets]]:
+    """The lab whose two cells are both the given lab's baseline, in blocks of random order.
+
+    InputError: its load is still to be searched for.
+    """
+    setup = lab.setup(lab.baseline)
+    if setup.search:
+        cause = f"the best {setup.search.of} of each cell is searched for, and noise is that of one load"
+        raise InputError(f"load.{setup.search.of}", cause, "name the load in a copy of the lab file")
+    first, again = (_side(setup, side) for side in SIDES)
+    order = random.Random(f"{lab.method.seed}/{lab.series}")
+    cells = [first.cell, again.cell]
+    trials = [Trial(cell, block, Purpose.LAB) for block in range(blocks) for cell in order.sample(cells, 2)]
+    found = replace(
+        lab,
+        name=f"{lab.name}-noise",
+        question=f"How far apart are two runs of the same here? ({lab.name}, {lab.baseline})",
+        factors=(Factor(FACTOR, SIDES),),
+        design="one-at-a-time",
+        setups=(first, again),
+        baseline=first.cell.name,
+        comparisons=((again.cell.name, first.cell.name),),
+        method=replace(lab.method, stages=(Stage(1, blocks),), order="random", budget_s=None, observed=False),
+        claims=(),
+        rated=(),
+        rated_comparisons=(),
+        trials=tuple(trials),
+        estimate_s=0.0,
+    )
+    if found.method.slice_s is not None:
+        contents = {one.cell.name: size.content(one, lab.method.restore) for one in found.setups}
+        if why := slice_plan.why_trials(found, contents):
+            cause = f"{lab.baseline} cannot take turns with itself: {why}"
+            raise InputError("measure.method", cause, 'write method = "trials" in a copy of the lab file')
+    own = secrets.get(lab.baseline, Secrets())
+    return found, {first.cell.name: own, again.cell.name: own}
+
+
+def is_one(lab: Lab) -> bool:
+    """Whether a lab is one against itself."""
+    return lab.factors == (Factor(FACTOR, SIDES),)
+
+
+def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
+    """A floor for every whole metric of a lab whose two cells are the same; none below six complete blocks.
+
+    A floor follows from the standard deviation of log ratios from block to block, so that more blocks make it more
+    certain and not smaller.
+    """
+    found = findings(records, lab, max((record.stage for record in records), default=1))
+    usable = [record for record in records if record.status.comparable]
+    return tuple(_floor(one, usable, lab) for one in found if one.blocks >= LEAST_BLOCKS and one.low > 0)
+
+
+def _floor(found: Finding, records: Sequence[Record], lab: Lab) -> Noise:
+    setup = lab.setups[0]
+    spread = statistics.stdev(math.log(ratio) for _, ratio in found.ratios)
+    return Noise(
+        machine=machine_of(records[0]),
+        work=work_of_noise(setup.choice),
+        metric=found.metric,
+        blocks=found.blocks,
+        spread=spread,
+        floor=floor_of(spread),
+        measured_at=min(record.started_at for record in records),
+        trial_s=statistics.fmean(record.elapsed_s for record in records),
+        method=records[0].method,
+    )
+
+
+def _side(setup: Setup, side: str) -> Setup:
+    return replace(setup, cell=replace(setup.cell, name=f"{FACTOR}={side}", levels={FACTOR: side}))

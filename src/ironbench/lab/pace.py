@@ -1,0 +1,125 @@
+"""How far a lab is, and how long it will take still."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from ironbench import units
+from ironbench.model.lab import Lab
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record
+from ironbench.model.system import Trial
+from ironbench.plan import blocks
+from ironbench.records import progress
+
+_BORNE = 1.1
+"""Times the budget: a plan is no better than that."""
+
+
+class Pace:
+    """Times trials while they pass. `now` gives seconds that only grow."""
+
+    def __init__(self, lab: Lab, now: Callable[[], float] = time.monotonic) -> None:
+        self._lab = lab
+        self._now = now
+        self._took: list[tuple[tuple[str, str], float]] = []
+        """Purpose and cell of each trial that has passed, and its seconds; systems that take turns share theirs."""
+        self._current: tuple[tuple[str, str], float] | None = None
+        """Of the one that runs, and when it began."""
+        self._before = 0
+        """Records, when it began."""
+        self.left = ""
+        """How long the trials until the next look will take still, the one that was named last included."""
+
+    def title(self, trial: Trial, records: Sequence[Record]) -> str:
+        """`trial 7 of 24, 12 min left: log=memory, block 2`"""
+        stage = max([trial.stage, *(one.stage for one in records)])
+        planned = [one for one in self._lab.trials if one.stage <= stage] or [trial]
+        before, observing = blocks.trials_before(self._lab), trial.purpose == Purpose.OBSERVED
+        looks_again = not observing and any(one.number > stage for one in self._lab.method.stages)
+        after = [] if looks_again else blocks.observed_trials(self._lab)
+        seen = {one.cell.name for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable}
+        unobserved = tuple(one for one in after if one.cell.name not in seen)
+        total = before + len(planned) + len(after)
+        waiting: tuple[Trial, ...]
+        if trial.purpose == Purpose.LAB:
+            waiting = (*(progress.missing(planned, records) or (trial,)), *unobserved)
+            done = total - len(waiting)
+            what = f"{trial.cell.name}, block {trial.block + 1}"
+        elif observing:
+            waiting, what = unobserved, f"{trial.cell.name}, observed"
+            done = total - len(waiting)
+        else:
+            places = {(one.purpose, one.cell.name, one.block) for one in records if one.status.comparable}
+            done = min(before - 1, sum(purpose != Purpose.LAB for purpose, _, _ in places))
+            waiting = (trial,) * (total - done)
+            what = f"{trial.purpose} of {trial.cell.name}"
+        if self._current is not None:
+            kind, began_s = self._current
+            passed = [(one.purpose, one.cell.name) for one in records[self._before :]] or [kind]
+            self._took += [(one, (self._now() - began_s) / len(passed)) for one in passed]
+        self._current, self._before = (_kind(trial), self._now()), len(records)
+        until = " until the next look" if looks_again else ""
+        self.left = f"{units.span(sum(map(self._expected_s, waiting)))} left{until}"
+        again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
+        return f"trial {done + 1} of {total}, {self.left}: {what}{again}"
+
+    def _expected_s(self, trial: Trial) -> float:
+        """The median of what such trials took, of all as long as none has passed; the plan counts as one of them. The
+        first trials also load the data: a mean would expect that of all others, too."""
+        planned = len(self._lab.trials) + blocks.trials_before(self._lab) + len(blocks.observed_trials(self._lab))
+        least_s = max(span_s(trial), self._lab.estimate_s / planned if planned else 0.0)
+        own = [took_s for kind, took_s in self._took if kind == _kind(trial)]
+        return median([least_s, *(own or [took_s for _, took_s in self._took])])
+
+
+def _kind(trial: Trial) -> tuple[str, str]:
+    return trial.purpose, trial.cell.name
+
+
+class Allowance:
+    """Whether more trials fit in the budget, at the pace of those that have passed. `now` gives seconds that grow;
+    `spent_s`: of the budget, before."""
+
+    def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic, spent_s: float = 0.0) -> None:
+        self._budget_s = budget_s
+        self._now = now
+        self._ready_s = now()
+        self._began_s = self._ready_s - spent_s
+        self.passed = 0
+        """Trials so far."""
+        self.reason = ""
+        """Why the lab ends, once it does."""
+
+    def ready(self) -> None:
+        """The data are loaded: what came before is spent, and says nothing about the pace of trials."""
+        self._ready_s = self._now()
+
+    def left_s(self, planned_s: float) -> float:
+        """What trials that will take `planned_s` leave of the budget for waiting, at least 0; endless without one."""
+        if self._budget_s is None:
+            return math.inf
+        return max(0.0, _BORNE * self._budget_s - (self._now() - self._began_s) - planned_s)
+
+    def holds(self, trials: int) -> bool:
+        if self._budget_s is None or not self.passed:
+            return True
+        if self.reason:  # observed trials have passed since, which say nothing about the pace of blocks
+            return False
+        spent_s = self._now() - self._began_s
+        needed_s = trials * (self._now() - self._ready_s) / self.passed
+        if spent_s + needed_s <= _BORNE * self._budget_s:
+            return True
+        self.reason = (
+            f"the budget of {units.span(self._budget_s)} ends the lab at this look, after {units.span(spent_s)}: the "
+            f"next blocks would take {units.span(needed_s)}; `ironbench lab resume` goes on with them"
+        )
+        return False
+
+
+def span_s(trial: Trial) -> float:
+    """What a trial takes at least."""
+    return (trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s

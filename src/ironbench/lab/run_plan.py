@@ -1,0 +1,217 @@
+"""The plan of `ironbench run`: what its options declare, made possible on this machine, new or resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from secrets import randbelow
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace as with_fields
+
+from ironbench import engines, workloads
+from ironbench.devices import arrange, expression
+from ironbench.engines.base import Engine
+from ironbench.errors import InputError, quoted, written
+from ironbench.fields.lab import range_of
+from ironbench.fields.run import RunFile
+from ironbench.fields.sections import SECTIONS
+from ironbench.host.fingerprint import content_key, fingerprint
+from ironbench.lab import server_control, size
+from ironbench.lab.build import Builder
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record
+from ironbench.model.search import Search
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Setup
+from ironbench.plan import design, resolve, sweep, tags
+from ironbench.plan.labfile import Declared
+from ironbench.plan.vary import Level, Varied
+from ironbench.records import Store, index
+from ironbench.records.index import Listed
+from ironbench.words import clean
+
+_OF_DEVICES = ("capacity", "fs", "backing")
+
+
+def planned(asked: RunFile) -> tuple[Plan, Secrets]:
+    """The validated plan. InputError names the option at fault."""
+    own, repeats = asked.run, asked.measure.repeats or 1
+    search = sweep.search(asked.load.clients, asked.load.rate, asked.load.limit, repeats)
+    declared = _declared(asked, search)
+    builder = Builder(declared)
+    setups = [builder.setup(cell) for cell in design.combined(declared)]
+    if setups[0].cell.load.rate_share is not None:
+        cause = f"{asked.load.rate} is a percentage of a baseline's peak, which only a lab measures"
+        raise InputError(written("load.rate"), cause, "write for example --rate 500")
+    server_control.require_use(setups)
+    if asked.system.server and not (own.observe or asked.system.control):
+        cause = "names a machine to watch, and --no-observe leaves watching out"
+        raise InputError("--server", cause, "leave one of them out")
+    if asked.measure.budget:
+        repeats, setups = _within_budget(asked, search, setups)
+    _require_undecided(asked, engines.get(setups[0].system.engine))
+    last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]
+    name = asked.workload.name
+    if own.progress is not None and workloads.get(name).drives:
+        cause = f"workload {name} drives itself and has no transactions of scripts to tell of"
+        raise InputError("--progress", cause, "leave it out")
+    plan = sweep.plan(last.system, last.choice, cells, repeats, search)
+    noted = resolve.texts(asked.tag)
+    tags.validate("--tag", noted)
+    plan = replace(
+        plan,
+        observe=own.observe,
+        traces=str(Path(own.trace).absolute()) if own.trace else "",
+        crash=asked.measure.crash,
+        progress_s=own.progress,
+        seed_given=asked.measure.seed is not None,
+        tags=noted,
+    )
+    return plan, builder.secrets[last.cell.name]
+
+
+def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
+    """The plan of the newest run of the same command on this machine. InputError: there is none."""
+    plan, secrets = planned(asked)
+    machine, cells = content_key(fingerprint()), {trial.cell.name for trial in plan.trials}
+    loads = {trial.cell.load for trial in plan.trials}
+
+    @cache
+    def like(server: str) -> set[str]:
+        """`server`: the machine that did the work, which for a running server only its records know."""
+        return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
+
+    rows: dict[str, list[Listed]] = {}
+    for row in store.listed():
+        rows.setdefault(row.series, []).append(row)
+    for series, of_it in sorted(rows.items(), reverse=True):
+        swept = {row.cell for row in of_it if row.purpose == Purpose.SWEEP}
+        if not any(row.alike in like(row.machine) for row in of_it) or not (plan.search or swept <= cells):
+            continue
+        before = store.records([row.id for row in of_it])
+        if before and not _alike(plan, before[0]):
+            continue
+        # The seed decides the order of trials, and is the only thing that nobody need have written.
+        if before and asked.measure.seed in (None, before[0].cell.load.seed):
+            other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
+            for name, text in other.items():
+                cause = f"the trials of the run that goes on, {series}, do not have it"
+                raise InputError(f"--tag {name}={text}", cause, "leave it out, or leave --resume out")
+            measure = with_fields(asked.measure, seed=before[0].cell.load.seed)
+            plan, secrets = planned(with_fields(asked, measure=measure))
+            known = before[0].seed_given
+            return replace(plan, series=series, seed_given=known, tags=before[0].tags), secrets
+    cause = f"no run of this command on this machine is in {asked.run.results}"
+    raise InputError("--resume", cause, "leave it out to begin one")
+
+
+def _alike(plan: Plan, record: Record) -> bool:
+    """Whether the record, of like work and load, is of the plan's command: by its options, and by what it searched or
+    cut."""
+    searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
+    return searched and record.crash == plan.crash and record.choice.options == plan.choice.options
+
+
+def measured(store: Store, series: str) -> list[Record]:
+    """The records of a run so far."""
+    return store.records([row.id for row in store.listed() if row.series == series])
+
+
+def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
+    """As many blocks, of such length, as resolve most within the budget. InputError."""
+    budget_s = range_of("measure.budget").read("--budget", asked.measure.budget)
+    if search:
+        raise InputError("--budget", "a search takes as many trials as its answer needs", "leave it out")
+    if asked.measure.repeats is not None:
+        raise InputError("--budget", "chooses the repeats, and --repeats is given, too", "keep one of the two")
+    if any(setup.cell.load.curve is not None for setup in setups):
+        raise InputError("--budget", "a trial lasts as long as the curve of its load", "give --repeats in its place")
+    if any(setup.cell.load.transactions is not None for setup in setups):
+        hint = "give --duration in place of --transactions, or --repeats in place of --budget"
+        raise InputError("--budget", "needs trials of a known time", hint)
+    if any(setup.cell.load.duration_s is None for setup in setups):
+        cause = "its trials end with their work, whose time is not known"
+        raise InputError("--budget", cause, "give --repeats in place of --budget")
+    blocks, trial_s = size.of_run(setups, asked.load.duration != "", budget_s)
+    return blocks, [size.of_length(setup, trial_s) for setup in setups]
+
+
+def _require_undecided(asked: RunFile, engine: Engine) -> None:
+    """InputError for what an ideal part decides, given together with it. In labs a level may free what others set."""
+    think_s = range_of("load.think_time").read("--think-time", asked.load.think_time)
+    decided: Mapping[str, Mapping[str, bool]] = {
+        "log": {"--log": bool(asked.layout.log)},
+        "temp": {"--temp": bool(asked.layout.temp)},
+        "data": {"--memory-total": bool(asked.limits.memory_total), "--cache": asked.load.cache not in ("", "hot")},
+        "client": {"--client-cpus": bool(asked.limits.client_cpus), "--think-time": think_s > 0},
+    }
+    for part in asked.system.ideal:
+        names = engine.traits.ideal_settings.get(part, ())
+        own = {f"--set {name}": name.lower().replace("-", "_") in names for name in asked.system.set}
+        for option, given in {**decided.get(part, {}), **own}.items():
+            if given:
+                cause = f"given together with --ideal {part}, which decides it"
+                raise InputError(option, cause, "keep one of them")
+
+
+def _declared(asked: RunFile, search: Search | None) -> Declared:
+    """As a lab file would declare it, of one factor: the clients, or the rate that is searched."""
+    factor = search.of if search else "clients"
+    if factor == "rate" and len(asked.sweep) > 1:
+        cause = "a search for a rate has one number of clients"
+        raise InputError(written("load.clients"), cause, "name one, or search for clients")
+    if search:
+        levels: tuple[int | str, ...] = (search.low, search.high)
+    else:
+        levels = tuple(asked.sweep) or (asked.load.clients,)
+    base: dict[str, Any] = {section: msgspec.to_builtins(getattr(asked, section)) for section in SECTIONS}
+    base["system"]["label"] = _label(asked.system.label)
+    base["layout"] = {role: _place(role, getattr(asked.layout, role)) for role in arrange.ROLES}
+    base["load"]["limit"] = []  # of the search, which is none of a cell's here
+    if search:
+        base["load"][factor] = search.high
+    base["devices"] = _devices(asked, base["layout"])
+    seed = randbelow(1 << 31) if asked.measure.seed is None else asked.measure.seed
+    return Declared(
+        file="",
+        name="run",
+        question="",
+        design="one-at-a-time",
+        base=base,
+        factors=(Varied(factor, tuple(Level(str(one), {("load", factor): one}) for one in levels)),),
+        explicit=(),
+        measure=with_fields(asked.measure, seed=seed),
+        claims=(),
+        source="",
+    )
+
+
+def _label(text: str) -> str:
+    if text != clean(text) or (text and not text.strip()):
+        raise InputError(
+            written("system.label"),
+            f"{quoted(text)} is not a name on one line",
+            "write for example --label 'log on SSD'",
+        )
+    return text
+
+
+def _place(role: str, text: str) -> str:
+    """A directory as it is; a device expression in its normal form, so that roles on equal ones share a device."""
+    return expression.normal(written(f"layout.{role}"), text) if arrange.is_expression(text) else text
+
+
+def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
+    """[devices] where an option says more of them than their expressions do."""
+    emulated = [where for where in layout.values() if arrange.is_expression(where)]
+    chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
+    unused = [*chosen, *(["trace"] if asked.run.trace else [])]
+    if unused and not emulated:
+        roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
+        raise InputError(f"--{unused[0]}", "no emulated device is named", f"name one with one of {roles}")
+    return {model: {"model": model, **chosen} for model in emulated} if chosen else {}

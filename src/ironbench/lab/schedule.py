@@ -1,0 +1,365 @@
+"""Which trial comes next, given the records so far, or why an experiment is over: a sweep, a search, a lab's blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Protocol
+
+from ironbench import units
+from ironbench.errors import FailureError
+from ironbench.lab import search as searching
+from ironbench.lab import warmup
+from ironbench.lab.pace import Allowance, Pace
+from ironbench.model.lab import SCREEN, Lab, Stage
+from ironbench.model.note import text_note
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import NOT_WHOLE, Record, Status
+from ironbench.model.search import Search
+from ironbench.model.system import Cell, Trial
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.plan import blocks as planned
+from ironbench.plan import commands, rates, same_load, screen
+from ironbench.plan.sweep import cell_at
+from ironbench.printer import Printer
+from ironbench.records import Store, progress
+from ironbench.records.labs import LabDirectory, Peak
+from ironbench.records.progress import TRIES
+from ironbench.report import wording
+from ironbench.study import claims, curve, findings, looks
+from ironbench.study.optimum import Answer
+from ironbench.words import in_percent
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The trial that comes next."""
+
+    trial: Trial
+    notes: TrialNotes = NO_NOTES
+    """For its record."""
+    title: str = ""
+    """What is shown while it runs, where that is not what follows from the trial."""
+    quiet_s: float | None = None
+    """The longest wait for a quiet machine; None: nobody looks."""
+    left: str = ""
+    """How long a lab will take still; empty: nobody reckons."""
+
+
+class Schedule(Protocol):
+    """A rule that chooses trials."""
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        """The trial that comes next, by the records so far and nothing else; None: the experiment is over."""
+
+
+class Sweep:
+    """Every trial of a plan in its order, then fresh ones of the peak."""
+
+    def __init__(self, plan: Plan, store: Store) -> None:
+        self._plan, self._store = plan, store
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        trial = _missing(self._plan.trials, records)
+        if trial is None:
+            best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
+            trial = _missing(self._plan.confirmation_trials(best), records)
+        return None if trial is None else _warmed(trial, [trial.cell], trial.cell, records, self._store)
+
+
+def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
+    """The plan of a sweep with only those trials that have no record yet."""
+    trials, left = tuple(_all_missing(plan.trials, records)), plan.confirmations
+    if not trials:
+        best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
+        trials, left = tuple(_all_missing(plan.confirmation_trials(best), records)), 0
+    return replace(plan, trials=trials, confirmations=left)
+
+
+class BestLoad:
+    """Trials chosen one by one until the best load is found, then fresh ones of it.
+
+    FailureError: a limit is on a metric that the trials lack.
+    """
+
+    def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
+        self._plan, self._search, self._store, self._printer = plan, search, store, printer
+        self._result: Answer | None = None
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        tried = searching.of_run(records)
+        step = searching.step(self._search, tried)
+        if isinstance(step, Answer):
+            if self._result != step:
+                self._result = step
+                self._printer.say(wording.text(step.note))
+            best = None if step.point is None else cell_at(self._plan, step.point)
+            trial = _missing(self._plan.confirmation_trials(best), records)
+            notes = TrialNotes(search_result=step.note)
+        else:
+            cell = cell_at(self._plan, step.point)
+            blocks = {record.block for record in tried if record.cell.name == cell.name}
+            trial, notes = _missing([Trial(cell, len(blocks))], records), NO_NOTES
+        if trial is None:
+            return None
+        due = _warmed(trial, [trial.cell], trial.cell, records, self._store, notes)
+        if not isinstance(step, Answer) and due.trial.purpose == trial.purpose:
+            self._printer.say(f"  {trial.cell.name}: {step.why}")
+        return due
+
+
+class Blocks:
+    """A lab: searches, the peak and pilots, then blocks stage after stage, until the findings decide."""
+
+    def __init__(
+        self,
+        directory: LabDirectory,
+        before: Sequence[Record],
+        forgiven: Collection[str] = (),
+        say: Callable[[str], object] = lambda _: None,
+        now: Callable[[], float] = time.monotonic,
+        spent_s: float = 0.0,
+    ) -> None:
+        """`before`: records of earlier processes; `forgiven`: ids of failed ones of searches, pilots and the peak that
+        do not count; `say`: shows what a search chose; `now`: seconds that count against the budget; `spent_s`: of it,
+        by the screen that it confirms.
+        """
+        lab = directory.lab()
+        self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
+        self._allowance = Allowance(lab.method.budget_s, now, spent_s)
+        self._pace, self._say = Pace(lab, now), say
+
+    def ready(self) -> None:
+        """The data are loaded: from here on time is that of trials."""
+        self._allowance.ready()
+
+    @property
+    def why(self) -> str:
+        """Why the budget ended the lab; empty when it did not."""
+        return self._allowance.reason
+
+    def next(self, records: Sequence[Record]) -> Due | None:
+        """FailureError: trial after trial fails, or a search leaves nothing to compare."""
+        fresh = records[self._before :]
+        _refuse_futile(self._lab, fresh)
+        self._allowance.passed = len(fresh)
+        if (searched := searching.next_trial(self._directory, records, self._say, self._forgiven)) is not None:
+            trial, why = searched
+            due = Due(trial, TrialNotes({"search": why}))
+        elif (waiting := self.waiting(records)) is None:
+            return None
+        else:
+            due, why = Due(waiting) if waiting.purpose == Purpose.OBSERVED else self._first(waiting, records), ""
+        left = max(0.0, 1.0 - len(fresh) / max(1, len(self._lab.trials)))
+        quiet_s = min(self._lab.method.quiet_s, self._allowance.left_s(self._lab.estimate_s * left))
+        title = self._pace.title(due.trial, records) + (f", {why}" if why else "")
+        return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
+
+    def waiting(self, records: Sequence[Record]) -> Trial | None:
+        """The next trial of the blocks, then of those that are observed. FailureError as of `planned`."""
+        return self.planned(records) or self._observed(records)
+
+    def _observed(self, records: Sequence[Record]) -> Trial | None:
+        """The next observed trial of a configuration that has results to explain; a failed one is tried once more."""
+        for trial in planned.observed_trials(self._directory.lab()):
+            own = [one for one in records if one.cell.name == trial.cell.name]
+            tries = [one for one in own if one.purpose == Purpose.OBSERVED]
+            measured = any(one.purpose == Purpose.LAB and one.status.comparable for one in own)
+            if measured and not progress.over([one for one in tries if one.id not in self._forgiven]):
+                return replace(trial, attempt=1 + max((one.attempt for one in tries), default=0))
+        return None
+
+    def planned(self, records: Sequence[Record]) -> Trial | None:
+        """The next trial in the planned order; declares the next stage when one is over and left something open.
+
+        The budget ends a lab at a look only, whatever the look showed. FailureError: searches left nothing to compare.
+        """
+        searching.require_cells(self._directory.lab())
+        while True:
+            declared = self._directory.declared()
+            trials = [trial for one in declared for trial in one.trials]
+            if waiting := progress.missing(trials, records):
+                return waiting[0]
+            lab, number = self._directory.lab(), len(declared)
+            stage = next((one for one in lab.method.stages if one.number == number + 1), None)
+            # Another round is not begun by what the one before left open, and not forgone by what it decided.
+            if stage is None or (number and not stage.added and decided(lab, records, number)):
+                return None
+            of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
+            if number and not self._allowance.holds(len(of_stage)):
+                return None
+            self._directory.declare(stage, of_stage)
+
+    def _first(self, planned: Trial, records: Sequence[Record]) -> Due:
+        """The planned trial, or one that must be known before it."""
+        if (of_peak := _peak_trial(self._directory, records, self._forgiven)) is not None:
+            return Due(of_peak)
+        lab = self._directory.lab()
+        trial = replace(planned, cell=lab.setup(planned.cell.name).cell)
+        cells = [setup.cell for setup in lab.possible]
+        piloted = lab.setup(lab.setup(trial.cell.name).origin).cell
+        due = _warmed(trial, cells, piloted, records, self._directory.store, forgiven=self._forgiven)
+        rated = _rate_notes(due.trial, self._directory)
+        best = lab.setup(trial.cell.name).best
+        notes = due.notes.merge(rated.conditions, rated.warnings)
+        result = (best.result or text_note(best.sentence)) if best else None
+        return replace(due, notes=replace(notes, search_result=result))
+
+
+def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None:
+    """The first trial of a run without a record."""
+    return next(_all_missing(trials, records), None)
+
+
+def _all_missing(trials: Sequence[Trial], records: Sequence[Record]) -> Iterator[Trial]:
+    """Trials of a run without a record, in their order; one that was cut short is attempted again."""
+    for trial in trials:
+        place = trial.purpose, trial.cell.name, trial.block
+        tries = [record for record in records if (record.purpose, record.cell.name, record.block) == place]
+        if all(record.status is Status.CUT_SHORT for record in tries):
+            yield replace(trial, attempt=1 + max((record.attempt for record in tries), default=0))
+
+
+def _warmed(
+    trial: Trial,
+    cells: Sequence[Cell],
+    piloted: Cell,
+    records: Sequence[Record],
+    store: Store,
+    notes: TrialNotes = NO_NOTES,
+    forgiven: Collection[str] = (),
+) -> Due:
+    """The trial with its warm-up, or first the pilot of one of `cells`. `piloted`: the cell whose pilot decides it;
+    `forgiven`: see `warmup.missing`."""
+    pilot = warmup.missing(cells, records, forgiven)
+    found, warmed = warmup.applied(pilot or trial, records, store, piloted)
+    return Due(found, notes.merge(warmed.conditions, warmed.warnings))
+
+
+def decided(lab: Lab, records: Sequence[Record], stage: int) -> bool:
+    """Whether the findings after a stage end the lab: there is no other look, or every comparison has its verdict and
+    every claim its answer, but for those of cells that no later stage measures."""
+    look = looks.at(lab.method, stage)
+    if look.number == look.looks:
+        return True
+    found = findings.findings(records, lab, stage, others=())
+    later = {trial.cell.name for trial in lab.trials if trial.stage > stage}
+    able = [one for one in found if later.issuperset((one.cell, one.baseline))]
+    own = [record for record in records if look.first_stage <= record.stage <= look.last_stage]
+    awaited = any(
+        one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
+        for one in claims.judged(lab.claims, found, own, look.level_alone)
+    )
+    return looks.decided(able, look.number, look.looks) and not awaited
+
+
+def more(directory: LabDirectory, blocks: int) -> None:
+    """Declares another round after a lab that is over: its cells in its order, rated ones in the first blocks; of a
+    screen those of its confirmation.
+
+    What was planned beyond is not measured.
+    """
+    lab, declared = directory.lab(), directory.declared()
+    first = 1 + max(trial.block for one in declared for trial in one.trials)
+    stage = Stage(len(declared) + 1, blocks, added=True)
+    compared = {name for pair in lab.comparisons for name in pair}
+    setups = [one for one in lab.setups if lab.design != SCREEN or one.cell.name in compared]
+    cells, rated = ([one.cell for one in of if not one.skipped] for of in (setups, lab.rated))
+    method, at_rates = lab.method, same_load.in_blocks(blocks)
+    directory.declare(
+        stage,
+        planned.trials(
+            cells, (stage,), method.seed, method.order, rated, at_rates, first, commands.plots(lab.all_setups)
+        ),
+    )
+
+
+def repeat_failed(directory: LabDirectory) -> int:
+    """Plans every block with a failed trial again, whole and in a new random order; how many blocks there are.
+
+    A failed trial measured alone, later, would be paired with trials from another time: whatever changed in between
+    would count as a difference between the configurations. Comparisons therefore pair only what one block measured.
+    """
+    lab = directory.lab()
+    method, plots = lab.method, commands.plots(lab.all_setups)
+
+    def in_order(number: int, old: Sequence[Trial]) -> list[Trial]:
+        cells, stage = [trial.cell for trial in old], old[0].stage
+        if lab.design == SCREEN and stage == 1:
+            cells = screen.ordered(cells, number, method.seed)
+        else:
+            cells = planned.ordered(cells, number, method.seed, method.order, plots)
+        return [Trial(cell, number, Purpose.LAB, stage) for cell in cells]
+
+    blocks = sorted({record.block for record in progress.given_up(directory.records())})
+    for block in blocks:
+        directory.repeat(block, in_order)
+    return len(blocks)
+
+
+def _of_another(record: Record) -> bool:
+    """Whether its system did not fail, but another one of its block."""
+    return any(one.code == NOT_WHOLE for one in record.causes)
+
+
+def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
+    """FailureError when nothing at all succeeded for as long as a whole block takes: the rest would fail alike."""
+    # Loads beyond what a system carries, and systems whose partner failed, are no attempts of their own. Observed
+    # trials come after every block.
+    others = (Purpose.SEARCH, Purpose.OBSERVED)
+    fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
+    enough = progress.TRIES * len(lab.possible)
+    if len(fresh) >= enough and not any(record.status.comparable for record in fresh[-enough:]):
+        hint = "remove the cause, then `ironbench lab resume --failed` repeats these blocks and continues"
+        failing = {one.cell.name for one in fresh[-enough:]}
+        if lab.method.slice_s is not None and len(failing) == 1 and enough > 2 * progress.TRIES:
+            hint += f"; by slices its block needs all systems: a lab without {failing.pop()} could compare the others"
+        last = wording.cause(fresh[-1])
+        raise FailureError(f"lab {lab.name}", f"the last {enough} trials failed, the last one: {last}", hint)
+
+
+def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
+    """The next trial of the peak; None when no rate is a share of it, or it is known, which is then kept.
+
+    FailureError when one failed as often as it is tried.
+    """
+    lab = directory.lab()
+    if not rates.wanted(lab.all_setups) or directory.peak() is not None:
+        return None
+    cell, usable = rates.closed(lab.setup(lab.baseline).cell), []
+    for number in range(rates.PEAK_TRIALS):
+        tries = [record for record in records if record.purpose == Purpose.PEAK and record.block == number]
+        done = [record for record in tries if record.status.comparable]
+        if not done:
+            _refuse_failed_peak(lab, [record for record in tries if record.id not in forgiven])
+            return Trial(cell, number, Purpose.PEAK, attempt=1 + max((record.attempt for record in tries), default=0))
+        usable.append(done[0])
+    throughput = median(record.scheduled_throughput for record in usable)
+    directory.keep_peak(Peak(throughput, tuple(record.id for record in usable)))
+    return None
+
+
+def _rate_notes(trial: Trial, directory: LabDirectory) -> TrialNotes:
+    """What the record of a trial shall say of its rate."""
+    peak, load = directory.peak(), trial.cell.load
+    if peak is None or load.rate is None or load.rate_share is None:
+        return NO_NOTES
+    text = (
+        f"{units.rate(load.rate)}, {in_percent(load.rate_share)} of {units.number(peak.throughput)}/s, "
+        f"the median of {len(peak.trials)} closed-loop trials of {directory.lab().baseline}"
+    )
+    return TrialNotes({"rate": text})
+
+
+def _refuse_failed_peak(lab: Lab, tries: Sequence[Record]) -> None:
+    failed = progress.failed(tries)
+    if len(failed) >= TRIES:
+        raise FailureError(
+            f"lab {lab.name}",
+            f"the peak of {lab.baseline} could not be measured: {wording.cause(failed[-1])}",
+            "remove the cause, then `ironbench lab resume --failed` measures the peak again; "
+            "or begin a lab with rates as numbers",
+        )

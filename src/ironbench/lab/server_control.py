@@ -1,0 +1,210 @@
+"""What ironbench changes on a server's machine over ssh, with the user's consent: its CPUs, its caches, its restart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from ironbench import engines
+from ironbench.errors import InputError, IronbenchError, shortened, written
+from ironbench.host import processes
+from ironbench.host.fingerprint import virtualisation
+from ironbench.host.remote import address, change, link, tree
+from ironbench.host.remote.change import Pin, Rights
+from ironbench.host.remote.tree import RemoteTree
+from ironbench.model.commands import CONTROL, CommandRun
+from ironbench.model.driven import Driven
+from ironbench.model.record import Check
+from ironbench.model.redact import redacted, redacted_sql
+from ironbench.model.secrets import Secrets, hidden
+from ironbench.model.session import Restarted, Session
+from ironbench.model.system import Load, Setup, System
+from ironbench.model.trial_notes import TrialNotes
+from ironbench.words import clean
+
+_ONLINE = "/sys/devices/system/cpu/online"
+
+
+def validated(system: System) -> System:
+    """InputError: what is to be changed nowhere, or not by us. Nothing is asked yet."""
+    if system.restart and not system.control:
+        cause = "says how ironbench may restart the server, and it may change nothing there"
+        raise InputError(written("system.restart"), cause, f"allow it: {written('system.control', 'ssh')}")
+    if system.control and system.server is None:
+        cause = f"changes the server's machine, and {written('system.server')} names none"
+        raise InputError(written("system.control"), cause, f"name it: {written('system.server', 'ssh://user@host')}")
+    if redacted_sql(hidden(system.restart)) != system.restart:
+        cause = "holds a password, and records show it"
+        raise InputError(written("system.restart"), cause, "let a script there read it from a file")
+    return system
+
+
+def require_use(setups: Sequence[Setup]) -> None:
+    """InputError: a restart is said, and no trial makes one; or changes are allowed, and no trial asks for any."""
+    restarts = [setup.system.restart for setup in setups if setup.system.restart]
+    if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
+        cause = f"the server restarts for {written('load.cache', 'cold')} alone, and no trial asks for that"
+        raise InputError(written("system.restart"), cause, f"add {written('load.cache', 'cold')}, or leave it out")
+    allowed = [setup for setup in setups if setup.system.control]
+    if allowed and not any(planned(setup.system, setup.cell.load) for setup in allowed):
+        ways = f"{written('limits.server_cpus')} or {written('load.cache', 'cold')}"
+        raise InputError(
+            written("system.control", "ssh"), "nothing is to be changed there", f"add {ways}, or leave it out"
+        )
+
+
+def planned(system: System, load: Load) -> list[str]:
+    """What will be changed there for each trial."""
+    found = []
+    if system.control and load.cache == "cold":
+        found += [f"restart the server: {shortened(clean(system.restart))}", change.DROP]
+    if system.control and system.server_cpus:
+        found.append(f"{_held(system)}, and undo it")
+    return found
+
+
+def _held(system: System) -> str:
+    return f"hold the server to CPUs {_cpus(system)}"
+
+
+def _cpus(system: System) -> str:
+    return ",".join(map(str, system.server_cpus or ()))
+
+
+def require(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
+    """All that cells want changed can be changed there. InputError, FailureError; nothing is changed."""
+    asked: set[object] = set()
+    for setup in setups:
+        system, cold = setup.system, setup.cell.load.cache == "cold"
+        wanted = (system.dsn, system.server, system.server_cpus, cold and system.restart)
+        if not (system.control and (system.server_cpus or cold)) or wanted in asked:
+            continue
+        asked.add(wanted)
+        with engines.running(system, secrets.get(setup.origin, Secrets()), 1) as session:
+            _of(session, system, cold)
+
+
+def of_trial(session: Session, system: System, load: Load) -> ServerControl | None:
+    """None: nothing is changed for it. InputError, FailureError."""
+    cold = load.cache == "cold"
+    return _of(session, system, cold) if system.control and (system.server_cpus or cold) else None
+
+
+def _of(session: Session, system: System, cold: bool) -> ServerControl:
+    there = link.to(address.parse(system.server or ""))
+    machine = tree.fetched(there)
+    found = ServerControl(session, system, machine)
+    if system.server_cpus:
+        found.pins = change.require_pin(
+            there, found.server(), (machine.read(_ONLINE) or "").strip(), system.server_cpus
+        )
+    if cold:
+        if not isinstance(session, Restarted):
+            cause = f"{session.engine} does not connect again after a restart of its server"
+            raise InputError(written("load.cache", "cold"), cause, "use warm or hot, or leave it out")
+        found.drops, found.restart = change.require_cold(there, system.restart)
+    return found
+
+
+@dataclass(slots=True)
+class ServerControl:
+    """Of one trial. As a context: what lasts as long as it is in force, and undone on every way out."""
+
+    session: Session
+    system: System
+    machine: RemoteTree
+    pins: Rights | None = None
+    drops: Rights | None = None
+    restart: str = ""
+    """Command."""
+    _pin: Pin | None = None
+    _broken: str = ""
+    """Why what was to last did not."""
+    _runs: list[CommandRun] = field(default_factory=list)
+
+    def __enter__(self) -> ServerControl:
+        if self.drops is None:  # a restart would undo it
+            self._hold()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with processes.interrupt_held():
+            self._release()
+
+    def chill(self) -> Mapping[str, str]:
+        """Restarts the server and empties the page cache of its machine; what was done, as conditions.
+        FailureError."""
+        assert self.drops is not None and isinstance(self.session, Restarted)
+        session, drops, there = self.session, self.drops, self._there
+        restart = shortened(clean(redacted(self.restart)))
+        self._do("prepare", restart, lambda: session.restarted(lambda: change.restart(there, self.restart)))
+        self._do("prepare", change.DROP, lambda: change.drop_caches(there, drops))
+        self._hold()
+        state = "guest-cold (the host may hold the files in its memory)" if self._virtual else "cold"
+        return {"cache": f"{state}: server restarted, page cache of its machine dropped"}
+
+    def server(self) -> int:
+        """Its first process there. InputError: not seen."""
+        place = engines.get(self.session.engine).administration.whereabouts(self.session, self.machine)
+        if not place.processes:
+            cause = f"the server's processes are not seen there: {place.unseen}"
+            raise InputError(written("limits.server_cpus"), cause, "leave it out, or name the machine they run on")
+        return place.processes[0]
+
+    def noted(self, notes: TrialNotes) -> TrialNotes:
+        """With what was done and undone."""
+        conditions = {}
+        if self.pins is not None:
+            conditions["server CPUs"] = f"{_cpus(self.system)}, by taskset over ssh"
+        found = notes.merge(conditions)
+        return replace(found, commands=(*found.commands, *self._runs))
+
+    def judged(self, driven: Driven) -> Driven:
+        """With a check that what was to last has lasted."""
+        if self.pins is None or driven.failure:
+            return driven
+        check = Check(
+            "server CPUs", not self._broken, f"held to {_cpus(self.system)} throughout", self._broken or "so it was"
+        )
+        return replace(driven, checks=(*driven.checks, check))
+
+    @property
+    def _there(self) -> link.Link:
+        assert self.machine.link is not None
+        return self.machine.link
+
+    @property
+    def _virtual(self) -> bool:
+        return virtualisation(self.machine) != "none"
+
+    def _hold(self) -> None:
+        if self.pins is None:
+            return
+        pin = Pin(self._there, self.pins, self.server(), _cpus(self.system))
+        self._do("prepare", _held(self.system), pin.begin)
+        self._pin = pin
+
+    def _release(self) -> None:
+        pin, self._pin = self._pin, None
+        if pin is None:
+            return
+        began = time.monotonic()
+        self._broken = pin.end()
+        self._ran("cleanup", f"let the server have CPUs {pin.before} again", began, self._broken)
+
+    def _do(self, when: str, what: str, work: Callable[[], None]) -> None:
+        began = time.monotonic()
+        try:
+            work()
+        except IronbenchError as error:
+            self._ran(when, what, began, error.cause)
+            raise
+        self._ran(when, what, began, "")
+
+    def _ran(self, when: str, what: str, began: float, cause: str) -> None:
+        took_s = round(time.monotonic() - began, 3)
+        self._runs.append(CommandRun(when, CONTROL, what, 1 if cause else 0, took_s, shortened(cause)))

@@ -1,0 +1,157 @@
+"""Who samples a trial: the core on this machine, or ironbench over ssh where the server runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic, time
+from typing import Any, cast
+
+import msgspec
+
+from ironbench import engines
+from ironbench.engines.administration import Whereabouts
+from ironbench.errors import InputError, IronbenchError, written
+from ironbench.host.fingerprint import of_tree
+from ironbench.host.remote import address, link, tree, watch
+from ironbench.host.remote.watch import Watch
+from ironbench.host.tree import Tree
+from ironbench.model.driven import Driven, Elsewhere
+from ironbench.model.lab import Lab
+from ironbench.model.note import Note, note
+from ironbench.model.observation import Source
+from ironbench.model.plan import Plan
+from ironbench.model.session import Session
+from ironbench.model.system import Load, System
+from ironbench.records import Store
+from ironbench.trial import observe
+
+LOST = "link-lost"
+"""Code of the warning of a trial of which not everything was seen."""
+UNSEEN = "server-unseen"
+_BOOT = "/proc/sys/kernel/random/boot_id"
+_OF_READERS = "/proc/self/"
+"""Files of whoever reads them: elsewhere that is not us."""
+
+
+def require(systems: Iterable[System]) -> None:
+    """Every machine that is to be watched lets us in. InputError, FailureError."""
+    for text in dict.fromkeys(system.server for system in systems if system.server):
+        tree.fetched(link.to(address.parse(text)))
+
+
+def machines(lab: Lab) -> dict[str, Mapping[str, Any]]:
+    """Returns the fingerprint of the machine of each watched server of a lab, by its address. InputError, FailureError:
+    it lets nobody in."""
+    addresses = dict.fromkeys(setup.system.server for setup in lab.possible if setup.system.server)
+    return {text: msgspec.to_builtins(of_tree(tree.fetched(link.to(address.parse(text))))) for text in addresses}
+
+
+def validated(system: System) -> System:
+    """InputError: there is nothing to watch there. Nothing is asked yet."""
+    if system.server is None:
+        return system
+    if system.dsn is None:
+        cause = f"what ironbench starts itself runs here, and {written('system.dsn')} names no other server"
+        raise InputError(written("system.server"), cause, f"name that server in {written('system.dsn')}")
+    return replace(system, server=address.parse(system.server).text())
+
+
+@dataclass(slots=True)
+class ServerWatch:
+    """Of one trial: sources before it, samples after it."""
+
+    session: Session
+    load: Load
+    observe: bool
+    server: str
+    store: Store
+    _watch: Watch | None = None
+    _there: Elsewhere | None = None
+    _warnings: list[Note] = field(default_factory=list)
+    _notes: dict[str, str] = field(default_factory=dict)
+
+    def sources(self) -> Sequence[Source]:
+        """What the core shall sample; the rest is sampled elsewhere from now on."""
+        if not (self.observe and self.server):
+            return observe.sources(self.session, self.observe, clients=self.load.clients)
+        try:
+            there = link.to(address.parse(self.server))
+            machine = tree.fetched(there)
+            place = engines.get(self.session.engine).administration.whereabouts(self.session, machine)
+            every = observe.sources(cast(Session, _There(self.session, place)), True, machine, self.load.clients)
+            self._begin(machine, place)
+        except IronbenchError as error:
+            self._warnings.append(note(UNSEEN, error=str(error)))
+            return [one for one in observe.sources(self.session, True, Tree(), self.load.clients) if one.kind != "file"]
+        theirs = [one for one in every if one.kind == "file" and not one.target.startswith(_OF_READERS)]
+        self._watch = Watch(there, theirs, self.load.duration_s)
+        self._watch.begin()
+        return [one for one in every if one.kind != "file"]
+
+    def follow(self, phase: str, elapsed_s: float) -> None:
+        if self._watch is not None:
+            self._watch.follow(phase, elapsed_s)
+
+    def close(self) -> None:
+        """Ends what a trial that was broken off has left."""
+        if self._watch is not None:
+            self._watch.stop()
+
+    def watched(self, driven: Driven) -> Driven:
+        """The trial with what was seen elsewhere."""
+        if self._watch is None or self._there is None:
+            return self._noted(driven)
+        now = monotonic() - time()
+        start_s = float(driven.summary.get("started_unix_s") or 0.0) + now
+        seen = self._watch.end(start_s)
+        self._warnings += watch.doubts(seen, float(driven.summary.get("elapsed_s") or 0.0))
+        self._notes |= watch.words(seen, self.server)
+        summary: Mapping[str, Any] = driven.summary
+        if "observer_cpu_s" in summary:
+            summary = {**summary, "observer_cpu_s": (summary["observer_cpu_s"] or 0.0) + seen.cpu_s}
+        if seen.dropped:
+            summary = {**summary, "samples_dropped": (summary.get("samples_dropped") or 0) + seen.dropped}
+        return self._noted(
+            replace(
+                driven,
+                samples={**driven.samples, **seen.samples},
+                summary=summary,
+                elsewhere=replace(self._there, own=seen.own),
+                metrics={**driven.metrics, **watch.metrics(seen)},
+            )
+        )
+
+    def _begin(self, machine: Tree, place: Whereabouts) -> None:
+        ours = machine.read(_BOOT) == Tree().read(_BOOT)
+        self._there = Elsewhere(self.server, ours=ours, machine=self._kept(machine))
+        if place.unseen:
+            self._warnings.append(note(UNSEEN, processes=place.unseen))
+
+    def _kept(self, machine: Tree) -> str:
+        return self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))
+
+    def _noted(self, driven: Driven) -> Driven:
+        if not (self._warnings or self._notes):
+            return driven
+        return replace(driven, prepared=driven.prepared.merge(self._notes, self._warnings))
+
+
+def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWatch:
+    return ServerWatch(session, load, plan.observe, plan.system.server or "", store)
+
+
+class _There:
+    """A session as observers of its machine see it: its processes and directories are those there."""
+
+    def __init__(self, session: Session, place: Whereabouts) -> None:
+        self._session, self._place = session, place
+
+    def processes(self) -> Sequence[int]:
+        return self._place.processes
+
+    def directories(self) -> dict[str, str]:
+        return dict(self._place.directories)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)

@@ -1,0 +1,332 @@
+"""Which labs are measured by slices, and where the systems of a block lie that stand side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ironbench import catalogue, engines, units, workloads
+from ironbench.devices import arrange
+from ironbench.engines import ideal
+from ironbench.errors import InputError
+from ironbench.host import place as own_place
+from ironbench.host import space
+from ironbench.host.fingerprint import fingerprint
+from ironbench.lab.data import content_of, place_of
+from ironbench.model.lab import SCREEN, Lab
+from ironbench.model.system import Load, Setup
+from ironbench.plan.blocks import OBSERVED_S
+from ironbench.plan.budget import Cells
+from ironbench.trial.load.estimate import Content
+from ironbench.words import counted
+from ironbench.workloads import Workload
+
+USUAL_S = 1.0
+"""Length of a slice before a pilot has chosen it."""
+LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
+"""Those that a pilot chooses from."""
+LEAST_TURNS = 5
+"""Of each system in a block: with fewer, it hardly alternates with the others, and shares little of their noise. The
+shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) hold as many of the usual length."""
+EARLY_S, LATE_S = 0.5, 0.8
+"""Of two turns of the pilot: what follows the start-up of the first is held against what comes later in the second."""
+AT_WORK_S = 0.3
+"""Of the second, before that: clients that began together are at all points of their transactions by then."""
+START_UP_S = 0.1
+"""Driven and not measured at the start of each turn: processes were thawed, and their caches hold what others did."""
+PILOT_TURNS = 3
+"""How often the pilot asks each system, in the first block."""
+CHANGE_S = 0.02
+"""About how long it takes to freeze one system and thaw the next."""
+_PILOTED_S = START_UP_S + EARLY_S + AT_WORK_S + LATE_S + CHANGE_S
+"""What the pilot takes for one system, each time."""
+OWN_BYTES = 256 << 20
+"""Of memory, for each server besides its cache and its data: processes, connections, sorts."""
+
+
+def rotations(load: Load, slice_s: float) -> int:
+    """How many turns each system has in a block: so many that its slices are as long as a trial, together."""
+    return max(1, round((load.duration_s or 0.0) / slice_s))
+
+
+def fits(duration_s: float, slice_s: float) -> bool:
+    """Whether a block of that length has turns enough."""
+    return duration_s * (1 + 1e-9) >= LEAST_TURNS * slice_s
+
+
+def longest(duration_s: float) -> float:
+    """Of the lengths that a pilot chooses from, in a block of that length; the shortest, where none fits."""
+    return next((length for length in reversed(LENGTHS_S) if fits(duration_s, length)), LENGTHS_S[0])
+
+
+def fitted(lab: Lab) -> Lab:
+    """The lab with the length of slices that its plan reckons with, where a pilot is to choose it."""
+    if not lab.method.slice_piloted:
+        return lab
+    duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.possible)
+    return replace(lab, method=replace(lab.method, slice_s=min(USUAL_S, longest(duration_s))))
+
+
+def costing(lab: Lab, costs: Cells) -> Cells:
+    """The costs of its cells with those of their turns."""
+    slice_s = lab.method.slice_s
+    if slice_s is None:
+        return costs
+    pilot_s = len(lab.possible) * PILOT_TURNS * _PILOTED_S if lab.method.slice_piloted else 0.0
+    return replace(
+        costs,
+        turning=(START_UP_S + CHANGE_S) / slice_s,
+        pilots_s=costs.pilots_s + pilot_s,
+        observed_s=_observed_s(costs) if lab.method.observed else 0.0,
+    )
+
+
+def _observed_s(costs: Cells) -> float:
+    return sum(costs.around_s) + sum(min(own or OBSERVED_S, OBSERVED_S) for own in costs.own_s)
+
+
+def placed(lab: Lab) -> Sequence[Setup]:
+    """The setups of all cells that are measured, with the directories that their systems have then."""
+    own = lab.possible
+    return own if lab.method.slice_s is None else [apart(lab, setup) for setup in own]
+
+
+def apart(lab: Lab, setup: Setup) -> Setup:
+    """The setup with directories that no earlier cell of the lab has: of its data, of its emulated devices, and of what
+    is kept in memory for it."""
+    own = lab.possible
+    place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
+    taken = {directory for one in own[:place] for directory in directories(one)}
+    ending = f"-side-{place + 1}"
+    layout = setup.system.layout
+    if layout.data is None or setup.system.dsn is not None or not taken & directories(setup):
+        return setup
+
+    def moved(directory: str | None) -> str | None:
+        if directory in layout.emulated:
+            path = Path(str(directory))
+            return str(Path(f"{path.parent}{ending}", path.name))
+        for part in setup.system.ideal:
+            if layout.data and directory == ideal.directory(layout.data, part):
+                return ideal.directory(f"{layout.data}{ending}", part)
+        return f"{directory}{ending}" if directory == layout.data else directory
+
+    running = tuple(
+        replace(one, partitions=tuple(replace(part, directory=str(moved(part.directory))) for part in one.partitions))
+        for one in layout.devices
+    )
+    places = {role: moved(getattr(layout, role)) for role in ("data", "temp", "log")}
+    return replace(setup, system=replace(setup.system, layout=replace(layout.at(places), devices=running)))
+
+
+def directories(setup: Setup) -> set[str]:
+    """Of its data, and those that lie on emulated devices."""
+    layout = setup.system.layout
+    return {*layout.emulated, *filter(None, (layout.data,))}
+
+
+def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
+    """Why the systems of this lab cannot take turns, in words; empty when they can."""
+    setups = lab.possible
+    for setup in setups:
+        for why in _against(setup):
+            return why if _of_all(setups, why) else f"{setup.cell.name}: {why}"
+    for why in _against_lab(lab, setups, contents):
+        return why
+    return ""
+
+
+def _of_all(setups: Sequence[Setup], why: str) -> bool:
+    return all(next(_against(setup), "") == why for setup in setups)
+
+
+def _against(setup: Setup) -> Iterator[str]:
+    """What keeps one system from taking turns."""
+    system, load, choice = setup.system, setup.cell.load, setup.choice
+    engine, workload = engines.get(system.engine), workloads.get(choice.workload)
+    if system.control:
+        yield "its server's machine is changed for each trial"
+    elif system.server:
+        yield "its server's machine is watched, by the clock and not in turns"
+    if system.commands:
+        yield "commands change the machine between its systems"
+    if engine.can("in client") or not engine.can("scripts") or not engine.can("data"):
+        yield f"{engine.name} is no server that could be frozen between two turns"
+    if workload.connections(load.clients) != load.clients:
+        yield f"others than the clients of workload {workload.name} work between its transactions, by the clock"
+    if _drives_otherwise(workload, system.engine, choice.options):
+        yield f"workload {workload.name} is not made of short transactions that follow each other"
+    if load.rate is not None or load.rate_share is not None or load.curve is not None:
+        yield "its load has a rate or a curve, which goes on by the clock"
+    if load.duration_s is None:
+        yield "its trials end with their work and not by the clock"
+    if load.cache == "cold":
+        yield f'`cache = "{load.cache}"` is a state at the start, which turns do not keep'
+    if load.reconnect or load.reconnect_on_loss:
+        yield "its clients open new connections, and a turn keeps those that it has"
+    if load.workers:
+        yield "its clients are workers of other processes"
+    if load.warmup_auto:
+        yield "a pilot of trials decides its warm-up"
+    if setup.search is not None:
+        yield "a search of trials decides its load"
+
+
+def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str]) -> bool:
+    own_jobs = type(workload).jobs is not Workload.jobs
+    work = workload.drives or workload.core_work(engine, options) is not None or workload.starts_from_copy
+    return work or own_jobs or workload.units(options) is not None
+
+
+_IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
+"""Beginnings of sources of what records of slices have besides the figures of their workload; observers, which sample
+by the clock, are none of them."""
+
+
+def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
+    """What the answer needs and records of slices have not."""
+    cells = {setup.cell.name for setup in setups}
+    asked = [lab.method.metric, *(claim.metric for claim in lab.claims if not cells.isdisjoint(claim.cells))]
+    for metric in asked:
+        known = catalogue.metric(metric)
+        if not (known.workloads or known.source.startswith(_IN_TURNS)):
+            yield f"{metric} comes from observers ({known.source}), which sample by the clock and not in turns"
+
+
+def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
+    """What keeps these systems from standing side by side."""
+    if lab.design == SCREEN:
+        yield "a screen has more systems than can stand side by side"
+    if lab.method.crash:
+        yield "the power of a system is cut after each trial"
+    if lab.every_command:
+        yield "commands change the machine between its systems"
+    if len({setup.cell.load.duration_s for setup in setups}) > 1:
+        yield "its cells are measured for different times"
+    for role in ("log", "temp"):
+        layouts = [apart(lab, setup).system.layout for setup in setups]
+        named = [place for layout in layouts if (place := getattr(layout, role)) is not None]
+        if len(set(named)) < len(named):
+            yield f"two systems would have their {role} in one directory, {named[0]}"
+    yield from _against_metrics(lab, setups)
+    yield from _against_servers(setups)
+    data = {setup.system.layout.data for setup in setups}
+    emulated = {directory for setup in setups for directory in setup.system.layout.emulated}
+    for place in sorted(filter(None, data - emulated)):
+        if len(data) < len(setups) and Path(place).is_mount():
+            yield f"{place} is a file system of its own, and systems side by side have a directory each"
+    for setup in setups:
+        layout = apart(lab, setup).system.layout
+        if layout.data is not None and layout.data != setup.system.layout.data and layout.data not in layout.emulated:
+            try:
+                own_place.check(layout.data, "data")
+            except InputError as error:
+                yield f"{error.subject}: {error.cause}"
+    yield from _short_of([apart(lab, setup) for setup in setups], contents)
+
+
+def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
+    """What keeps systems on servers that were running already from taking turns: nothing of those is frozen."""
+    theirs = [setup for setup in setups if setup.system.dsn is not None]
+    if not theirs:
+        return
+    if len(theirs) < len(setups) or len({server_of(setup) for setup in theirs}) > 1:
+        yield "a server that ironbench did not start is not frozen, and would work in the turns of another one"
+    by_place: dict[str, list[Setup]] = {}
+    for setup in theirs:
+        by_place.setdefault(place_of(setup), []).append(setup)
+    if len(set(map(_database_of, theirs))) < len(by_place):
+        yield "two cells reach one database as different users or by different TLS: no check could tell them apart"
+    for of in by_place.values():
+        if len({content_of(setup) for setup in of}) > 1:
+            yield "two cells need different data in one database"
+        if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
+            yield "two cells do different work in one database, and their checks would not know it apart"
+        if len(of) > 1 and any(setup.cell.load.cache == "hot" for setup in of):
+            yield '`cache = "hot"` rehearses each cell in the database of the others, whose checks would count that'
+
+
+def server_of(setup: Setup) -> str:
+    """Of a server that was running already: its address; empty for one of ours."""
+    system = setup.system
+    return engines.get(system.engine).server_of(system.dsn) if system.dsn is not None else ""
+
+
+def _database_of(setup: Setup) -> str:
+    """Of a server that was running already."""
+    return engines.get(setup.system.engine).database_of(str(setup.system.dsn))
+
+
+def frozen(lab: Lab) -> bool:
+    """Whether systems are frozen between their turns: those on one server that was running already are not."""
+    return all(setup.system.dsn is None for setup in lab.possible)
+
+
+def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
+    """Memory, or space. `setups`: with the directories that they have side by side."""
+    if any(setup.system.dsn is not None for setup in setups):
+        return  # what is there of their server is in use already
+    there = memory_there()
+    needed = sum(map(_memory_bytes, setups))
+    if needed > there:
+        yield (
+            f"{counted(len(setups), 'system')} side by side need about {units.memory(needed)} of memory, "
+            f"there are {units.memory(there)}"
+        )
+    try:
+        beneath = [device for setup in setups for device in setup.system.layout.devices]
+        arrange.require_memory(f"{counted(len(setups), 'system')} side by side", beneath, 0)
+    except InputError as error:
+        yield f"{error.subject}: {error.cause}"
+    yield from _short_of_space([setup for setup in setups if not setup.system.layout.devices], contents)
+
+
+def _short_of_space(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
+    """Each file system must take the data of all systems that lie on it, and their logs."""
+    on_each: dict[int, list[Setup]] = {}
+    for setup in setups:
+        if setup.system.layout.data is not None:
+            on_each.setdefault(space.file_system(setup.system.layout.data), []).append(setup)
+    for of in on_each.values():
+        place = str(of[0].system.layout.data)
+        costs = [engines.get(setup.system.engine).traits.costs for setup in of]
+        sizes = [contents[setup.cell.name].bytes for setup in of]
+        wanted = sum(cost.empty_bytes + size + cost.log_of(size) for cost, size in zip(costs, sizes, strict=True))
+        free = space.free_bytes(place)
+        if wanted > free:
+            some = counted(len(of), "system") if len(of) == len(setups) else f"{len(of)} of {len(setups)} systems"
+            yield (
+                f"side by side, {some} would take about {units.stored(wanted)} of space in {place}, "
+                f"there are {units.stored(free)}"
+            )
+
+
+def memory_there() -> int:
+    machine = fingerprint()
+    return min(machine.memory_bytes, machine.limits.memory_bytes or machine.memory_bytes)
+
+
+def _memory_bytes(setup: Setup) -> int:
+    """What it cannot do without: its limit, or its cache, processes and ideal parts. The page cache has the rest."""
+    if setup.system.memory_total_bytes is not None:
+        return setup.system.memory_total_bytes
+    ideal_bytes = sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())
+    return (setup.system.memory_bytes or 0) + ideal_bytes + OWN_BYTES
+
+
+def evicting(lab: Lab, contents: Mapping[str, Content]) -> str:
+    """That the data of all systems do not fit the page cache together; empty where they do, or have none to share."""
+    own = lab.possible
+    if lab.method.slice_s is None or any(setup.system.dsn is not None for setup in own):
+        return ""
+    sharing = [setup for setup in own if setup.system.memory_total_bytes is None]
+    data_bytes = sum(contents[setup.cell.name].bytes for setup in sharing)
+    left = max(0, memory_there() - sum(map(_memory_bytes, own)))
+    if len(sharing) < 2 or data_bytes <= left:
+        return ""
+    return (
+        f"the data of {counted(len(sharing), 'system')} side by side, {units.stored(data_bytes)}, do not fit the page "
+        f"cache together, about {units.memory(left)}: each evicts pages of the others, and reads them again in its "
+        "own turns; with limits.memory_total each keeps a page cache of its own, with trials the whole one"
+    )

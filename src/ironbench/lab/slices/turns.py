@@ -1,0 +1,341 @@
+"""The bench of a lab by slices: the systems of a block stand side by side and are driven in turns.
+
+Noise of a shared machine is slow: it changes from minute to minute more than from second to second. Systems that take
+turns of a second share it, so that it cancels in their ratio (randomised multiple interleaved trials: Abedi and Brecht,
+"Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). What differs from start
+to start of a server is sampled by blocks, each of which starts every system anew: the unit of findings is the block.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+
+import msgspec
+
+from ironbench import devices, engines, units, workloads
+from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.host import quiet
+from ironbench.lab.data import place_of
+from ironbench.lab.schedule import Due
+from ironbench.lab.slices import slice_plan
+from ironbench.lab.slices.beneath import Beneath
+from ironbench.lab.slices.rotations import SLOW_START, Rotations, slow_start
+from ironbench.lab.slices.shared import Shared
+from ironbench.lab.slices.side import OverError, Side
+from ironbench.lab.slices.slice_plan import START_UP_S
+from ironbench.lab.slices.turn import OfOneError, attribute_errors_to
+from ironbench.lab.trial import EngineEach, failed, most_clients
+from ironbench.model.lab import Lab
+from ironbench.model.note import Note, note
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import NOT_WHOLE, SYSTEMS, Record, Status
+from ironbench.model.secrets import Secrets
+from ironbench.model.system import Trial
+from ironbench.model.trial_notes import TrialNotes
+from ironbench.records import make, progress
+from ironbench.records.judge import ABORTED
+from ironbench.records.labs import LabDirectory
+from ironbench.report import wording
+from ironbench.trial.load import restore
+from ironbench.words import counted
+
+SLICES = "slices.json"
+"""File of a record with every slice of its system: when, how long, transactions, and what was not measured."""
+
+
+MUCH_WRITTEN = 0.05
+"""Time of writing between turns, as a share of that of slices, above which a reader must know."""
+
+
+@dataclass(slots=True)
+class Turns:
+    """Measures all cells of a block together; their records are kept when the last turn is over. What precedes the
+    blocks, and rated cells, is measured one after another by `each`."""
+
+    each: EngineEach
+    directory: LabDirectory
+    since: str = ""
+    """When the systems of the block that runs began to take turns."""
+
+    def over(self, record: Record) -> bool:
+        return self.each.over(record)
+
+    def measure(self, due: Due) -> Sequence[Record]:
+        trial = due.trial
+        if trial.purpose != Purpose.LAB or self.each.lab.setup(trial.cell.name).of:
+            return self.each.measure(due)
+        return self._block(due)
+
+    def _block(self, due: Due) -> Sequence[Record]:
+        lab, block = self.each.lab, due.trial.block
+        trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
+        # Whole, whatever is left of an earlier attempt. Trials of the baseline's peak count from block 0, too.
+        before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
+        trials = [replace(one, attempt=1 + before) for one in trials]
+        sides: list[Side] = []
+        if self.each.live is not None:
+            self.each.live.begin(due.trial, _title(due, len(trials)))
+        # In all records of the block, also those of systems that did not fail, so that none is taken for killed.
+        self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
+        notes = self.each.known
+        with ExitStack() as stack:
+            try:
+                self._measured(stack, due, trials, sides, notes)
+                return [self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides)]
+            except OverError as error:
+                return self._broken(trials, sides, notes, self._cause(error.side), error.side.cell, error.side)
+            except OfOneError as error:
+                self.each.printer.error(error.error)
+                return self._broken(trials, sides, notes, error.error.note, error.cell)
+            except UnwrittenError:
+                raise
+            except IronbenchError as error:
+                self.each.printer.error(error)
+                return self._broken(trials, sides, notes, error.note)
+            except KeyboardInterrupt:
+                stop_all(sides)
+                kept = [
+                    self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
+                ]
+                # Where the turns were over already, no record says to the loop that it must end.
+                if not any(one.status is Status.CUT_SHORT for one in kept):
+                    raise
+                return kept
+            finally:
+                stop_all(sides)
+
+    def _measured(
+        self, stack: ExitStack, due: Due, trials: Sequence[Trial], sides: list[Side], notes: TrialNotes
+    ) -> None:
+        lab = self.each.lab
+        if due.quiet_s is not None:
+            notes = notes.merge(*quiet.wait(min(due.quiet_s, due.trial.cell.load.duration_s or due.quiet_s)))
+        chance = random.Random(f"{lab.method.seed}/{due.trial.block}/turns")
+        for trial in chance.sample(list(trials), len(trials)):
+            with attribute_errors_to(trial.cell.name):
+                sides.append(self._side(stack, trial, notes, sides))
+        _share(sides)
+        for side in sides:
+            with attribute_errors_to(side.cell):
+                side.connect()
+        sides.sort(key=lambda side: [trial.cell.name for trial in trials].index(side.cell))
+        rotations = Rotations(sides, chance, lab.method.order == "fixed")
+        rotations.warm_up()
+        load = due.trial.cell.load
+        slice_s = self._slice_s(rotations, slice_plan.longest(load.duration_s or 0.0))
+        started = self._slow_start(rotations, slice_s)
+        count = slice_plan.rotations(load, slice_s)
+        began_s = time.monotonic()
+        for side in sides:
+            side.began_s = began_s
+            side.beneath.begin(side.session)
+        with self.each.printer.bar(_title(due, len(sides))) as show:
+
+            def kept(of: int) -> None:
+                show(of / count, f"{of} of {counted(count, 'slice')} each")
+                if self.each.live is not None:
+                    self.each.live.turned(of * slice_s)
+
+            rotations.measure(count, slice_s, kept)
+        for side in sides:
+            with attribute_errors_to(side.cell):
+                side.pay_off()
+            doubts = (*rotations.warnings(), *started, *written_between(side), *not_written_back(side))
+            doubts = (*doubts, *fewer_checkpoints(side))
+            side.prepared = side.prepared.merge({"slices": _in_words(side, rotations)}, doubts)
+        for finish in (Side.finish, Side.settle):
+            for side in sides:
+                with attribute_errors_to(side.cell):
+                    finish(side)
+
+    def _slice_s(self, rotations: Rotations, longest_s: float) -> float:
+        """As long as in the blocks before; in the first one by a pilot, unless the lab names a length."""
+        method = self.each.lab.method
+        if not method.slice_piloted:
+            return method.slice_s or slice_plan.USUAL_S
+        known = (one.metrics.get("slice_length_s") for one in self._piloted())
+        return next(filter(None, known), None) or rotations.pilot(longest_s)
+
+    def _slow_start(self, rotations: Rotations, slice_s: float) -> Sequence[Note]:
+        """By the pilot, in this block or in the first one."""
+        if rotations.start_up_s is None:
+            before = (warning for one in self._piloted() for warning in one.warnings)
+            return list(islice((one for one in before if one.code == SLOW_START), 1))
+        found = slow_start(rotations.start_up_s, slice_s)
+        for one in found:
+            self.each.printer.say(f"  {wording.text(one)}")
+        return found
+
+    def _piloted(self) -> Iterator[Record]:
+        """Records of earlier blocks whose slices are as long as a pilot chose: whole ones, which hold its warning, too.
+        One that was cut short has its length alone."""
+        whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
+        return (one for one in whole if one.turns_since)
+
+    def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[Side]) -> Side:
+        """Its data are back, and its engine runs, started in this block; or it is a server that ran already, on which
+        one of those `before` may have brought the same data back."""
+        each, lab = self.each, self.each.lab
+        setup = lab.setup(trial.cell.name)
+        apart = slice_plan.apart(lab, setup)
+        place = place_of(apart)
+        first = next((side for side in before if side.place == place), None)
+        secrets = each.secrets.get(setup.origin, Secrets())
+        if first is not None:
+            session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
+            return Side(self._plan(trial), setup, session, each.data.loaded(setup), first.prepared, place)
+        plan = replace(self._plan(trial), system=apart.system)
+        beneath = Beneath(stack.enter_context(devices.mounted(plan, make.record_id(plan.series, trial))))
+        restored = each.data.restored(apart, trial.block)
+        prepared = notes.merge(restored.conditions, restored.warnings)
+        session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
+        prepared = prepared.merge(beneath.devices.conditions())
+        prepared = prepared.merge(restore.untouched(session, apart.system, trial.cell.load, setup.choice, each.printer))
+        prepared = each.data.settled(apart, session, prepared)
+        return Side(self._plan(trial), setup, session, each.data.loaded(setup), prepared, place, beneath=beneath)
+
+    def _plan(self, trial: Trial) -> Plan:
+        lab, setup = self.each.lab, self.each.lab.setup(trial.cell.name)
+        return Plan(
+            lab.series, setup.system, setup.choice, (trial,), 0, observe=False, turns_since=self.since, tags=lab.tags
+        )
+
+    def _paired(self, trials: Sequence[Trial], sides: Sequence[Side]) -> Sequence[tuple[Trial, Side]]:
+        by_cell = {side.cell: side for side in sides}
+        return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
+
+    def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
+        """The record of a system that was driven, whole or cut short, with so many."""
+        id = make.record_id(side.plan.series, trial)
+        if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came when it was just written
+            side.record = next(iter(self.each.store.records([id])), None)
+        if side.record is not None:
+            return side.record
+        assert side.driven is not None
+        driven, prepared = side.driven, side.prepared
+        if side.kept:
+            files = {**driven.files, SLICES: msgspec.json.encode(side.slices)}
+            figures = {**side.figures(), SYSTEMS: float(systems)}
+            driven = replace(driven, metrics={**driven.metrics, **figures}, files=files)
+        driven = replace(driven, storage_died=side.beneath.devices.death())
+        measured = make.Measured(driven, prepared, side.loaded, side.beneath.observed(side.turns_s))
+        side.record = record = make.keep(self.each.store, side.plan, trial, measured, side.session)
+        if record.status.comparable and not side.setup.system.layout.devices:  # an emulated one ends with its block
+            self.each.data.kept(slice_plan.apart(self.each.lab, side.setup), trial.block)
+        if not record.status.comparable:
+            self.each.printer.say(f"  {trial.cell.name}: {record.status.value}: {wording.cause(record)}")
+        return record
+
+    def _broken(
+        self,
+        trials: Sequence[Trial],
+        sides: Sequence[Side],
+        notes: TrialNotes,
+        cause: Note,
+        blamed: str = "",
+        over: Side | None = None,
+    ) -> Sequence[Record]:
+        """A block in which one system failed has no record that could be compared: it is measured again as a whole.
+        `blamed`: its cell, where that is known; `over`: the system, where its drive is over and has a record."""
+        stop_all(sides)
+        records = []
+        for trial in trials:
+            if kept := next((one.record for one in sides if one.cell == trial.cell.name), None):
+                records.append(kept)  # written before another one failed
+                continue
+            if over is not None and over.driven is not None and trial.cell.name == blamed:
+                records.append(self._kept_of(trial, over, len(sides)))
+                continue
+            own = trial.cell.name == blamed or not blamed
+            why = cause if own else note(NOT_WHOLE, system=blamed, error=wording.text(cause))
+            records.append(failed(self._plan(trial), trial, self.each.store, why, notes))
+        if blamed and len(trials) > 1:
+            others = "other system" if len(trials) == 2 else f"{len(trials) - 1} other systems"
+            self.each.printer.say(
+                f"  by slices a block counts as a whole: without {blamed}, its {others} cannot be compared, "
+                "and the block is tried again where attempts remain"
+            )
+        return records
+
+    def _cause(self, side: Side) -> Note:
+        driven = side.driven
+        if driven is None or not driven.summary:
+            return (driven.failure if driven is not None else None) or note("not-driven")
+        if error := str(driven.summary["cause"]) or driven.last_words:
+            return note(ABORTED, error=error)
+        failed = next((check for check in driven.checks if not check.passed), None)
+        if failed is not None:
+            return note("check-failed", check=failed.name, expected=failed.expected, actual=failed.actual)
+        return note("nothing-finished", unit=driven.counts[0])
+
+
+def _title(due: Due, systems: int) -> str:
+    left = f", {due.left}" if due.left else ""
+    return f"block {due.trial.block + 1}, {counted(systems, 'system')} side by side{left}"
+
+
+def _in_words(side: Side, rotations: Rotations) -> str:
+    how = "in turn, the others idle on the same server, which is not frozen"
+    if side.freezer is not None:
+        how = f"in turn, the others frozen ({side.freezer.how})"
+    many = counted(len(side.kept), "slice")
+    before = f"{units.span(START_UP_S)} at the start of each turn not measured"
+    said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
+    return "; ".join(filter(None, (said, rotations.in_words())))
+
+
+def written_between(side: Side) -> tuple[Note, ...]:
+    """What its throughput does not show of the work that it caused: dirty data left to write."""
+    share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
+    if share <= MUCH_WRITTEN:
+        return ()
+    return (note("written-between-turns", share=share),)
+
+
+def not_written_back(side: Side) -> tuple[Note, ...]:
+    """Where a server of another user keeps files that ironbench may not reach."""
+    if not side.unreached:
+        return ()
+    return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
+
+
+def fewer_checkpoints(side: Side) -> tuple[Note, ...]:
+    """Where more were due than began: at the start of each turn one may, and none while the one before still runs."""
+    every_s = side.checkpoint_s
+    planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
+    if side.checkpoints >= planned:
+        return ()
+    return (note("fewer-checkpoints", checkpoints=side.checkpoints, planned=planned, every_s=every_s or 0.0),)
+
+
+def stop_all(sides: Sequence[Side]) -> None:
+    """All of them, whatever becomes of one. FailureError: one could not be thawed."""
+    with ExitStack() as stack:
+        for side in sides:
+            stack.callback(side.stop)
+
+
+def _share(sides: Sequence[Side]) -> None:
+    """Those that work on the same data are checked together."""
+    by_place: dict[str, list[Side]] = {}
+    for side in sides:
+        by_place.setdefault(side.place, []).append(side)
+    for of in by_place.values():
+        shared = Shared(len(of)) if len(of) > 1 else None
+        for side in of:
+            side.shared = shared
+
+
+def _clients(lab: Lab) -> int:
+    """Connections that the engine of a side must take; those of all sides are there at once on one server."""
+    if slice_plan.frozen(lab):
+        return most_clients(lab)
+    return sum(workloads.get(one.choice.workload).connections(one.cell.load.clients) for one in lab.possible)

@@ -1,0 +1,279 @@
+"""One trial from its data to its record; and the benches, with one engine for all trials or one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ironbench import devices, engines, workloads
+from ironbench.devices.mounting import NO_DEVICES, Devices
+from ironbench.errors import IronbenchError, UnwrittenError
+from ironbench.host import place
+from ironbench.lab import server_control, upkeep
+from ironbench.lab.data import Data, hold
+from ironbench.lab.schedule import Due
+from ironbench.lab.server_watch import of_trial
+from ironbench.lab.upkeep import Upkeep
+from ironbench.model.driven import Driven
+from ironbench.model.lab import Lab
+from ironbench.model.note import Note
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import STOPPED_ON_LOSS, Record, Status
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import Setup, Trial, connections
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.printer import Printer
+from ironbench.records import Store, make
+from ironbench.records.judge import STOPPED_ON_ERROR
+from ironbench.report import wording
+from ironbench.trial import observe
+from ironbench.trial.cluster.crew import Crew
+from ironbench.trial.drive.live import Live
+from ironbench.trial.drive.power import NOTHING_AT_STAKE, PowerCut
+from ironbench.trial.drive.trial import Surroundings, drive
+from ironbench.trial.load import Loaded, own, restore
+from ironbench.trial.load.databases import TrialDatabases
+from ironbench.trial.load.source import DataSource
+
+
+def measure(
+    plan: Plan,
+    session: Session,
+    loaded: Loaded,
+    due: Due,
+    store: Store,
+    printer: Printer,
+    storage: Devices = NO_DEVICES,
+    crew: Crew | None = None,
+    live: Live | None = None,
+) -> Record:
+    """One trial, from driving it to its record in the store. `storage`: what is emulated under the engine."""
+    how = due.trial.cell.load
+    if live is not None:
+        live.begin(due.trial, due.title)
+    watching = of_trial(plan, session, how, store)
+    cut = PowerCut(plan.crash, storage) if plan.crash else None
+    control = server_control.of_trial(session, plan.system, how)
+    workload = workloads.get(plan.choice.workload)
+    in_parts = workload.in_parts(session.engine, plan.choice.options)
+    driven_by = crew.of(how) if crew and in_parts else None
+    around = Surroundings(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
+    if control is not None:
+        around = replace(around, chill=lambda _: control.chill())
+    try:
+        with control or nullcontext():
+            driven = watching.watched(drive(plan, session, due.trial, watching.sources, printer, around))
+    finally:
+        watching.close()
+    if started_unix_s := driven.summary.get("started_unix_s"):
+        storage.measured(started_unix_s, driven.summary["elapsed_s"], driven.computed)
+    driven = replace(driven, storage_died=storage.death())
+    prepared = due.notes.merge(storage.conditions())
+    if control is not None:
+        driven, prepared = control.judged(driven), control.noted(prepared)
+    watched = observe.observed(driven, how, workload.connections(how.clients))
+    record = make.keep(store, plan, due.trial, make.Measured(driven, prepared, loaded, *watched), session)
+    if record.power_cut:
+        printer.say(f"  power: {record.conditions['power']}")
+        for one in record.warnings:
+            if one.code == NOTHING_AT_STAKE:
+                printer.say(f"  warning: {wording.text(one)}")
+    if not record.status.comparable and not driven.failure:  # a failure was said when it happened
+        printer.say(f"  {record.status.value}: {wording.cause(record)}")
+        for one in record.warnings:
+            if one.code in (STOPPED_ON_ERROR, STOPPED_ON_LOSS):
+                printer.say(f"  {wording.text(one)}")
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class OneEngine:
+    """A bench whose engine runs throughout: each trial starts from what the one before left, garbage aside."""
+
+    plan: Plan
+    session: Session
+    loaded: Loaded
+    store: Store
+    printer: Printer
+    upkeep: Upkeep
+    storage: Devices = NO_DEVICES
+    crew: Crew | None = None
+    live: Live | None = None
+
+    def measure(self, due: Due) -> Sequence[Record]:
+        plan, session = self.plan, self.session
+        dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
+        settled = restore.untouched(session, plan.system, due.trial.cell.load, plan.choice, self.printer)
+        settled |= restore.without_garbage(session, dataset) if dataset else {}
+        due = replace(due, notes=self.upkeep.taken(due.notes.merge(settled)))
+        return [
+            measure(
+                plan,
+                session,
+                self.loaded,
+                due,
+                self.store,
+                self.printer,
+                storage=self.storage,
+                crew=self.crew,
+                live=self.live,
+            )
+        ]
+
+    def over(self, record: Record) -> bool:
+        """Interrupted, ended by its first error, or not survived by the engine or its devices."""
+        gone = not self.session.alive() or bool(self.storage.death())
+        return record.status is Status.CUT_SHORT or record.warned(STOPPED_ON_ERROR) or gone
+
+
+@dataclass(slots=True)
+class RestoredEach:
+    """A bench of a run on the user's own data: each trial gets them as they were loaded, and an engine of its own."""
+
+    plan: Plan
+    secrets: Secrets
+    source: DataSource
+    databases: TrialDatabases
+    store: Store
+    printer: Printer
+    upkeep: Upkeep
+    storage: Devices = NO_DEVICES
+    crew: Crew | None = None
+    live: Live | None = None
+    _over: bool = False
+    _begun: bool = False
+
+    def measure(self, due: Due) -> Sequence[Record]:
+        plan, storage = self.plan, self.storage
+        setup = Setup(due.trial.cell, plan.system, plan.choice)
+        storage.set_model_timing(on=False)
+        conditions = restore.brought_back(setup, self.source, self.databases)
+        with engines.running(self.databases.system(setup), self.secrets, most_connections(plan)) as session:
+            self._begin(session, conditions)
+            storage.set_model_timing(on=True)
+            bench = OneEngine(
+                plan=plan,
+                session=session,
+                loaded=self.source.loaded,
+                store=self.store,
+                printer=self.printer,
+                upkeep=self.upkeep,
+                storage=storage,
+                crew=self.crew,
+                live=self.live,
+            )
+            records = bench.measure(replace(due, notes=due.notes.merge(conditions)))
+            self._over = any(map(bench.over, records))
+        return records
+
+    def _begin(self, session: Session, conditions: Mapping[str, str]) -> None:
+        """Of the first trial. InputError: the check cannot be understood."""
+        hold(self.plan.system.layout)
+        if self._begun:
+            return
+        self.printer.say(f"data: {conditions['data']}, {conditions['restored']}")
+        own.require_check(session, self.plan.choice.data)
+        self._begun = True
+
+    def over(self, record: Record) -> bool:
+        return self._over
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEach:
+    """A bench that gives every trial of a lab restored data and an engine of its own."""
+
+    lab: Lab
+    secrets: Mapping[str, Secrets]
+    store: Store
+    data: Data
+    printer: Printer
+    upkeep: Upkeep
+    known: TrialNotes = NO_NOTES
+    """Notes for every record."""
+    traces: str = ""
+    """See `Plan.traces`."""
+    crew: Crew | None = None
+    live: Live | None = None
+
+    def over(self, record: Record) -> bool:
+        return record.status is Status.CUT_SHORT
+
+    def measure(self, due: Due) -> Sequence[Record]:
+        """Data back, an engine, caches, measure, record, stop. Whatever prevents the trial makes a failed record."""
+        lab, trial, record = self.lab, due.trial, None
+        if self.live is not None:
+            self.live.begin(trial, due.title)
+        setup = lab.setup(trial.cell.name)
+        plan = Plan(lab.series, setup.system, setup.choice, (trial,), 0, traces=self.traces, crash=lab.method.crash)
+        plan = replace(plan, tags=lab.tags)
+        prepared = self.known.merge(due.notes.conditions, due.notes.warnings)
+        secrets = self.secrets.get(setup.origin, Secrets())
+        try:
+            upkeep.before_trial(lab, self.upkeep, trial)
+            prepared = self.upkeep.taken(prepared)
+            with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
+                restored = self.data.restored(setup, trial.block)
+                prepared = prepared.merge(restored.conditions, restored.warnings)
+                with engines.running(self.data.system(setup), secrets, most_clients(lab)) as session:
+                    loaded = self.data.loaded(setup)
+                    prepared = prepared.merge(
+                        restore.untouched(session, setup.system, trial.cell.load, setup.choice, self.printer)
+                    )
+                    prepared = self.data.settled(setup, session, prepared)
+                    storage.set_model_timing(on=True)
+                    settled = replace(due, notes=prepared)
+                    record = measure(
+                        plan,
+                        session,
+                        loaded,
+                        settled,
+                        self.store,
+                        self.printer,
+                        storage=storage,
+                        crew=self.crew,
+                        live=self.live,
+                    )
+            lasting = not setup.system.layout.devices  # an emulated one ends with its trial
+            if record.status.comparable and lasting and trial.purpose == Purpose.LAB:  # others are in no block
+                self.data.kept(setup, trial.block)
+        except UnwrittenError:
+            raise
+        except IronbenchError as error:
+            if record is not None:  # it is kept; what failed is the engine's end, and nothing may start beside it
+                raise
+            self.printer.error(error)
+            return [failed(plan, trial, self.store, error.note, self.upkeep.taken(prepared))]
+        finally:
+            if lab.every_command and setup.system.layout.data:
+                place.release(Path(setup.system.layout.data))  # a command may unmount what lies there
+            self.upkeep.leave_trial()
+        return [record]
+
+
+def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialNotes) -> Record:
+    """The record of a trial that never ran."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    driven = Driven(now, alive=True, failure=cause)
+    return make.keep(store, plan, trial, make.Measured(driven, prepared))
+
+
+def most_connections(plan: Plan) -> int:
+    """How many the engine of a run must take at once: those of its clients, and of whoever works beside them."""
+    workload, loads = workloads.get(plan.choice.workload), [trial.cell.load for trial in plan.trials]
+    return max(connections(plan.system, load, workload.connections(load.clients)) for load in loads)
+
+
+def most_clients(lab: Lab) -> int:
+    """Every engine of a lab is made to take as many, so that they differ in nothing but the factors."""
+    most = 1
+    for setup in lab.setups:
+        search = setup.search.high if setup.search and setup.search.of == "clients" else 0
+        load, workload = setup.cell.load, workloads.get(setup.choice.workload)
+        most = max(most, connections(setup.system, load, workload.connections(max(search, load.clients))))
+    return most

@@ -1,0 +1,298 @@
+"""Carries out the user's commands around trials, and undoes each on every way out.
+
+Each cleanup is written down before its command begins (`process.undo`), so that it outlives a kill or a power cut:
+`ironbench cleanup` and `ironbench lab resume` then run it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ironbench.errors import FailureError, InputError, shortened
+from ironbench.host import command, processes, undo
+from ironbench.host.command import Ended
+from ironbench.host.undo import PendingCleanup
+from ironbench.model.commands import CommandRun, Commands, asked, variables
+from ironbench.model.lab import Lab
+from ironbench.model.note import note
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
+from ironbench.model.redact import redacted, redacted_sql
+from ironbench.model.secrets import hidden
+from ironbench.model.system import System, Trial
+from ironbench.model.trial_notes import TrialNotes
+from ironbench.plan import commands as planned
+from ironbench.plan.commands import Scope
+from ironbench.printer import Printer
+from ironbench.words import clean
+
+NOT_UNDONE = "not-undone"
+"""Code of the warning of a trial before which a cleanup had failed."""
+LOG = "commands.jsonl"
+"""In a lab's directory: every command that ended, one JSON document a line."""
+_INTERRUPTED = 130
+_LONGEST = 200
+"""Characters of a command in a record."""
+_KEPT = 16_384
+"""Characters of the output of one command that are kept: the last ones."""
+
+
+class Upkeep:
+    """What is in force now, as a stack of scopes, and what became of each command."""
+
+    def __init__(self, began: str, folder: str, printer: Printer, log: Path | None = None) -> None:
+        """`began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file that each command is added to."""
+        self._began, self._folder, self._printer, self._log = began, folder, printer, log
+        self._stack: list[tuple[Scope, PendingCleanup | None, Mapping[str, str]]] = []
+        self._failed: dict[str, tuple[PendingCleanup, str]] = {}
+        """Cleanups that failed and were not made up for, with why."""
+        self._runs: list[CommandRun] = []
+        self._output: list[str] = []
+        self.waited_s = 0.0
+        """How long people took."""
+        self.hurried = False
+        """Whether we were asked to end: a person who is to undo something is told, and not waited for."""
+
+    def now(self) -> float:
+        """Seconds that grow, but not while a person is waited for."""
+        return time.monotonic() - self.waited_s
+
+    def enter(self, wanted: Sequence[Scope], environment: Mapping[str, str]) -> None:
+        """Undoes what is no longer wanted, then does what is new. FailureError: a command failed; what it began has
+        been undone."""
+        scopes = [scope for scope, _, _ in self._stack]
+        self._leave(planned.shared(scopes, wanted))
+        for pending, _ in list(self._failed.values()):
+            self._undo(pending)
+        for scope in wanted[len(self._stack) :]:
+            self._enter(scope, environment)
+
+    def leave_trial(self) -> None:
+        """Undoes what was done for one trial alone."""
+        kept = [scope.own for scope, _, _ in self._stack]
+        self._leave(kept.index(True) if True in kept else len(kept))
+
+    def close(self) -> None:
+        """Undoes everything."""
+        self._leave(0)
+
+    def taken(self, notes: TrialNotes) -> TrialNotes:
+        """The notes of a trial with what was done since the last time."""
+        runs, output = tuple(self._runs), "".join(self._output)
+        self._runs, self._output = [], []
+        warnings = [
+            note(NOT_UNDONE, command=shortened(clean(pending.cleanup)), error=why)
+            for pending, why in self._failed.values()
+        ]
+        merged = notes.merge({}, [one for one in warnings if one not in notes.warnings])
+        return replace(merged, commands=(*notes.commands, *runs), output=notes.output + output)
+
+    def _enter(self, scope: Scope, environment: Mapping[str, str]) -> None:
+        wanted, pending = scope.commands, None
+        if wanted.cleanup:
+            pending = undo.add(wanted.cleanup, wanted.of, wanted.limit_s, self._folder, environment, self._began)
+        self._stack.append((scope, pending, environment))
+        if not wanted.prepare:
+            return
+        ended = self._carried_out("prepare", wanted, environment, pending)
+        if ended.cause:
+            self._leave(len(self._stack) - 1)
+            cause = f"`{shortened(wanted.prepare)}` {ended.cause}"
+            raise FailureError(f"prepare of {wanted.of}", cause, self._way_out(wanted.prepare))
+
+    def _way_out(self, text: str) -> str:
+        if asked(text):
+            return "run ironbench in a terminal where somebody answers"
+        kept = f"; {self._log} holds all that it wrote" if self._log is not None else ""
+        return f"run it by hand in {self._folder}, and correct it{kept}"
+
+    def _leave(self, depth: int) -> None:
+        """Undoes from the top of the stack until so many are left."""
+        while len(self._stack) > depth:
+            _, pending, _ = self._stack[-1]
+            by_hand = pending is not None and asked(pending.cleanup)
+            if by_hand and self.hurried:
+                self._printer.say(f"left to you: {by_hand} (`ironbench cleanup` asks for it again)")
+            elif by_hand and pending is not None:
+                self._undo(pending)
+            elif pending is not None:
+                with processes.interrupt_held():  # what was begun is undone, whatever asks us to end
+                    self._undo(pending)
+            self._stack.pop()
+
+    def _undo(self, pending: PendingCleanup) -> None:
+        wanted = Commands("", pending.cleanup, pending.limit_s, pending.of)
+        ended = self._carried_out("cleanup", wanted, pending.environment, None)
+        for other, _ in [(pending, ""), *self._failed.values()]:
+            if not ended.cause and (other.cleanup, other.of) == (pending.cleanup, pending.of):
+                undo.forget(other)
+                self._failed.pop(other.id, None)
+        known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
+        if ended.cause and known and known[0].id != pending.id:
+            undo.forget(pending)  # once is enough
+            pending = known[0]
+        if ended.cause:
+            self._failed[pending.id] = pending, ended.cause
+            cause = f"`{shortened(pending.cleanup)}` {ended.cause}"
+            self._printer.error(FailureError(f"cleanup of {pending.of}", cause))
+
+    def _carried_out(
+        self, when: str, wanted: Commands, environment: Mapping[str, str], pending: PendingCleanup | None
+    ) -> Ended:
+        text = wanted.prepare if when == "prepare" else wanted.cleanup
+        environment = {**environment, "IRONBENCH_WHEN": when}
+
+        def begun(shell: processes.ProcessId | None) -> None:
+            if pending is not None:
+                undo.runs(pending, shell)
+
+        if words := asked(text):
+            ended = command.by_a_person(f"{words}  ({wanted.of})", self._printer.say)
+            self.waited_s += ended.took_s
+        else:
+            ended = command.run(text, self._folder, environment, wanted.limit_s, begun, without_passwords)
+        self._keep(CommandRun(when, wanted.of, _shown(text), ended.status, round(ended.took_s, 3), ended.cause), ended)
+        return ended
+
+    def _keep(self, run: CommandRun, ended: Ended) -> None:
+        output = ended.output[-_KEPT:]
+        self._runs.append(run)
+        self._output.append(f"{run.when} of {run.of}: {run.command}\n{output.rstrip()}\n" if output.strip() else "")
+        if self._log is None:
+            return
+        names = CommandRun.__dataclass_fields__
+        line = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **{name: getattr(run, name) for name in names}}
+        try:
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**line, "output": output}, ensure_ascii=False) + "\n")
+        except OSError:
+            return  # a full disk must not keep anything from being undone; the next record says that it is full
+
+
+def without_passwords(text: str) -> str:
+    """Of what a command wrote."""
+    return redacted_sql(hidden(text))
+
+
+def _shown(text: str) -> str:
+    return shortened(clean(redacted_sql(text)), _LONGEST)
+
+
+@contextmanager
+def of_lab(lab: Lab, directory: Path, printer: Printer) -> Iterator[Upkeep]:
+    """The upkeep of a lab, its own commands carried out; at the end all is undone. InputError: nobody can be asked.
+    FailureError."""
+    require_person(lab.every_command)
+    upkeep = Upkeep(str(directory.absolute()), lab.folder, printer, directory / LOG)
+    with _undone(upkeep, lab.every_command):
+        upkeep.enter(planned.of_lab(lab), _lab_variables(lab))
+        yield upkeep
+
+
+@contextmanager
+def of_run(plan: Plan, printer: Printer) -> Iterator[Upkeep]:
+    """The same of a run: each of its commands once, before its engine starts."""
+    every = plan.system.commands
+    require_person(every)
+    upkeep = Upkeep(plan.series, str(Path.cwd()), printer)
+    scopes = [Scope(("run", number), one) for number, one in enumerate(every)]
+    with _undone(upkeep, every):
+        upkeep.enter(scopes, _system_variables(plan.system))
+        yield upkeep
+
+
+@contextmanager
+def _undone(upkeep: Upkeep, every: Sequence[Commands]) -> Iterator[None]:
+    if not every:
+        yield
+        return
+    with processes.ended_as_by_interrupt():
+        try:
+            yield
+        except BaseException:
+            upkeep.hurried = True
+            raise
+        finally:
+            upkeep.close()
+
+
+def require_person(every: Sequence[Commands]) -> None:
+    """InputError: a person is to be asked, and there is no terminal."""
+    for one in every:
+        for text in one.both:
+            if asked(text) and not command.terminal():
+                cause = f"waits for a person ({shortened(asked(text), 60)}), and there is no terminal to ask on"
+                raise InputError(f"commands of {one.of}", cause, "start ironbench in a terminal, or write a command")
+
+
+def before_trial(lab: Lab, upkeep: Upkeep, trial: Trial) -> None:
+    """What this trial needs is in force. FailureError."""
+    setup = lab.setup(trial.cell.name)
+    numbers = [number for number, one in enumerate(lab.trials, 1) if _same(one, trial)]
+    own = {
+        "IRONBENCH_CELL": trial.cell.name,
+        "IRONBENCH_BLOCK": str(trial.block + 1) if trial.purpose == Purpose.LAB else "",
+        "IRONBENCH_TRIAL": str(numbers[0]) if numbers else "",
+        "IRONBENCH_PURPOSE": trial.purpose,
+        "IRONBENCH_ATTEMPT": str(trial.attempt),
+    }
+    environment = _lab_variables(lab) | _system_variables(setup.system) | variables(trial.cell.levels) | own
+    upkeep.enter(planned.scopes(lab, setup, trial), environment)
+
+
+def _same(planned_one: Trial, trial: Trial) -> bool:
+    return trial.purpose == Purpose.LAB and (planned_one.cell.name, planned_one.block) == (trial.cell.name, trial.block)
+
+
+def _lab_variables(lab: Lab) -> dict[str, str]:
+    return {"IRONBENCH_LAB": lab.name, "IRONBENCH_SERIES": lab.series}
+
+
+def _system_variables(system: System) -> dict[str, str]:
+    found = {"IRONBENCH_ENGINE": system.engine, "IRONBENCH_DSN": redacted(system.dsn or "")}
+    return {**found, "IRONBENCH_LAYOUT_DATA": system.layout.data or ""}
+
+
+FORGET = "a cleanup that can never succeed: undo by hand what it would undo, then `ironbench cleanup --forget`"
+
+
+def code(code: int, began: str, say: Callable[[str], None]) -> int:
+    """The exit code of an experiment that ended with `code`: 1 where something of it is still to be undone."""
+    left = [pending for pending in undo.all_pending() if pending.began == began]
+    for pending in left:
+        say(f"not undone: {pending.of}: {shortened(pending.cleanup)}; `ironbench cleanup` tries it again")
+        say(f"  hint: {FORGET}")
+    return code if not left or code == _INTERRUPTED else 1
+
+
+def make_up(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
+    """Undoes what ended ironbenches left, the latest first; those that could not be undone. `began`: of one experiment
+    alone. `forget`: what fails again is left to the user, and is forgotten."""
+    stubborn = []
+    for pending in undo.orphans(began):
+        undo.end_prepare(pending)
+        if words := asked(pending.cleanup):
+            ended = command.by_a_person(f"{words}  ({pending.of})", say)
+        else:
+            environment = {**pending.environment, "IRONBENCH_WHEN": "cleanup"}
+            ended = command.run(
+                pending.cleanup, pending.folder, environment, pending.limit_s, without_passwords=without_passwords
+            )
+        if ended.cause:
+            say(f"cannot undo: {pending.of}: `{shortened(pending.cleanup)}` {ended.cause}")
+            if forget:
+                say(f"forgotten: {pending.of}: undo it by hand, in {pending.folder}")
+                undo.forget(pending)
+            else:
+                say(f"  hint: {FORGET}")
+                stubborn.append(pending)
+        else:
+            say(f"undone: {pending.of}: {shortened(pending.cleanup)} (of ironbench process {pending.owner.pid})")
+            undo.forget(pending)
+    return stubborn

@@ -1,0 +1,158 @@
+"""Evidence of a trial: writes its files with their digests, reads them back and checks their content.
+
+Readers raise one of `UNREADABLE` for a file that does not hold what it should.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.errors import IronbenchError
+from ironbench.model.inside import Inside
+from ironbench.model.observation import Counted, Series
+from ironbench.model.record import Statement
+from ironbench.model.workers import Worker
+from ironbench.records.attached import INSIDE, TIMED, WORKERS, read_inside, read_timed, read_workers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ironbench._core import Histogram
+
+TIMELINE, SECONDS, OBSERVED = "timeline.parquet", "seconds.parquet", "observed.parquet"
+COUNTED, LATENCY, LOG = "counted.json", "latency.hlog", "log/child.log"
+Columns = dict[str, "np.ndarray[Any, np.dtype[np.float64]]"]
+UNREADABLE = (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError, IronbenchError)
+_LONGEST = 300
+"""Characters of a reader's message that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a trial left besides its record."""
+
+    timeline: Mapping[str, bytes] = field(default_factory=dict)
+    """Column → little-endian float64, one row per 100 ms bucket."""
+    seconds: Mapping[str, bytes] = field(default_factory=dict)
+    """The same, one row per second."""
+    observed: Sequence[Series] = ()
+    counted: Sequence[Counted] = ()
+    """What was only counted in buckets."""
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
+    log: bytes = b""
+    """What the engine's child process wrote on its standard error."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The workload's own files, by name, e.g. `plans.txt`."""
+
+
+def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
+    """Writes the files, unsynced; each by its name with its digest. OSError."""
+    from ironbench.records import parquet
+
+    if evidence.timeline:
+        parquet.write(folder / TIMELINE, evidence.timeline)
+    if evidence.seconds:
+        parquet.write(folder / SECONDS, evidence.seconds)
+    if evidence.observed:
+        parquet.write_series(folder / OBSERVED, evidence.observed)
+    if evidence.counted:
+        (folder / COUNTED).write_bytes(msgspec.json.encode(evidence.counted))
+    if evidence.histograms:
+        from datetime import datetime
+
+        from ironbench._core import write_hlog
+
+        start = datetime.fromisoformat(started_at).timestamp()
+        (folder / LATENCY).write_text(write_hlog(evidence.histograms, start, elapsed_s))
+    if evidence.log:
+        (folder / LOG).parent.mkdir()
+        (folder / LOG).write_bytes(evidence.log)
+    for name, content in evidence.files.items():
+        (folder / name).write_bytes(content)
+    return {str(path.relative_to(folder)): digest_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's content. OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def columns(path: Path) -> Columns:
+    from ironbench.records import parquet
+
+    return parquet.read(path)
+
+
+def series(path: Path) -> dict[str, Columns]:
+    """Series name → its columns `t_s` and `value`."""
+    from ironbench.records import parquet
+
+    return parquet.read_series(path)
+
+
+def fault(error: Exception) -> str:
+    """A reader's error in one line."""
+    words = error.cause if isinstance(error, IronbenchError) else str(error)
+    return next(iter(words.splitlines()), type(error).__name__)[:_LONGEST]
+
+
+def counted(path: Path) -> list[Counted]:
+    quantities = msgspec.json.decode(path.read_bytes(), type=list[Counted])
+    for one in quantities:
+        if len(one.edges) != len(one.counts) or list(one.edges) != sorted(set(one.edges)):
+            raise ValueError(f"the buckets of {one.name} are not in order")
+        if any(count < 0 for count in one.counts) or not math.isfinite(sum((*one.edges, *one.counts))):
+            raise ValueError(f"{one.name} has impossible counts")
+    return quantities
+
+
+def histograms(path: Path) -> dict[str, Histogram]:
+    from ironbench._core import read_hlog
+
+    return read_hlog(path.read_text(encoding="utf-8"))
+
+
+def text(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace")
+
+
+def inside(path: Path) -> Inside:
+    return read_inside(path.read_bytes())
+
+
+def timed(path: Path) -> tuple[Statement, ...]:
+    return read_timed(path.read_bytes())
+
+
+def workers(path: Path) -> tuple[Worker, ...]:
+    return read_workers(path.read_bytes())
+
+
+def slices(path: Path) -> tuple[dict[str, float | bool], ...]:
+    return msgspec.json.decode(path.read_bytes(), type=tuple[dict[str, float | bool], ...])
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    TIMELINE: columns,
+    SECONDS: columns,
+    OBSERVED: series,
+    COUNTED: counted,
+    LATENCY: histograms,
+    LOG: text,
+    "commands.log": text,
+    "plans.txt": text,
+    "slices.json": slices,
+    INSIDE: inside,
+    TIMED: timed,
+    WORKERS: workers,
+    "streams.csv": text,
+}
+"""File of a record's evidence → its reader."""

@@ -1,0 +1,178 @@
+"""Checks imported files like user input: types and ranges (`shapes`), digests, sizes, and references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from ironbench.catalogue.typed import document
+from ironbench.model.lab import Lab
+from ironbench.model.machine import Machine
+from ironbench.model.record import Record
+from ironbench.records import evidence, parquet, shapes
+from ironbench.records.decoded import decoded
+from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, LabDirectory
+from ironbench.words import grouped
+
+T = TypeVar("T")
+
+_MOST_VALUES = 30_000_000
+"""In one Parquet file: a hundred quantities a second for three days."""
+_MOST_NAMES = 2_000
+"""Quantities in one file."""
+_DEEPEST = 20
+
+
+def record(data: bytes) -> Record:
+    """The record in a document. ValueError: what is wrong with it."""
+    _held(data, shapes.Record)
+    try:
+        return decoded(data)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from error
+
+
+def unpacked(directory: Path, records: Sequence[Record]) -> None:
+    """Checks all other files of a store that a parcel was unpacked to. ValueError: the file, and its fault."""
+    for one in records:
+        for name in evidence.READERS:
+            path = directory / "trials" / one.id / name
+            if path.exists():
+                _in(path, directory, partial(_file, one=one, name=name))
+    for kind, check in (("machines", _machine), ("engines", _engine), ("scripts", _script)):
+        for path in sorted((directory / kind).glob("*.json")):
+            _in(path, directory, check)
+    if LabDirectory(directory).begun():
+        _in(directory / PLAN, directory, _lab)
+
+
+def _in(path: Path, directory: Path, check: Callable[[Path], None]) -> None:
+    try:
+        check(path)
+    except evidence.UNREADABLE as error:
+        raise ValueError(f"{path.relative_to(directory)}: {evidence.fault(error)}") from error
+
+
+def _held(data: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _file(path: Path, one: Record, name: str) -> None:
+    if name in one.files and evidence.digest_of(path) != one.files[name]:
+        raise ValueError("has another content than the record says")
+    if name.endswith(".parquet") and parquet.values(path) > _MOST_VALUES:
+        raise ValueError(f"holds more than {grouped(_MOST_VALUES)} values")
+    content = evidence.READERS[name](path)
+    if isinstance(content, dict):
+        _names(content)
+        for columns in content.values() if name == evidence.OBSERVED else [content]:
+            for column, values in columns.items() if name.endswith(".parquet") else ():
+                _numbers(column, values)
+    elif isinstance(content, list):
+        _names(one.name for one in content)
+
+
+def _names(names: Iterable[str]) -> None:
+    listed = list(names)
+    if len(listed) > _MOST_NAMES:
+        raise ValueError(f"holds more than {_MOST_NAMES} quantities")
+    msgspec.convert(listed, list[shapes.Name])
+
+
+def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    known = values if name == "t_s" else values[~np.isnan(values)]
+    if known.size and not np.abs(known).max() <= shapes.LARGEST:  # NaN is not, either
+        raise ValueError(f"{name} has values beyond what can be")
+
+
+def _machine(path: Path) -> None:
+    _within_bounds(_held(path.read_bytes(), Any), 0)
+    _held(path.read_bytes(), Machine)
+
+
+def _engine(path: Path) -> None:
+    _within_bounds(_held(path.read_bytes(), Any), 0)
+    _held(path.read_bytes(), shapes.Engine)
+
+
+def _script(path: Path) -> None:
+    _held(path.read_bytes(), shapes.Script)
+
+
+def _within_bounds(value: Any, depth: int) -> None:
+    """Texts, numbers and depth of a document of any shape. ValueError."""
+    if depth > _DEEPEST:
+        raise ValueError(f"is nested more than {_DEEPEST} deep")
+    if isinstance(value, dict):
+        for name, part in value.items():
+            _within_bounds(name, depth)
+            _within_bounds(part, depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _within_bounds(part, depth + 1)
+    elif isinstance(value, str):
+        if len(value) > shapes.LONGEST or (
+            not value.isprintable() and any(ord(one) < 32 and one not in "\n\t" for one in value)
+        ):
+            raise ValueError(f"has the text {value[:40]!r}…, which is too long or not printable")
+    elif isinstance(value, int | float) and not -1 <= value <= shapes.LARGEST:
+        raise ValueError(f"has the number {value!r:.40}, which is beyond what can be")
+
+
+def _lab(path: Path) -> None:
+    """The plan, stages and peak of a lab hold together."""
+    directory = LabDirectory(path.parent)
+    _held(path.read_bytes(), shapes.Frozen)
+    for other in sorted(path.parent.glob("stage-*.json")):
+        _held(other.read_bytes(), shapes.Declared)
+    if (peak := path.parent / PEAK).exists():
+        _held(peak.read_bytes(), shapes.Peak)
+    if (best := path.parent / BEST).exists():
+        _held(best.read_bytes(), dict[shapes.Name, shapes.Best])
+    if (confirmation := path.parent / CONFIRMATION).exists():
+        _held(confirmation.read_bytes(), shapes.Confirmation)
+    document(directory.source(), directory.path.name, "do not trust this file")
+    for lab in (directory.frozen().lab, directory.lab()):  # as it was planned, and with the stages that have begun
+        _holds_together(lab)
+
+
+def _holds_together(lab: Lab) -> None:
+    """What a lab names is there. ValueError."""
+    _distinct("cells", [setup.cell.name for setup in lab.all_setups])
+    _distinct("factors", [factor.name for factor in lab.factors])
+    measured = {setup.cell.name for setup in lab.possible}
+    rated = {setup.cell.name for setup in lab.rated}
+    known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped cell stays undecided
+    named = {
+        "the baseline": ([lab.baseline], {setup.cell.name for setup in lab.setups}),
+        "a comparison": ([cell for pair in lab.comparisons for cell in pair], measured),
+        "a comparison at a rate": ([cell for pair in lab.rated_comparisons for cell in pair], rated),
+        "a claim": ([cell for claim in lab.claims for cell in claim.cells], known),
+        "a trial": ([trial.cell.name for trial in lab.trials], measured | rated),
+        "a rated cell": ([setup.of for setup in lab.rated], measured),
+    }
+    for what, (names, there) in named.items():
+        if unknown := next((name for name in names if name not in there), None):
+            raise ValueError(f"{what} names the cell {unknown!r}, which is none of the lab's")
+    levels = {factor.name: factor.levels for factor in lab.factors}
+    for setup in lab.all_setups:
+        for factor, level in setup.cell.levels.items():
+            if level not in levels.get(factor, ()):
+                raise ValueError(f"the cell {setup.cell.name!r} is at {factor}={level}, which is no level of the lab's")
+    if [stage.number for stage in lab.method.stages] != list(range(1, len(lab.method.stages) + 1)):
+        raise ValueError("its stages are not numbered one after the other")
+    if any(trial.stage > len(lab.method.stages) for trial in lab.trials):
+        raise ValueError("a trial is of a stage that the lab has not")
+
+
+def _distinct(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(f"two of its {what} have one name")

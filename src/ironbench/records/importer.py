@@ -1,0 +1,189 @@
+"""Takes the records out of a parcel into a store: all of them, or none and nothing is written.
+
+They are unpacked aside, in a store of their own, and examined there like anything a user writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ironbench.errors import InputError, UnwrittenError
+from ironbench.host import copies, space
+from ironbench.model.record import SCHEMA, Record
+from ironbench.records import durable, examine
+from ironbench.records.labs import IMPORTED, PLAN
+from ironbench.records.parcel import Reader
+from ironbench.records.store import RECORD, is_shared
+
+_SPARE_BYTES = 64 << 20
+
+
+class _Schema(msgspec.Struct):
+    schema: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What an import did."""
+
+    new: tuple[Record, ...]
+    known: int
+    """Records that were there already, the same to the byte."""
+    directory: Path
+    """Where they are."""
+
+
+def take_in(reader: Reader, directory: Path) -> Arrived:
+    """Unpacks everything aside, verifies and examines it, makes it durable, and renames it among what is there.
+
+    A lab has a directory of its own: where other records are, it goes below `labs/` there. A directory that gets files
+    of a lab is marked as imported (`labs.IMPORTED`), because what a lab file runs was chosen by whoever wrote it.
+    InputError: truncated, altered, newer, holds what does not belong, or records that are here with other content.
+    """
+    records = _records(reader)
+    directory = _place(reader, directory, records)
+    known = _here(reader, directory, records)
+    _lab_fits(reader, directory)
+    _require_room(reader, directory)
+    made = [path for path in (directory, *directory.absolute().parents) if not path.exists()]
+    new = tuple(record for id, record in records.items() if id not in known)
+    try:
+        with durable.unfinished_folder(directory / f".importing-{os.getpid()}") as aside:
+            _unpack(reader, aside, known)
+            try:
+                examine.unpacked(aside, new)
+            except ValueError as error:
+                raise reader.distrusted(str(error)) from None
+            if any(not (directory / name).exists() for name in _of_lab(reader)):
+                origin = {"file": reader.path.name, "ironbench": reader.manifest.ironbench}
+                (aside / IMPORTED).write_bytes(msgspec.json.encode(origin))
+            copies.sync(aside)
+            _among(aside, directory)
+            copies.sync(directory)
+    except OSError as error:
+        raise UnwrittenError(str(directory), error.strerror or str(error), "free space, or name another") from error
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):  # what was placed there stays
+                path.rmdir()
+    return Arrived(new, len(known), directory)
+
+
+def _records(reader: Reader) -> dict[str, Record]:
+    """Every record by id, examined. InputError."""
+    records: dict[str, Record] = {}
+    for name in reader.files:
+        top, _, rest = name.partition("/")
+        if top != "trials" or not name.endswith(f"/{RECORD}"):
+            continue
+        record = _record(reader, name)
+        if record.id != rest.partition("/")[0]:
+            raise reader.distrusted(f"{name} is the record {record.id!r}")
+        records[record.id] = record
+    orphans = [name for name in reader.files if name.startswith("trials/") and name.split("/")[1] not in records]
+    if orphans or not records:
+        raise reader.distrusted(f"{orphans[0] if orphans else 'it'} has no record")
+    return records
+
+
+def _record(reader: Reader, name: str) -> Record:
+    data = reader.read(name)
+    try:
+        schema = msgspec.json.decode(data, type=_Schema).schema
+        if schema > SCHEMA:
+            cause = f"{name} has schema {schema}, newer than {SCHEMA}"
+            raise InputError(str(reader.path), cause, "import it with the ironbench that wrote it, or a newer one")
+        return examine.record(data)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise reader.distrusted(f"{name} is no record: {error}") from None
+
+
+def _place(reader: Reader, directory: Path, ids: Collection[str]) -> Path:
+    """Where the parcel's records go: for a lab among others' records, a directory of the lab's own."""
+    trials = directory / "trials"
+    if PLAN not in _of_lab(reader) or (directory / PLAN).exists() or not trials.is_dir():
+        return directory
+    others = [name for name in _names(trials) if not name.startswith(".") and name not in ids]
+    return directory / "labs" / (reader.manifest.lab or "lab") if others else directory
+
+
+def _of_lab(reader: Reader) -> dict[str, str]:
+    """Files of the lab's directory: name there → name in the parcel."""
+    return {name.removeprefix("lab/"): name for name in reader.files if name.startswith("lab/")}
+
+
+def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
+    """Those that are in the store already. InputError where one is there with other content."""
+    trials = directory / "trials"
+    there = _names(trials).intersection(ids) if trials.is_dir() else set()
+    for id in there:
+        try:
+            kept = msgspec.json.decode((trials / id / RECORD).read_bytes())
+        except (OSError, msgspec.DecodeError, RecursionError):
+            kept = None
+        if kept != msgspec.json.decode(reader.read(f"trials/{id}/{RECORD}")):
+            raise InputError(id, f"is in {directory} already, with other content", "import into another --results")
+    return there
+
+
+def _lab_fits(reader: Reader, directory: Path) -> None:
+    """A lab's records may come to those of the same lab; none of its files is replaced. InputError."""
+    plan = directory / PLAN
+    another = InputError(str(directory), "holds another lab", "import into another directory with --results")
+    if plan.exists() and PLAN not in _of_lab(reader):
+        raise another
+    for name, entry in _of_lab(reader).items():
+        there = directory / name
+        if there.exists() and there.read_bytes() != reader.read(entry):
+            raise another
+
+
+def _require_room(reader: Reader, directory: Path) -> None:
+    needed = sum(length for length, _ in reader.files.values()) + _SPARE_BYTES
+    free = space.free_bytes(space.existing(directory))
+    if free < needed:
+        cause = f"needs {needed >> 20} MiB, and {free >> 20} MiB are free"
+        raise InputError(f"--results {directory}", cause, "free space, or name another directory")
+
+
+def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:
+    base = os.fspath(aside)  # forty thousand Paths take longer to make than their files
+    made: set[str] = set()
+    for name in reader.files:
+        top, _, rest = name.partition("/")
+        if top == "trials" and rest.partition("/")[0] in known:
+            continue
+        folder, _, file = name.rpartition("/")
+        folder = base if top == "lab" else f"{base}/{folder}"
+        if folder not in made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            made.add(folder)
+        with open(f"{folder}/{file}", "xb") as out:  # noqa: PTH123
+            for chunk in reader.chunks(name):
+                out.write(chunk)
+
+
+def _names(directory: Path) -> set[str]:
+    with os.scandir(directory) as entries:
+        return {entry.name for entry in entries}
+
+
+def _among(aside: Path, directory: Path) -> None:
+    """Shared files first, then records, the lab's plan last: whoever looks meanwhile finds only whole things."""
+    for kind in ("machines", "engines", "scripts", "trials"):
+        if not (aside / kind).is_dir():
+            continue
+        final = directory / kind
+        final.mkdir(parents=True, exist_ok=True)
+        there = _names(final)
+        for name in _names(aside / kind):
+            if name not in there or (kind != "trials" and not is_shared(final / name, Path(name).stem)):
+                os.rename(f"{aside}/{kind}/{name}", f"{final}/{name}")  # noqa: PTH104
+    for file in sorted((path for path in aside.iterdir() if path.is_file()), key=lambda path: path.name == PLAN):
+        file.rename(directory / file.name)

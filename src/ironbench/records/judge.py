@@ -1,0 +1,319 @@
+"""Judges a trial: its status and warnings, by the rules in docs/guide/statuses.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.engines.administration import AS_PARAMETER, DENIED
+from ironbench.engines.base import Engine
+from ironbench.engines.durability import losses
+from ironbench.errors import IronbenchError
+from ironbench.host import quiet
+from ironbench.host.line import CANCELLED
+from ironbench.model.driven import Driven, driving_cpu_s
+from ironbench.model.limits import CLIENT_SATURATED, OUR_SHARE
+from ironbench.model.note import Note, note
+from ironbench.model.observation import Observation
+from ironbench.model.record import (
+    CAN_LOSE_DATA,
+    EMULATED,
+    ENGINE_DIED,
+    FAILED_SUSPECT,
+    FAILED_VOIDED,
+    SUSPICIOUS,
+    Budget,
+    Check,
+    Status,
+)
+from ironbench.model.system import Load, System
+from ironbench.records import judge_loop
+from ironbench.trial.observe import late
+from ironbench.words import counted
+from ironbench.workloads import steady
+
+UNCOUNTED = 0.20
+"""As `quiet.BUSY`, where the kernel's threads, which work for the database too, count as other programs."""
+FAITHFUL_LOAD = 0.5
+"""Share of the I/Os that get through with nothing else to do: a database needs the CPU, too."""
+FAITHFUL_LATENESS = 0.05
+
+
+def warnings(
+    system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, cycles: bool
+) -> tuple[Note, ...]:
+    """Everything a reader must know; those in `SUSPICIOUS` make the trial suspect.
+
+    `cycles`: whether it should cover some of checkpoints, if it wrote."""
+    summary = driven.summary
+    if not summary:
+        return ()
+    results = [
+        *_failures(load, driven),
+        *_client(load, driven),
+        *judge_loop.rate(load, driven),
+        *judge_loop.cut_off(load, driven),
+        *judge_loop.losses(load, driven),
+        *_steadiness(load, driven),
+    ]
+    results += _too_few_workers(load, driven)
+    if budget is not None:
+        results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
+    if cycles and wrote(driven, observation) is not False:
+        results += _checkpoints(observation, summary["elapsed_s"])
+    results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
+    if summary.get("samples_dropped"):
+        results.append(note("samples-dropped", samples=int(summary["samples_dropped"])))
+    return tuple(results)
+
+
+_MOST_WORDS = 300
+NO_LOG_BYTES = 16
+"""Log per transaction below which nothing is taken to be written: the shortest log record is 24 bytes long."""
+MAINTENANCE = 0.01
+MAINTENANCE_LEAST = 10
+"""Share of the transactions, and number, up to which those that wrote are the server's own (autovacuum, statistics)."""
+_CANCELLED = frozenset({"over-limit", CANCELLED})
+"""Queries that somebody ended: the workload itself at its limit, or whoever stopped the trial."""
+ABORTED = "aborted"
+"""Code of the cause of a trial that an error ended."""
+STOPPED_ON_ERROR = "stopped-on-error"
+"""Code of the warning of a trial that its first error ended."""
+
+
+def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[Note, ...]]:
+    """The trial's status and the causes of an invalid, failed or aborted one: the notes say why a trial is flagged."""
+    summary = driven.summary
+    if driven.storage_died:
+        return Status.VOIDED, (note("device-died", how=driven.storage_died),)
+    if driven.failure:
+        if driven.alive:
+            return Status.FAILED, (driven.failure,)
+        code = ENGINE_DIED if driven.failure.code == IronbenchError.code else driven.failure.code
+        return Status.VOIDED, (_died(driven, code, driven.failure.values["error"]),)
+    if driven.cause is not None and driven.alive:
+        return Status.VOIDED, (driven.cause,)
+    if summary["aborted"] or not driven.alive:
+        code = ABORTED if summary["cause"] else ENGINE_DIED
+        return Status.VOIDED, (_died(driven, code, summary["cause"]),)
+    failed = [check for check in driven.checks if not check.passed]
+    if failed:
+        return Status.VOIDED, tuple(_failed_check(check) for check in failed)
+    if summary["cut_short"]:
+        return Status.CUT_SHORT, _ended(summary) or (note("interrupted"),)
+    worst = _worst(driven)
+    too_many = (worst.noted("transactions-failed"),) if worst else ()
+    if summary["transactions"] == 0:
+        return Status.VOIDED, _ended(summary) or (note("nothing-finished", unit=driven.counts[0]), *too_many)
+    if worst is not None and worst.share > FAILED_VOIDED:
+        return Status.VOIDED, too_many
+    return (Status.SUSPECT if any(one.code in SUSPICIOUS for one in warnings) else Status.OK), ()
+
+
+def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
+    """The drive loop's own cause."""
+    return (note(ABORTED, error=summary["cause"]),) if summary["cause"] else ()
+
+
+def _died(driven: Driven, code: str, error: str) -> Note:
+    """A cause with the engine's last message unless the error contains it; short, to keep records small."""
+    words = driven.last_words[:_MOST_WORDS]
+    return note(code, error=error, last_words="" if words in error else words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Work that was given up, of all or of one script."""
+
+    failed: int
+    ended: int
+    counts: tuple[str, str]
+    script: str
+    """Empty: all scripts."""
+    first: str
+
+    @property
+    def share(self) -> float:
+        return self.failed / self.ended
+
+    def noted(self, code: str) -> Note:
+        one, many = self.counts
+        values = {"failed": self.failed, "ended": self.ended, "share": self.share, "one": one, "many": many}
+        return note(code, **values, script=self.script, first=self.first)
+
+
+def _worst(driven: Driven) -> _Failed | None:
+    """Where the share of failed work is highest; None: none failed."""
+    summary = driven.summary
+    scripts = summary.get("scripts", [])
+    failed = summary.get("failed", 0)
+    if driven.drives_itself:
+        # Its errors distinguish cancelled queries from those that the engine refused.
+        failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
+    first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
+    parts = [_Failed(failed, failed + summary["transactions"], driven.counts, "", first)]
+    if len(scripts) > 1:
+        parts += [
+            _Failed(
+                one["failed"],
+                one["failed"] + one["transactions"],
+                driven.counts,
+                one["name"],
+                one["first_failure"],
+            )
+            for one in scripts
+            if "first_failure" in one
+        ]
+    return max((part for part in parts if part.failed), key=lambda part: part.share, default=None)
+
+
+def _codes(summary: Mapping[str, Any]) -> str:
+    return ", ".join(f"{code} ({counted(count, 'time')})" for code, count in sorted(summary.get("errors", {}).items()))
+
+
+def _failures(load: Load, driven: Driven) -> list[Note]:
+    """What failed inside the window, and in the warm-up or while the trial drained."""
+    summary = driven.summary
+    if summary.get("stopped_on_error"):
+        reason = "other"
+        # Errors are counted in the window alone, and the first one comes mostly in the warm-up.
+        if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
+            reason = "denied"
+        elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
+            reason = "parameter"
+        return [note(STOPPED_ON_ERROR, reason=reason)]
+    warnings = []
+    if (worst := _worst(driven)) is not None:
+        code = "transactions-failed" if worst.share > FAILED_SUSPECT else "few-transactions-failed"
+        warnings.append(worst.noted(code))
+    scripts = [one for one in summary.get("scripts", []) if "failed_in_all" in one]
+    failed = sum(one["failed_in_all"] - one["failed"] for one in scripts)
+    ended = failed + sum(one["completed"] - one["transactions"] for one in scripts)
+    if failed and failed / ended > FAILED_SUSPECT:
+        first = next(one["first_failure"] for one in scripts if one["failed_in_all"] > one["failed"])
+        warnings.append(_Failed(failed, ended, driven.counts, "", first).noted("failed-outside-window"))
+    return warnings
+
+
+def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
+    """Where machines were lost before, and the load allows fewer; a trial that loses one is voided."""
+    if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
+        return []
+    return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
+
+
+def _failed_check(check: Check) -> Note:
+    return note("check-failed", check=check.name, expected=check.expected, actual=check.actual)
+
+
+def _client(load: Load, driven: Driven) -> list[Note]:
+    elapsed_s = driven.summary["elapsed_s"]
+    if driven.inside or driven.drives_itself:
+        # The engine works in these threads, or a workload that has no such threads: busy is what they should be.
+        return []
+    delayed = judge_loop.own_delay(driven)
+    if driven.workers:
+        return [*_workers(driven), *delayed]
+    cores = driving_cpu_s(driven.summary) / elapsed_s if elapsed_s else 0.0
+    by_driver = driven.summary.get("io") == "driver"
+    busy = cores if by_driver else cores / load.threads
+    if busy <= CLIENT_SATURATED:
+        return delayed
+    if by_driver:
+        return [note("client-saturated", cores=cores), *delayed]
+    return [note("client-saturated", busy=busy, threads=load.threads, clients=load.clients), *delayed]
+
+
+def _workers(driven: Driven) -> list[Note]:
+    """Those that are the limit themselves: their threads, or their machine where nothing else is measured."""
+    full = [one for one in driven.workers if one.threads_cpu_share > CLIENT_SATURATED]
+    crowded = [one for one in driven.workers if not one.here and (one.machine_cpu_share or 0.0) > CLIENT_SATURATED]
+    named = tuple(f"{one.number} ({one.host})" for one in dict.fromkeys((*full, *crowded)))
+    if not named:
+        return []
+    worst = max([one.threads_cpu_share for one in full] + [one.machine_cpu_share or 0.0 for one in crowded])
+    return [note("client-saturated", workers=named, busy=worst, which="threads" if full else "machines")]
+
+
+def _unseen(system: System, observation: Observation) -> list[Note]:
+    if system.dsn is None or system.server is not None or "engine_cpu_s" in observation.metrics:
+        return []
+    return [note("server-unseen")]
+
+
+def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
+    """One rule for whatever takes the CPU from the work. A server out of sight counts as other programs."""
+    unseen = system.dsn is not None and "engine_cpu_s" not in observation.metrics
+    programs = 0.0 if unseen else budget.other
+    counted = unseen or "others_cpu_cores" in observation.metrics
+    limit = quiet.BUSY if counted else UNCOUNTED
+    share = programs + budget.steal
+    return [note("cpu-taken", share=share, programs=programs, steal=budget.steal)] if share > limit else []
+
+
+def _ours(budget: Budget) -> list[Note]:
+    used = 1.0 - budget.idle - budget.steal
+    ours = (budget.client + budget.observers + budget.emulation) / used if used > 0 else 0.0
+    if ours <= OUR_SHARE:
+        return []
+    parts = tuple(name for name in ("client", "observers", "emulation") if getattr(budget, name) > 0)
+    return [note("own-cpu-share", share=ours, parts=parts)]
+
+
+def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Note]:
+    """Warns of every emulated device."""
+    late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
+    models = tuple(dict.fromkeys(device.model for device in system.layout.devices))
+    # A device that the kernel passes requests through to counts nothing, but it has a process.
+    if not (late or models or "emulation_cpu_cores" in observation.metrics):
+        return []
+    cpu = {"cpu_share": budget.emulation} if budget is not None else {}
+    warnings = [note(EMULATED, models=models, **cpu)]
+    load = observation.metrics.get("emulation_load_share", 0.0)
+    worst = max(late.values(), default=0.0)
+    if load > FAITHFUL_LOAD or worst > FAITHFUL_LATENESS:
+        warnings.append(note("emulation-limit", load=load, late=worst))
+    return warnings
+
+
+def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note, ...]:
+    """Warns of settings that can lose data. `engine`: None for one that this version does not know."""
+    found = losses(engine.traits.hazards, settings) if engine else ()
+    settings_at_risk = tuple((one.setting, one.value, one.loss) for one in found)
+    return (note(CAN_LOSE_DATA, settings=settings_at_risk),) if found else ()
+
+
+def wrote(driven: Driven, observation: Observation) -> bool | None:
+    """Whether the transactions changed something, by what the server counted; None where it was not observed."""
+    written = observation.metrics.get("writing_transactions_per_s")
+    log_bytes = observation.metrics.get("wal_bytes_per_transaction")
+    if log_bytes is not None and log_bytes < NO_LOG_BYTES:
+        return False
+    if written is None:
+        return None if log_bytes is None else True
+    summary = driven.summary
+    return bool(written * summary["elapsed_s"] > max(MAINTENANCE_LEAST, MAINTENANCE * summary["transactions"]))
+
+
+def _late_counts(observation: Observation, elapsed_s: float) -> list[Note]:
+    found = late.doubt(observation, elapsed_s)
+    return [found] if found else []
+
+
+def _checkpoints(observation: Observation, elapsed_s: float) -> list[Note]:
+    done = observation.metrics.get("checkpoints")
+    if done is None or done >= 2:
+        return []
+    return [note("short-of-two-checkpoints", checkpoints=done, elapsed_s=elapsed_s)]
+
+
+def _steadiness(load: Load, driven: Driven) -> list[Note]:
+    """Throughput must not change during the trial, unless it is given from outside: by a rate, or a curve."""
+    column = driven.timeline.get("transactions", b"")
+    if load.rate is not None or load.curve is not None or not steady.is_long_enough(column):
+        return []
+    # Clients that are done first leave the last ones alone.
+    share = 1.0 if load.transactions is None else 0.9
+    change = steady.changed(column, driven.summary["elapsed_s"], share)
+    return [note(steady.CODE, **change)] if change else []

@@ -1,0 +1,192 @@
+"""Makes the record of one trial."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import platform
+import re
+import shutil
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ironbench import _core, engines, workloads
+from ironbench.host.fingerprint import fingerprint
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Observation
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import AUXILIARY, Purpose
+from ironbench.model.record import SLICES, TRIALS, Budget, Record
+from ironbench.model.redact import redacted, redacted_sql
+from ironbench.model.session import Session
+from ironbench.model.system import System, Trial
+from ironbench.model.trial_notes import TrialNotes
+from ironbench.records import attached, judge, measures
+from ironbench.records.evidence import Evidence
+from ironbench.records.store import Store
+from ironbench.trial.drive import checkpoints
+from ironbench.trial.load import Loaded, restore
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What measuring one trial gave, before it is judged."""
+
+    driven: Driven
+    prepared: TrialNotes
+    """Notes from before it was driven."""
+    loaded: Loaded = field(default_factory=Loaded)
+    observation: Observation = field(default_factory=Observation)
+    budget: Budget | None = None
+
+
+def keep(store: Store, plan: Plan, trial: Trial, measured: Measured, session: Session | None = None) -> Record:
+    """Judges the trial, writes its record and evidence, and returns the record. None: no engine was started."""
+    driven, observation, budget = measured.driven, measured.observation, measured.budget
+    prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)
+    workload = workloads.get(plan.choice.workload)
+    options = plan.choice.options
+    # Work that has an end is no stretch of a steady state: what it leaves behind is measured instead.
+    endless = workload.usual_duration_s(options) is not None
+    cycles = endless and checkpoints.made(plan.system, plan.choice)
+    seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, cycles)
+    figures, doubts = workload.assessed(driven, seen)
+    before = prepared.warnings
+    if driven.summary and judge.wrote(driven, observation) is False:
+        before = tuple(one for one in before if one.code != restore.AS_FOUND)
+    facts = session.facts() if driven.alive and session else None
+    settings = {**(facts or {}).get("settings", {}), **plan.system.settings}
+    lossy = judge.durability(engines.find(plan.system.engine), settings)
+    warnings = (*before, *seen, *doubts, *lossy)
+    status, causes = judge.status(driven, warnings)
+    known = {
+        **measured.loaded.metrics(),
+        **(capacity(session) if session else {}),
+        **observation.metrics,
+        **measures.metrics(driven, workload.script_figures),
+        **figures,
+    }
+    machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
+    record = Record(
+        id=record_id(plan.series, trial),
+        series=plan.series,
+        system=plan.system,
+        choice=plan.choice,
+        cell=trial.cell,
+        block=trial.block,
+        purpose=trial.purpose,
+        started_at=driven.started_at,
+        elapsed_s=driven.summary.get("elapsed_s", 0.0),
+        status=status,
+        metrics=measures.concise(known if workload.counts_all(options) else measures.of_no_unit(known)),
+        checks=driven.checks,
+        warnings=warnings,
+        causes=causes,
+        budget=budget or Budget(),
+        machine=machine,
+        server_machine=_server_machine(plan.system, session, driven, machine),
+        engine="" if facts is None else store.keep_shared("engines", facts),
+        scripts={
+            name: store.keep_shared("scripts", {"text": redacted_sql(text)}) for name, text in driven.scripts.items()
+        },
+        software=software(),
+        stage=trial.stage,
+        attempt=trial.attempt,
+        conditions=dict(prepared.conditions),
+        method=SLICES if plan.turns_since else TRIALS,
+        turns_since=plan.turns_since,
+        seed_given=plan.seed_given,
+        search_range=plan.search_range,
+        limits=plan.limits,
+        search_result=prepared.search_result,
+        crash=plan.crash,
+        power_cut=driven.power_cut,
+        answers=driven.answers,
+        commands=prepared.commands,
+        statements=measures.statements(driven),
+        tags={name: redacted(text, name) for name, text in plan.tags.items()},
+    )
+    series = (*observation.series, *driven.series)
+    files = dict(driven.files)
+    if timed := measures.timed(driven):
+        files[attached.TIMED] = attached.written_timed(timed)
+    if prepared.output:
+        files["commands.log"] = prepared.output.encode()
+    if driven.workers:
+        keys = {number: store.keep_shared("machines", one) for number, one in driven.fingerprints.items()}
+        files[attached.WORKERS] = attached.written_workers(driven.workers, keys)
+    if driven.inside_server:
+        files[attached.INSIDE] = attached.written_inside(driven.inside_server)
+    evidence = Evidence(
+        driven.timeline, driven.seconds, series, observation.counted, driven.histograms, driven.log, files
+    )
+    return store.keep(record, evidence)
+
+
+def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:
+    """Returns the key of a running server's machine; empty where it is unknown, or the engine is not a running server.
+    `here`: key of this machine."""
+    if driven.elsewhere:
+        return driven.elsewhere.machine
+    return here if system.dsn is not None and session is not None and session.processes() else ""
+
+
+def record_id(series: str, trial: Trial) -> str:
+    """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
+    name = trial.cell.name
+    if trial.purpose in (Purpose.LAB, *AUXILIARY):
+        short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
+        place = short.get(trial.purpose, f"{trial.purpose}{trial.block}")
+        return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
+    again = f"-a{trial.attempt}" if trial.attempt > 1 else ""
+    return f"{series}-{_slug(name.replace('=', ''))}-{trial.purpose[0]}{trial.block}{again}"
+
+
+LONGEST_SLUG = 100
+"""A file name has at most 255 bytes (NAME_MAX), and the series and its suffixes want theirs."""
+
+
+def _slug(name: str) -> str:
+    """`log=memory clients=8` as `log-memory+clients-8`; other names get a hash."""
+    plain = name.replace("=", "-").replace(" ", "+")
+    safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
+    return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def capacity(session: Session) -> dict[str, float]:
+    """How full each role's file system is: flash slows down when nearly full, a disk when its inner tracks are used.
+
+    Without roles that lie in a directory of another user, which we may not enter.
+    """
+    shares = {}
+    for role, directory in session.directories().items():
+        try:
+            usage = shutil.disk_usage(directory)
+        except PermissionError:
+            continue
+        if usage.total == 0:  # ramfs has no size (statfs(2))
+            continue
+        shares[f"capacity_used_share{{role={role}}}"] = usage.used / usage.total
+    return shares
+
+
+@functools.cache
+def software() -> dict[str, str]:
+    """ironbench's version and build profile, Python, and the packages that matter to a result."""
+    packages = {"numpy", *(one for name in engines.names() for one in engines.get(name).traits.packages)}
+    return {
+        "ironbench": _core.VERSION,
+        "build": _core.BUILD_PROFILE,
+        "python": platform.python_version(),
+        **{name: version for name in sorted(packages) if (version := _version(name))},
+    }
+
+
+def _version(package: str) -> str:
+    """ "" for one of an extra that is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

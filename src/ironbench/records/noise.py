@@ -1,0 +1,49 @@
+"""Noise floors of machines, kept with the labs for later findings.
+
+`<results>/noise/<machine>-<work>.json`, one file for each machine and work: the newest measurement replaces the last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ironbench.model.finding import Noise, floor_of
+from ironbench.model.record import DUET, SLICES, TRIALS
+from ironbench.records.durable import write_whole
+
+FOLDER = "noise"
+
+
+def keep(results: Path, floors: Sequence[Noise]) -> None:
+    """All floors of one A/A lab: one machine, one work, a floor for each metric. UnwrittenError."""
+    for machine, work, method in dict.fromkeys((noise.machine, noise.work, noise.method) for noise in floors):
+        own = [noise for noise in floors if (noise.machine, noise.work, noise.method) == (machine, work, method)]
+        key = work if method == TRIALS else f"{work} by {method}"
+        name = f"{machine}-{hashlib.sha256(key.encode()).hexdigest()[:8]}.json"
+        write_whole(results / FOLDER / name, msgspec.json.format(msgspec.json.encode(own), indent=1) + b"\n")
+
+
+def known(results: Path) -> tuple[Noise, ...]:
+    """Every noise floor stored there; unreadable files are skipped. Earlier versions stored the far end of an interval
+    that shrank with the number of blocks; floors are therefore computed from the stored spread."""
+    floors: list[Noise] = []
+    for path in sorted((results / FOLDER).glob("*.json")):
+        try:
+            stored = msgspec.json.decode(path.read_bytes(), type=list[Noise])
+            floors += [replace(_with_method(one), floor=floor_of(one.spread)) for one in stored]
+        except (OSError, msgspec.DecodeError):
+            continue
+    return tuple(floors)
+
+
+def _with_method(noise: Noise) -> Noise:
+    """Earlier versions appended the method to the name of the work."""
+    for method in (SLICES, DUET):
+        if noise.work.endswith(suffix := f" by {method}"):
+            return replace(noise, work=noise.work.removesuffix(suffix), method=method)
+    return noise

@@ -1,0 +1,258 @@
+"""Records in one file, to be carried to another machine: `ironbench record export` and `record import`.
+
+A parcel is a zip file, so that anybody can look into it:
+
+```
+manifest.json      format, what it holds, and of every other entry its length and SHA-256
+trials/<id>/…      machines/<key>.json  engines/<key>.json  scripts/<key>.json    as in a store
+lab/…              of a lab's directory: its own files (`labs.LAB_FILES`) and its stages
+```
+The zip file's comment holds the manifest's SHA-256. That finds what was truncated or altered on the way; it proves
+nothing against somebody who means to deceive: nothing in a parcel is believed, and everything has a limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from ironbench.errors import InputError
+from ironbench.records.evidence import READERS
+from ironbench.records.labs import LAB_FILES
+from ironbench.words import grouped
+
+FORMAT = 1
+SUFFIX = ".ibr"
+_MARK = b"ironbench parcel "
+_COMMENT = re.compile(_MARK + rb"(\d{1,9}) sha256=([0-9a-f]{64})")
+_MANIFEST = "manifest.json"
+_ID = r"[A-Za-z0-9_+~=,-][A-Za-z0-9._+~=,-]{0,250}"
+_LAB = re.compile(r"[^./\\\x00-\x1f\x7f-\x9f\ud800-\udfff][^/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,254}")
+"""Name of a directory: it leads nowhere else and shows as what it is."""
+_MIB = 1 << 20
+_MOST_BYTES = {
+    rf"trials/{_ID}/record\.json": _MIB // 4,
+    rf"trials/{_ID}/(?:{'|'.join(re.escape(name) for name in READERS if name.endswith('.parquet'))})": 1024 * _MIB,
+    rf"trials/{_ID}/(?:{'|'.join(re.escape(name) for name in READERS if not name.endswith('.parquet'))})": 32 * _MIB,
+    r"(?:machines|engines|scripts)/[0-9a-f]{16}\.json": _MIB,
+    rf"lab/(?:{'|'.join(map(re.escape, LAB_FILES))}|stage-[1-9]\d{{0,5}}\.json)": 32 * _MIB,
+}
+"""What a parcel may hold, and how large each may be: far beyond what any trial of hours leaves."""
+_MOST_MANIFEST_BYTES = 64 * _MIB
+_MOST_CONTENTS_BYTES = 40 * _MIB
+"""Of the zip file's table of contents, which the zip module reads in one go."""
+MOST_FILES = 250_000
+_CHUNK = _MIB
+_WHOLE = "it was cut short or changed on the way: export and copy it again"
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError)
+"""What the zip module raises for damaged, encrypted and unknown entries."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The manifest of a parcel."""
+
+    format: int
+    ironbench: str
+    """Version that wrote it."""
+    schema: int
+    """The highest of its records'."""
+    lab: str
+    """Name of the lab's directory, one step and not hidden; empty for plain records."""
+    files: dict[str, tuple[int, str]]
+    """Entry → length in bytes and SHA-256."""
+
+
+class _Format(msgspec.Struct, frozen=True):
+    format: int
+
+
+class _File(io.FileIO):
+    """Refuses to be read in pieces as large as a forged table of contents claims to be."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = max(0, os.fstat(self.fileno()).st_size - self.tell())
+        if size > _MOST_CONTENTS_BYTES:
+            raise zipfile.BadZipFile("its table of contents is too long")
+        return super().read(size) or b""
+
+
+def most_bytes(name: str) -> int | None:
+    """How large an entry of that name may be; None where a store holds no such file."""
+    return next((most for pattern, most in _MOST_BYTES.items() if re.fullmatch(pattern, name)), None)
+
+
+class Writer:
+    """Writes entries one after the other, then the manifest."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        self._files: dict[str, tuple[int, str]] = {}
+
+    def add(self, name: str, data: bytes) -> None:
+        """InputError for what could not be imported: no file of a store, too large, or too many."""
+        most = most_bytes(name)
+        if most is None:
+            raise InputError(name, "is no file of a record, and cannot be exported", "export other records")
+        if len(data) > most:
+            cause = f"is larger than the {most // _MIB or 0.25} MiB that an exported file may have"
+            raise InputError(name, cause, "export other records")
+        if len(self._files) == MOST_FILES:
+            raise InputError("export", f"has more than {grouped(MOST_FILES)} files", "export fewer records at a time")
+        stored = name.endswith(".parquet")  # compressed already
+        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # the same records give the same file
+        entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+        self._zip.writestr(entry, data)
+        self._files[name] = (len(data), hashlib.sha256(data).hexdigest())
+
+    def close(self, ironbench: str, schema: int, lab: str) -> None:
+        if lab and not _LAB.fullmatch(lab):
+            lab = "lab"
+        manifest = msgspec.json.encode(Manifest(FORMAT, ironbench, schema, lab, self._files))
+        self._zip.writestr(zipfile.ZipInfo(_MANIFEST, date_time=(1980, 1, 1, 0, 0, 0)), manifest)
+        self._zip.comment = f"ironbench parcel {FORMAT} sha256={hashlib.sha256(manifest).hexdigest()}".encode()
+        self._zip.close()
+
+
+class Reader:
+    """A parcel whose manifest was verified; every entry is verified when it is read. InputError for any other file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _opened(path)
+        try:
+            self._zip = zipfile.ZipFile(self._file)
+            self._entries = {entry.filename: entry for entry in self._zip.infolist()}
+            self.manifest = self._manifest()
+            self._hold_lab()
+            self._hold_entries()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+            whole = self._begins_as_zip()
+            self.close()
+            raise self._not_whole() if whole else self._foreign() from None
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def files(self) -> Mapping[str, tuple[int, str]]:
+        return self.manifest.files
+
+    def read(self, name: str) -> bytes:
+        """InputError where the bytes are not those that were exported."""
+        return b"".join(self.chunks(name))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """The same piece by piece; whether they are those that were exported is known after the last."""
+        length, digest = self.manifest.files[name]
+        seen, left = hashlib.sha256(), length
+        for chunk in self._unpacked(name, length):
+            seen.update(chunk)
+            left -= len(chunk)
+            yield chunk
+        if left or seen.hexdigest() != digest:
+            raise self._altered(name)
+
+    def _manifest(self) -> Manifest:
+        match = _COMMENT.fullmatch(self._zip.comment)
+        if match is None:
+            raise self._not_whole() if self._zip.comment.startswith(_MARK) else self._foreign()
+        self._not_newer(int(match[1]))
+        if _MANIFEST not in self._entries:
+            raise self._altered(_MANIFEST)
+        data = b"".join(self._unpacked(_MANIFEST, _MOST_MANIFEST_BYTES))
+        if hashlib.sha256(data).hexdigest().encode() != match[2]:
+            raise self._altered(_MANIFEST)
+        try:
+            self._not_newer(msgspec.json.decode(data, type=_Format).format)
+            return msgspec.json.decode(data, type=Manifest)
+        except (msgspec.DecodeError, RecursionError):
+            raise self._altered(_MANIFEST) from None
+
+    def _not_newer(self, format: int) -> None:
+        if format > FORMAT:
+            cause = f"has format {format}, newer than {FORMAT}"
+            raise InputError(str(self.path), cause, "import it with the ironbench that wrote it, or a newer one")
+
+    def _hold_lab(self) -> None:
+        """The lab's name becomes that of a directory. InputError."""
+        lab = self.manifest.lab
+        if lab and not _LAB.fullmatch(lab):
+            raise self.distrusted(f"names the lab {lab[:100]!r}, which is no name of a directory")
+
+    def _hold_entries(self) -> None:
+        """Entries and manifest name the same files, each of them one that a store holds, of a size that it may have."""
+        names = [name for name in self._zip.namelist() if name != _MANIFEST]
+        if len(names) > MOST_FILES:
+            raise self.distrusted(f"holds more than {grouped(MOST_FILES)} files")
+        if len(set(names)) < len(names) or set(names) != set(self.manifest.files):
+            raise self._altered("its list of files")
+        for name, (length, _) in self.manifest.files.items():
+            most = most_bytes(name)
+            if most is None:
+                raise self.distrusted(f"holds {name[:100]!r}, which is no file of a record")
+            if not 0 <= length <= most:
+                raise self.distrusted(f"holds {name} of {length} bytes, and such a file has at most {most}")
+
+    def _unpacked(self, name: str, most: int) -> Iterator[bytes]:
+        """Its bytes, `most` and one at the most: what an entry claims of its length is not believed."""
+        entry = self._entries[name]
+        if entry.compress_type not in _METHODS:  # of the others, the zip module bounds no piece
+            raise self._altered(name)
+        left = most + 1
+        try:
+            with self._zip.open(entry) as file:
+                while left and (chunk := file.read(min(_CHUNK, left))):
+                    left -= len(chunk)
+                    yield chunk
+        except _UNREADABLE as error:
+            raise self._altered(name, str(error)) from None
+
+    def distrusted(self, cause: str) -> InputError:
+        """For a parcel that no export wrote."""
+        return InputError(str(self.path), cause, "do not trust this file")
+
+    def _altered(self, name: str, why: str = "") -> InputError:
+        return InputError(str(self.path), f"{name} is not what was exported{f': {why}' if why else ''}", _WHOLE)
+
+    def _foreign(self) -> InputError:
+        return InputError(str(self.path), "is no file of exported records", "name a file of `ironbench record export`")
+
+    def _not_whole(self) -> InputError:
+        return InputError(str(self.path), "is no whole file of exported records", _WHOLE)
+
+    def _begins_as_zip(self) -> bool:
+        return os.pread(self._file.fileno(), 4, 0) == b"PK\3\4"
+
+
+def _opened(path: Path) -> _File:
+    """Only a regular file has an end to begin from: a device has none, and a pipe can be read only once."""
+    try:
+        # Not to wait for the other end of a named pipe (fifo(7)).
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(str(path), error.strerror or str(error), "name a file of `ironbench record export`") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(str(path), "is no regular file", "copy what it holds to a file, and import that")
+    return _File(descriptor)

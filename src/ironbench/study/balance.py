@@ -1,0 +1,259 @@
+"""The balance sheet: ratios, not sizes, decide whether a small system stands for a big one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ironbench import engines, units, workloads
+from ironbench.model.record import Record, machine_of
+from ironbench.study.subjects import (
+    bare,
+    cores_held,
+    counted_in,
+    held_to,
+    leading,
+    machine_cores,
+    streams,
+)
+from ironbench.study.summarise import summarise
+from ironbench.study.timelines import ONE_DEVICE
+from ironbench.words import counted
+
+ROLES = ("data", "log", "temp")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One ratio of a system. `value` is None where it is not recorded: unknown, not zero."""
+
+    name: str
+    unit: str
+    """`1`, `s`, `bytes`, `bytes/s`, `1/s` or `share`."""
+    value: float | None
+    note: str = ""
+    words: str = ""
+    """Shown instead of a number."""
+    machine: str = ""
+    """Of a device that is known by more than its roles: devices of two machines are two, whatever they are called."""
+
+
+def balance(
+    records: Sequence[Record], machine: Mapping[str, Any], engine: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[Entry, ...]:
+    """The sheet of trials of one cell (medians over them). `machine`, `engine`: their facts, empty when unknown."""
+    cores, core_note = _cores(records[0], machine)
+    data = _metric(records, "data_bytes")
+    devices = _devices(records[0], machine)
+    return (
+        _data_to(data, _cache_bytes(records[0], engine), "data to engine's cache"),
+        _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
+        _at_work(records[0], cores, core_note),
+        Entry(_throughput_name(records), "1/s", _over(_metric(records, "throughput"), cores)),
+        _checkpoints(records),
+        _log(records),
+        Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
+        # Last, for each cell of a lab may have other devices.
+        *(_bandwidth(records, device, cores) for device in devices),
+        *(_operations(records, device, cores) for device in devices),
+        *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
+    )
+
+
+def _at_work(record: Record, cores: int | None, core_note: str) -> Entry:
+    if (known := streams(record)) is None:
+        return Entry("clients per core", "1", _over(float(record.cell.load.clients), cores), core_note)
+    count, words = known
+    return Entry("streams per core", "1", _over(float(count), cores), f"{words}; {core_note}")
+
+
+def _throughput_name(records: Sequence[Record]) -> str:
+    """Work with a throughput of its own kind leads with that; this one is of everything in the trial."""
+    if leading(records[0].choice)[0] == "throughput":
+        return "throughput per core"
+    return f"{counted_in(records)[1]} per second of the whole trial, per core"
+
+
+def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]:
+    """Of the system, and how that is known."""
+    cores, of_threads = cores_held(record, machine_cores(machine)), bare(record)
+    if cores is None:
+        return None, "number of cores not known"
+    words = counted(cores, "core")
+    if held_to(record):
+        return cores, f"{words} given to the {'threads' if of_threads else 'engine'}"
+    alone = of_threads or machine_of(record) != record.machine
+    return cores, words if alone else f"{words}, shared with the clients"
+
+
+def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
+    lacks = "the data" if data is None else "" if memory else name.removeprefix("data to ")
+    return Entry(name, "1", _over(data, memory), lacks and f"size of {lacks} not recorded")
+
+
+def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
+    """As declared (`--memory`), else by the engine's own settings."""
+    if record.system.memory_bytes is not None:
+        return record.system.memory_bytes
+    known = engines.find(record.system.engine)
+    return known.cache_bytes(engine.get("settings", {}), record.cell.load.clients) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    roles: tuple[str, ...]
+    counted: tuple[str, ...]
+    """One role of each of its partitions: the kernel counts partitions apart."""
+    called: str = ""
+    """Empty where nothing but its roles is known."""
+
+    @property
+    def holds(self) -> str:
+        return " and ".join(self.roles)
+
+    def entry(self, what: str, unit: str, value: float | None, machine: str) -> Entry:
+        if self.called:
+            return Entry(f"{self.called}: {what}", unit, value, self.holds, machine=machine)
+        return Entry(f"{self.holds} device: {what}", unit, value)
+
+
+def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
+    used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
+    return device.entry("bandwidth used per core", "bytes/s", _over(used, cores), machine_of(records[0]))
+
+
+def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
+    used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
+    return device.entry("operations used per core", "1/s", _over(used, cores), machine_of(records[0]))
+
+
+def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | None:
+    return _sum(records, *(f"{metric}{{role={role}}}" for role in device.counted for metric in metrics))
+
+
+def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
+    """Each device once, with the roles that it holds."""
+    devices: list[_Device] = []
+    for role in ROLES:
+        if not _counters(record, role):
+            continue
+        for number, one in enumerate(devices):
+            if any(_shared(record, other, role, machine).device for other in one.roles):
+                twin = any(_shared(record, other, role, machine).partition for other in one.counted)
+                counted = one.counted if twin else (*one.counted, role)
+                devices[number] = replace(one, roles=(*one.roles, role), counted=counted)
+                break
+        else:
+            devices.append(_Device((role,), (role,), next(iter(_place(record, role, machine)), "")))
+    names = [one.called for one in devices]
+    # A mount that the fingerprint lacks seems to be on the disk of another.
+    return tuple(replace(one, called="") if names.count(one.called) > 1 else one for one in devices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What two roles have in common."""
+
+    device: bool
+    partition: bool
+
+
+def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -> _Shared:
+    """By the places of their directories; of unknown places their counters tell."""
+    a, b = (_place(record, one, machine) for one in (role, other))
+    uses = [record.metrics.get(f"capacity_used_share{{role={one}}}") for one in (role, other)]
+    known = bool(a and b)
+    if a == b and None not in uses:
+        # A fingerprint lacks loop devices and mounts below /tmp. Another file system shows by its use.
+        known = known and isclose(uses[0] or 0.0, uses[1] or 0.0, rel_tol=ONE_DEVICE)
+    if not known:
+        alike = _alike(_counters(record, role), _counters(record, other))
+        return _Shared(alike, alike)
+    return _Shared(a[0] == b[0], a == b)
+
+
+def _place(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, ...]:
+    """Device and partition that hold a role; empty where unknown."""
+    layout = record.system.layout
+    directory = getattr(layout, role) or layout.data
+    if not directory:
+        return ()
+    path = Path(directory)
+    for number, device in enumerate(layout.devices, 1):
+        for partition in device.partitions:
+            if path.is_relative_to(partition.directory):
+                alike = sum(one.model == device.model for one in layout.devices)
+                which = f", number {number}" if alike > 1 else ""
+                return f"emulated {device.model}{which}", partition.directory
+    mounts = [mount for mount in machine.get("mounts", ()) if path.is_relative_to(mount["path"])]
+    if not mounts:
+        return ()
+    mount = max(mounts, key=lambda mount: len(mount["path"]))
+    # Each subvolume of btrfs has an anonymous number of its own.
+    return _disk(mount, machine), mount["source"] if mount["number"].startswith("0:") else mount["number"]
+
+
+def _disk(mount: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
+    """The disk's name in /sys/block with its model or size; the file system's source where none is recorded."""
+    for block in machine.get("blocks", ()):
+        name = block["name"]
+        # Behind a digit a partition's number has a p, else md12 would be one of md1 (bdevname in block/partitions).
+        of_disk = re.fullmatch(rf"/dev/{re.escape(name)}({'p' if name[-1:].isdigit() else ''}\d+)?", mount["source"])
+        if block["number"] == mount["number"] or of_disk:
+            size = units.memory(block["size_bytes"]) if block.get("size_bytes") else ""
+            return ", ".join(filter(None, (block["name"], block.get("model") or size)))
+    return str(mount["source"])
+
+
+def _counters(record: Record, role: str) -> dict[str, float]:
+    suffix = f"{{role={role}}}"
+    return {
+        name.removesuffix(suffix): value
+        for name, value in record.metrics.items()
+        if name.startswith("device_") and name.endswith(suffix)
+    }
+
+
+def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
+    """Whether counters, read a moment apart, are of one device: a device that did nothing may be any."""
+    return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
+
+
+def _checkpoints(records: Sequence[Record]) -> Entry:
+    interval = _metric(records, "checkpoint_interval_s")
+    count = _metric(records, "checkpoints")
+    if interval is None and count is not None:
+        seen = "no checkpoint" if count == 0 else counted(count, "checkpoint")
+        return Entry("checkpoint interval", "s", None, words=f"{seen} in {units.span(records[0].elapsed_s)}")
+    return Entry("checkpoint interval", "s", interval)
+
+
+def _log(records: Sequence[Record]) -> Entry:
+    name, choice = "log per transaction", records[0].choice
+    workload = workloads.find(choice.workload)
+    if workload is not None and not workload.counts_all(choice.options):
+        return Entry(name, "bytes", None, f"other work than {workload.counts[1]} writes it")
+    return Entry(name, "bytes", _metric(records, "wal_bytes_per_transaction"))
+
+
+def _metric(records: Sequence[Record], name: str) -> float | None:
+    summary = summarise([record.metrics[name] for record in records if name in record.metrics])
+    return summary.centre if summary else None
+
+
+def _sum(records: Sequence[Record], *names: str) -> float | None:
+    parts = [part for part in (_metric(records, name) for name in names) if part is not None]
+    return sum(parts) if parts else None
+
+
+def _over(value: float | None, divisor: float | None) -> float | None:
+    return value / divisor if value is not None and divisor else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and value else None

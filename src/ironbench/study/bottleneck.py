@@ -1,0 +1,376 @@
+"""Where the time of a transaction goes, and which resource limits.
+
+A client is always somewhere: computing in the engine, waiting for a core, a page, the log, a lock, or for itself. The
+mean number of clients in a part, divided by the throughput, is the time a transaction spends there (Little, Operations
+Research 9(3), 1961). Without a part that takes a share s of the time, the throughput would be 1 / (1 − s) times as high
+if all else took as long as before (Amdahl, AFIPS 1967). That is an estimate, not a bound: queues that move elsewhere
+reduce the gain, and waits that the part causes (for locks held meanwhile, for a core afterwards) go with it and raise
+it. `Gain` is the estimate with both ends; `ceiling` measures the gain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ironbench import engines, workloads
+from ironbench.catalogue import base_name, part_of
+from ironbench.host import quiet
+from ironbench.model.note import Note, note
+from ironbench.model.observer import (
+    CLIENT,
+    CONCURRENCY,
+    CPU,
+    DATA_READ,
+    DATA_WRITE,
+    INTERNAL_LOCKS,
+    LOCKS,
+    LOG_FLUSH,
+    OTHER,
+    OTHER_PROGRAMS,
+    PARTS,
+    RUN_QUEUE,
+    SERVER_CPU,
+    TEMP,
+)
+from ironbench.model.record import Record
+from ironbench.stats.intervals import wilson
+
+if TYPE_CHECKING:
+    from ironbench.engines.base import Engine
+
+RESOURCES: dict[str, tuple[str, ...]] = {
+    SERVER_CPU: (CPU, RUN_QUEUE),
+    "reading data": (DATA_READ,),
+    "writing data": (DATA_WRITE,),
+    "the log": (LOG_FLUSH,),
+    "temporary files": (TEMP,),
+    "locks": (LOCKS,),
+    "the engine's internal locks": (INTERNAL_LOCKS,),
+    "the client": (CLIENT,),
+}
+"""What can limit → the parts in which its time is spent."""
+_SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
+"""`RESOURCES` where other programs used most of the CPU time: a faster CPU does not shorten the wait for a core."""
+IDLE_FROM = 0.25
+"""Share of all cores' time that was idle, from which more clients could have used cores."""
+_QUEUE_UNTIL = 0.1
+"""Of the CPU's time: a longer wait for a core means that the idle cores were not the server's to use."""
+_MUCH_UNKNOWN = 0.2
+"""Share of the time in no known part from which the reader is warned."""
+_ALL = 0.99
+"""Share of the time beyond which too little is left to divide by."""
+_CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
+"""Waits that any part may cause: backends queue behind one that holds a lock, or wakes, because of that part."""
+LIMITS_FROM = 0.4
+"""A resource with less of the time is not called the limit: removing it whole would give at most 1.7 times as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the time of a transaction."""
+
+    name: str
+    share: float
+    low: float
+    high: float
+    """95 % interval of the share; equal to it for what is counted in one trial."""
+    time_s: float
+    """Per transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Estimated throughput without a part of the time, as a multiple of the measured throughput; no bound."""
+
+    low: float
+    """From the lower end of the part's share; all other time is assumed to stay as it is."""
+    high: float
+    """From the upper end of its share and of the waits that it may cause; infinity: nothing else takes time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The resource that holds back, or that none can be named."""
+
+    resource: str
+    """One of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty: cannot tell."""
+    share: float
+    gain: Gain | None
+    """Estimated without the resource; with `CONCURRENCY`: with enough clients for all cores. None: not estimated."""
+    note: Note
+    """What limits and why; the report adds the estimate."""
+    taken: float = 0.0
+    """Share of all cores' time that other programs used, where they used more than the server and the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpent:
+    """Where the time of a transaction goes in one cell, over all its trials."""
+
+    cell: str
+    trials: int
+    total_s: float
+    """Of a client's time per transaction, think time included; an open loop: service time."""
+    parts: tuple[Part, ...]
+    """In the order of `PARTS`; those that took no time are left out. Shares sum to 1."""
+    limit: Limit
+    roots: Mapping[str, float]
+    """Of lock waits, by what the backend at the root of the chain did; empty without lock waits."""
+    tables: Mapping[str, float]
+    """Of lock waits, by the table."""
+    warnings: tuple[Note, ...] = ()
+
+    def share(self, name: str) -> float:
+        return next((part.share for part in self.parts if part.name == name), 0.0)
+
+    def gain(self, names: Collection[str]) -> Gain:
+        """Estimate of the throughput if these parts took no time."""
+        return _gain(self.parts, names)
+
+
+def where_time_goes(records: Sequence[Record]) -> TimeSpent | None:
+    """Of the comparable trials of one cell; None where backends were not observed."""
+    seen, lost = observed_trials(records)
+    if not seen:
+        return None
+    totals = [total(record) for record in seen]
+    total_s = fmean(totals)
+    parts = tuple(part for name in PARTS if (part := _part(name, seen, totals)) is not None)
+    roots, tables = (_means(seen, name) for name in ("lock_root_share", "lock_table_share"))
+    limit = _limit(parts, roots, tables, seen)
+    return TimeSpent(seen[0].cell.name, len(seen), total_s, parts, limit, roots, tables, _warnings(seen, lost))
+
+
+def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The comparable trials whose backends were observed, and those of them that are left out.
+
+    Where the kernel's counts of CPU and run queue were lost in some trials only (a backend came and went), those would
+    enter with all of their waiting for a core called CPU.
+    """
+    seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
+    whole = [one for one in seen if _counted(one)]
+    return (whole, [one for one in seen if not _counted(one)]) if whole else (seen, [])
+
+
+def total(record: Record) -> float:
+    """Seconds of a client's time per transaction."""
+    load, metrics = record.cell.load, record.metrics
+    work = workloads.find(record.choice.workload)
+    connections = work.connections(load.clients) if work else load.clients
+    # As shares are made in `observe`: of those at work, where some wait for others' work; of all, where clients think.
+    if load.rate is None and (connections == load.clients or load.think_time_s):
+        clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
+        return clients / metrics["throughput"]
+    return metrics.get("service_time_mean_s", 0.0)
+
+
+def times(record: Record) -> dict[str, float]:
+    """Seconds per transaction by part, in one trial; empty where backends were not observed."""
+    whole = total(record) if record.metrics.get("throughput") else 0.0
+    return {name: share * whole for name, share in _shares(record).items()}
+
+
+def _shares(record: Record) -> dict[str, float]:
+    return _by_part(record, "time_share")
+
+
+def _by_part(record: Record, metric: str) -> dict[str, float]:
+    values = {name: value for name, value in record.metrics.items() if base_name(name) == metric}
+    return {part_of(name).partition("=")[2]: value for name, value in values.items()}
+
+
+def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
+    """The mean of the trials' seconds, and its share of their mean total: seconds of cells can then be subtracted."""
+    whole = sum(totals)
+    weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
+    values = [_shares(record).get(name, 0.0) for record in records]
+    share = sum(weight * value for weight, value in zip(weights, values, strict=True))
+    if share <= 0:
+        return None
+    numbers = [_by_part(record, "time_samples").get(name, 0.0) for record in records]
+    # Trials of unequal weight are worth fewer observations (Kish, Survey Sampling, 1965).
+    n = sum(numbers) / (len(weights) * sum(weight**2 for weight in weights)) or None
+    if len(values) > 2 and (spread := _spread(share, values, weights)) > 0:
+        # Trials that differ by more than sampling explains are worth as few observations as their spread says.
+        between = share * (1 - share) / spread
+        n = between if n is None else min(n, between)
+    low, high = (share, share) if n is None else wilson(share, n)
+    return Part(name, share, min(low, share), max(high, share), share * whole / len(totals))
+
+
+def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    """Squared standard error of a share of sums (Cochran, Sampling Techniques, 1977, chapter 6)."""
+    squares = sum((weight * (value - share)) ** 2 for weight, value in zip(weights, values, strict=True))
+    return squares * len(values) / (len(values) - 1)
+
+
+def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
+    """Means of a share of the lock waits, weighted by how much of them each trial has; largest first."""
+    weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
+    weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
+    whole = sum(weight for _, weight in weights)
+    means: dict[str, float] = {}
+    for record, weight in weights:
+        for key, value in _by_part(record, metric).items():
+            means[key] = means.get(key, 0.0) + value * weight / whole
+    return dict(sorted(means.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _limit(
+    parts: Sequence[Part], roots: Mapping[str, float], tables: Mapping[str, float], records: Sequence[Record]
+) -> Limit:
+    by_name = {part.name: part for part in parts}
+    taken = _taken_by_others(records)
+    resources = _SHARED_CORES if taken else RESOURCES
+    spent = {resource: _sum(by_name, names) for resource, names in resources.items()}
+    (first, (share, low, _)), (second, (_, _, next_high)) = sorted(spent.items(), key=lambda pair: -pair[1][0])[:2]
+    unknown = by_name[OTHER].share if OTHER in by_name else 0.0
+    if share < LIMITS_FROM or low <= next_high or share <= unknown:
+        rivals = tuple(
+            note("rival", resource=one, share=spent[one][0], **_apart(resources[one], by_name, records))
+            for one in (first, second)
+        )
+        why = note(
+            "limit-unknown",
+            rivals=rivals,
+            unknown=unknown if unknown > share / 2 else 0.0,
+            cpu=_cpu_holders(records) if taken else (),
+        )
+        return Limit("", share, None, why, taken)
+    if first == OTHER_PROGRAMS:
+        computing = by_name[CPU].share if CPU in by_name else 0.0
+        why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
+        return Limit(OTHER_PROGRAMS, share, None, why, taken)
+    if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
+        # A record of that kind carries no verdict about CPU (docs/guide/statuses.md).
+        return Limit("", share, None, note("limit-unknown-own-cpu", share=share), taken)
+    evidence: tuple[Note, ...] = ()
+    if first == "locks":
+        evidence = _chain(roots, tables, engines.find(records[0].system.engine))
+    if first == SERVER_CPU:
+        evidence = (_cores(by_name, records),)
+    if first == "the client":
+        evidence = (_client(records),)
+    if all(record.kept_rate for record in records):
+        kept = note("limit-none", resource=first, share=share, evidence=evidence)
+        return Limit("", share, None, kept, taken)
+    if first == SERVER_CPU and (idle := _idle_cores(by_name, records)) is not None:
+        clients = max(record.cell.load.clients for record in records)
+        gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
+        return Limit(
+            CONCURRENCY, share, gain, note("limit-clients", computing=share, idle=idle, clients=clients), taken
+        )
+    why = note("limit", resource=first, share=share, evidence=evidence)
+    return Limit(first, share, _gain(parts, resources[first]), why, taken)
+
+
+def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
+    least = sum(part.low for part in parts if part.name in names)
+    most = sum(part.high for part in parts if part.name in names or part.name in _CAUSED)
+    return Gain(1 / (1 - min(least, _ALL)), 1 / (1 - most) if most < _ALL else math.inf)
+
+
+def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
+    """Share of all cores' time that was idle, where no backend waited for a core; None where more clients would not
+    have used it, or that is unknown."""
+    queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
+    budgets = [record.budget for record in records]
+    system = records[0].system
+    engine = engines.find(system.engine)
+    bound = system.server_cpus is not None or (engine is not None and engine.traits.writers is not None)
+    if bound or not all(_counted(record) for record in records) or not all(one.measured for one in budgets):
+        return None
+    idle = fmean(one.idle for one in budgets)
+    return idle if idle >= IDLE_FROM and queue <= _QUEUE_UNTIL * computing else None
+
+
+def _taken_by_others(records: Sequence[Record]) -> float:
+    """Share of all cores' time that other programs and other virtual machines used, if they used more than the server
+    and the client together; else 0, also where CPU time or the waits for a core were not counted."""
+    budgets = [record.budget for record in records]
+    if not all(budget.measured for budget in budgets) or not all(_counted(record) for record in records):
+        return 0.0
+    others, own = fmean(one.taken for one in budgets), fmean(one.server + one.client for one in budgets)
+    return others if others > own else 0.0
+
+
+def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> dict[str, float]:
+    """Computing and waiting for a core as separate shares, where both were counted."""
+    if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
+        return {}
+    return {"computing": parts[CPU].share if CPU in parts else 0.0, "waiting": parts[RUN_QUEUE].share}
+
+
+def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float, float]:
+    """Share, low and high of parts together. The bounds add up, which is wider than need be."""
+    chosen = [parts[name] for name in names if name in parts]
+    return sum(p.share for p in chosen), sum(p.low for p in chosen), min(1.0, sum(p.high for p in chosen))
+
+
+def _chain(roots: Mapping[str, float], tables: Mapping[str, float], engine: Engine | None) -> tuple[Note, ...]:
+    """What lock waits are for. `engine`: has words for its wait events; None for an engine unknown to this version."""
+    found = []
+    if tables and (table := next(iter(tables.items())))[1] >= 0.5:
+        found.append(note("locks-of-table", table=table[0]))
+    if roots:
+        event, share = next(iter(roots.items()))
+        does = (engine.traits.events if engine else {}).get(event, "")
+        found.append(note("locks-root", event=event, does=does, share=share))
+    return tuple(found)
+
+
+def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
+    """Advises more cores only where other programs did not take the present ones."""
+    queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
+    computing = parts[CPU].share if CPU in parts else 0.0
+    if not all(_counted(record) for record in records):
+        return note("cpu-or-run-queue")
+    if queue <= computing:
+        return note("cpu-computing", share=computing)
+    seen = [record for record in records if record.budget.measured]
+    taken = bool(seen) and fmean(record.budget.taken for record in seen) > quiet.BUSY
+    return note(
+        "cpu-waiting", share=queue, more_cores=bool(seen) and not taken, cpu=_cpu_holders(seen) if taken else ()
+    )
+
+
+_HOLDERS = ("server", "client", "observers", "emulation", "kernel", "other", "steal")
+"""Parts of the CPU budget."""
+_HELD_FROM = 0.02
+"""Share of the CPU time from which its holder is named."""
+
+
+def _cpu_holders(records: Sequence[Record]) -> tuple[tuple[str, float], ...]:
+    """Parts of the CPU budget with their mean shares, the largest first."""
+    means = {part: fmean(getattr(record.budget, part) for record in records) for part in _HOLDERS}
+    return tuple(
+        sorted(((part, share) for part, share in means.items() if share >= _HELD_FROM), key=lambda one: -one[1])
+    )
+
+
+def _client(records: Sequence[Record]) -> Note:
+    if any(record.cell.load.think_time_s > 0 for record in records):
+        return note("client-thinks")
+    if any(record.warned("client-saturated") for record in records):
+        return note("client-busy")
+    return note("client-waited-for")
+
+
+def _warnings(records: Sequence[Record], lost: Sequence[Record]) -> tuple[Note, ...]:
+    warnings = []
+    if lost:
+        warnings.append(note("waits-not-counted", trials=tuple(record.id for record in lost)))
+    if not all(_counted(record) for record in records):
+        warnings.append(note("run-queue-unknown"))
+    if max(_shares(record).get(OTHER, 0.0) for record in records) > _MUCH_UNKNOWN:
+        warnings.append(note("time-in-no-part"))
+    return tuple(warnings)
+
+
+def _counted(record: Record) -> bool:
+    """Whether the kernel counted CPU time and run queue, so that they were not sampled."""
+    return CPU not in _by_part(record, "time_samples")

@@ -1,0 +1,280 @@
+"""Measures how much faster a system runs with a part made as good as free.
+
+A share of the time gives an estimate only, for the queue moves elsewhere when a part becomes fast. So the part is made
+free (`System.ideal`) in a cell of its own and compared with the same cell without: the verdict is that comparison's,
+with its interval. The comparison does not show which part the difference comes from: making a part free also changes
+settings (a larger cache saves CPU time). So a part counts as a cause only if its own time was seen in the baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ironbench import catalogue, engines
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Lab
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP
+from ironbench.model.record import Record
+from ironbench.model.system import Choice, Load, Setup, System
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.study.bottleneck import Gain, TimeSpent
+from ironbench.study.differences import Difference, differences
+
+if TYPE_CHECKING:
+    from ironbench.engines.base import Engine
+
+SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
+"""Ideal part → the parts of a transaction's time that go with it."""
+SEEN_FROM = 0.01
+"""Share of a transaction's time from which a part was seen: removing less gains about 1 %, which other causes hide."""
+_READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{role=data}"
+_SETTINGS = "settings."
+
+
+class Verdict(Enum):
+    """What a comparison with a free part shows about that part."""
+
+    NOT_MEASURED = "not measured"
+    OPEN = "open"
+    """The comparison is inconclusive."""
+    UNAFFECTED = "unaffected"
+    """No gain of the lab's margin."""
+    SMALL = "small"
+    """A gain; whether it reaches the margin is unknown."""
+    UNSEEN = "unseen"
+    """A gain, but no time was seen in the part, so it has another cause."""
+    MEMORY = "memory"
+    """A gain that may come from the memory that was added to a limit."""
+    DISTURBED = "disturbed"
+    """A gain above the margin, that other programs may explain: they used more CPU time than server and client."""
+    HELD = "held"
+    """A gain above the margin, and the part's time was seen, or nothing is known about the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What is known about the cell that a free part is compared with."""
+
+    spent: TimeSpent | None = None
+    reads: float | None = None
+    """Device reads per transaction of the files with tables and indexes; None: not counted."""
+    reads_s: float | None = None
+    """Time of those reads on the device, per transaction."""
+
+    @property
+    def read_share(self) -> float | None:
+        """Share of a transaction's time that reads took on the device; None: not known."""
+        if self.spent is None or self.reads_s is None or not self.spent.total_s:
+            return None
+        return self.reads_s / self.spent.total_s
+
+    @property
+    def cached(self) -> bool:
+        """Whether the device's reads take too little time to matter, as when pages come from memory."""
+        return self.read_share is not None and self.read_share < SEEN_FROM
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The measured gain with parts made free, and what it says about those parts."""
+
+    parts: tuple[str, ...]
+    """`log`, `data`, `temp`, `client`; more than one when they were made free together."""
+    speedup: float
+    """How many times as fast, whichever way the metric points; NaN without a complete block."""
+    low: float
+    high: float
+    verdict: Verdict
+    holds_back: bool | None
+    """Whether the parts cost more than the lab's margin; None: cannot tell."""
+    finding: Finding
+    seen: tuple[str, ...]
+    """Those of the parts whose time was seen in the baseline; all of them where its time was not observed."""
+    shares: Mapping[str, float]
+    """Part → its share of the baseline's time per transaction; empty where that was not observed."""
+    cached_reads: float | None = None
+    """Where `data` is among the parts and device reads took next to no time: how many there were per transaction."""
+    read_share: float = 0.0
+    """Share of a transaction's time that those reads took on the device."""
+    besides: tuple[Difference, ...] = ()
+    """Settings of the engine that making the parts free changed, too: their values without and with."""
+    added_bytes: int = 0
+    """By which a limit on all memory grew for what lies in memory now: room for cached data, too."""
+    predicted: Gain | None = None
+    """Estimated from the share of the time of the parts that were seen; None where that is unknown."""
+    taken: float = 0.0
+    """`Limit.taken` of the baseline."""
+
+
+def ceilings(
+    findings: Sequence[Finding],
+    lab: Lab,
+    baselines: Mapping[str, Baseline] | None = None,
+    facts: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[Ceiling]:
+    """Returns one for every finding whose cell differs from its baseline in ideal parts alone.
+
+    `baselines`, `facts`: by name of cell; facts as `differences.facts` returns them.
+    """
+    results = []
+    for finding in findings:
+        cell, baseline = lab.setup(finding.cell), lab.setup(finding.baseline)
+        more = tuple(part for part in cell.system.ideal if part not in baseline.system.ideal)
+        lost = set(baseline.system.ideal) - set(cell.system.ideal)
+        if more and not lost and _beside(cell, more) == _beside(baseline, more):
+            known = (baselines or {}).get(finding.baseline, Baseline())
+            before, after = ((facts or {}).get(name, {}) for name in (finding.baseline, finding.cell))
+            besides = _besides(before, after, engines.find(cell.system.engine))
+            results.append(ceiling(finding, more, known, _added(cell, more), besides))
+    return results
+
+
+def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | None:
+    """Returns the part whose measured gain decides what limits this cell; None: the shares of its time decide.
+
+    A measured gain in throughput outranks shares that name no resource of the server, and those of a resource whose
+    removal would gain less: 1 / (1 − s) for a share s of the time (Amdahl, AFIPS 1967).
+    """
+    gains = [
+        one
+        for one in measured
+        if one.finding.baseline == spent.cell
+        and one.verdict is Verdict.HELD
+        and catalogue.metric(one.finding.metric).better == "higher"
+    ]
+    best = max(gains, key=lambda one: one.low, default=None)
+    if best is None:
+        return None
+    return best if not spent.limit.resource or best.speedup * (1 - spent.limit.share) > 1 else None
+
+
+def baseline_of(spent: TimeSpent | None, records: Sequence[Record]) -> Baseline:
+    """`records`: the cell's comparable trials."""
+    counted = [one.metrics for one in records if _READS in one.metrics and one.metrics.get("throughput")]
+    if not counted or any(one[_READS] and _READ_LATENCY not in one for one in counted):
+        return Baseline(spent)
+    reads = [one[_READS] / one["throughput"] for one in counted]
+    seconds = [count * one.get(_READ_LATENCY, 0.0) for count, one in zip(reads, counted, strict=True)]
+    return Baseline(spent, fmean(reads), fmean(seconds))
+
+
+def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: Engine | None) -> tuple[Difference, ...]:
+    """Settings of the engine that differ, the cache that `data` enlarges first; the user's own are the same in both
+    cells, as `_beside` made sure."""
+    if not before or not after:
+        return ()
+    derived = engine.traits.derived_settings if engine else ()
+    first = {name for names in engine.traits.ideal_settings.values() for name in names} if engine else set()
+    rows = [row for row in differences([before, after]) if row.room == "engine" and row.name.startswith(_SETTINGS)]
+    named = [replace(row, name=row.name.removeprefix(_SETTINGS)) for row in rows]
+    return tuple(sorted((row for row in named if row.name not in derived), key=lambda row: row.name not in first))
+
+
+def _added(setup: Setup, free: Collection[str]) -> int:
+    if setup.system.memory_total_bytes is None:
+        return 0
+    return sum(needed for part, needed in _needed_bytes(setup).items() if part in free)
+
+
+def _needed_bytes(setup: Setup) -> dict[str, int]:
+    """By free part, of memory; empty where this version does not know the engine, as in a lab from elsewhere."""
+    engine = engines.find(setup.system.engine)
+    return engine.ideal_bytes(setup.system) if engine else {}
+
+
+def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
+    """What is measured, without what making those parts free decides (`plan.resolve` and the engines)."""
+    system = replace(setup.system, label="", reference_score=None, ideal=())
+    load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
+    if (limit := system.memory_total_bytes) is not None:  # as it was declared
+        system = replace(system, memory_total_bytes=limit - sum(_needed_bytes(setup).values()))
+    if "client" in free:
+        system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
+    if "data" in free:
+        system, load = replace(system, memory_bytes=None, memory_total_bytes=None), replace(load, cache="")
+    engine = engines.find(system.engine)
+    decided = engine.traits.ideal_settings if engine else {}
+    for name in [name for part in free for name in decided.get(part, ())]:
+        settings.pop(name, None)
+    if in_memory := {"log", "temp"}.intersection(free):
+        layout = layout.at(dict.fromkeys(in_memory))
+    return replace(system, layout=layout, settings=settings), load, setup.choice
+
+
+def ceiling(
+    finding: Finding,
+    parts: Sequence[str],
+    baseline: Baseline | None = None,
+    added_bytes: int = 0,
+    besides: Sequence[Difference] = (),
+) -> Ceiling:
+    """`parts`: what was free in the finding's cell and not in its baseline.
+
+    `added_bytes`: by which a limit on all memory grew. What the parts leave of it caches data, so that a gain may be
+    that memory's; without a gain they cost nothing all the same.
+    """
+    known = baseline or Baseline()
+    spent = known.spent
+    shares = {part: sum(spent.share(name) for name in SPENT[part]) for part in parts} if spent else {}
+    seen = tuple(part for part in parts if spent is None or _seen(part, spent, known.cached))
+    taken = spent.limit.taken if spent else 0.0
+    if finding.ratios:
+        speedup, low, high = _as_speedup(finding)
+        verdict = _verdict(finding, low, high, bool(seen), bool(added_bytes), bool(taken))
+    else:
+        speedup, low, high, verdict = math.nan, 0.0, math.inf, Verdict.NOT_MEASURED
+    return Ceiling(
+        parts=tuple(parts),
+        speedup=speedup,
+        low=low,
+        high=high,
+        verdict=verdict,
+        holds_back={Verdict.HELD: True, Verdict.UNAFFECTED: False}.get(verdict),
+        finding=finding,
+        seen=seen,
+        shares=shares,
+        cached_reads=known.reads if "data" in parts and known.cached else None,
+        read_share=known.read_share or 0.0,
+        besides=tuple(besides),
+        added_bytes=added_bytes,
+        predicted=spent.gain([name for part in seen for name in SPENT[part]]) if spent and seen else None,
+        taken=taken,
+    )
+
+
+def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
+    """Where the page cache serves the reads, they are no time of a device, and only page writes count."""
+    names = (DATA_WRITE,) if part == "data" and cached else SPENT[part]
+    return sum(spent.share(name) for name in names) >= SEEN_FROM
+
+
+def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> Verdict:
+    """Follows the finding's conclusion, which accounts for blocks, looks and comparisons."""
+    margin = 1 + finding.margin
+    told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
+    if finding.conclusion is Conclusion.CANNOT_TELL and not (told and high <= margin):
+        return Verdict.OPEN
+    if finding.conclusion is Conclusion.EQUIVALENT or high <= margin:
+        return Verdict.UNAFFECTED
+    if not seen:
+        return Verdict.UNSEEN
+    if more_memory:
+        return Verdict.MEMORY if finding.conclusion is not Conclusion.CANNOT_TELL else Verdict.OPEN
+    if low < margin:
+        return Verdict.SMALL
+    return Verdict.DISTURBED if taken else Verdict.HELD
+
+
+def _as_speedup(finding: Finding) -> tuple[float, float, float]:
+    if catalogue.metric(finding.metric).better != "lower":
+        return finding.ratio, finding.low, finding.high
+    return _inverse(finding.ratio), _inverse(finding.high), _inverse(finding.low)
+
+
+def _inverse(value: float) -> float:
+    return 1 / value if value else math.inf

@@ -1,0 +1,201 @@
+"""A lab author's claims, held against the findings."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ironbench import catalogue
+from ironbench.model.finding import Conclusion, Finding
+from ironbench.model.lab import Claim
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record
+from ironbench.model.sample import lacking, sampled
+from ironbench.plan.requirements import LEAST_TRIALS
+from ironbench.stats.intervals import half_width, wilson
+from ironbench.stats.multiplicity import LEAST_BLOCKS
+from ironbench.study.comparability import flagged
+
+RESOLUTION = 0.001
+"""Of a time in a histogram, relative."""
+
+
+class ClaimVerdict(StrEnum):
+    """How a claim fared. Only a refuted one makes a lab exit with 4."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim and what became of it."""
+
+    claim: Claim
+    verdict: ClaimVerdict
+    reasons: tuple[Note, ...] = ()
+    """What the findings show."""
+    low: float | None = None
+    """Of a claim about one configuration: the confidence interval of its metric."""
+    high: float | None = None
+
+
+def judged(
+    claims: Sequence[Claim], findings: Sequence[Finding], records: Sequence[Record] = (), level: float = 0.05
+) -> tuple[Judged, ...]:
+    """One for each claim, in their order. A claim whose cells were not compared is undecided.
+
+    `records`: those of the round; `level`: what a two-sided test may spend at this look.
+    """
+    return tuple(_judged(claim, findings, records, level) for claim in claims)
+
+
+def _judged(claim: Claim, findings: Sequence[Finding], records: Sequence[Record], level: float) -> Judged:
+    if claim.kind == "ratio":
+        return _ratio(claim, findings)
+    if claim.kind == "order":
+        return _order(claim, findings)
+    return requirement(claim, [record for record in records if record.cell.name == claim.cells[0]], level)
+
+
+def requirement(claim: Claim, records: Sequence[Record], level: float = 0.05) -> Judged:
+    """Compares a limit with the confidence interval of a configuration's trials: confirmed when the whole interval
+    keeps the limit, refuted when all of it breaks the limit. The reasons include how many of the trials are flagged."""
+    usable = [record for record in records if record.status.comparable and claim.metric in record.metrics]
+    enough = [record for record in usable if sampled(record, claim.metric)]
+    if len(enough) < LEAST_TRIALS:
+        few = lacking(usable, [claim.metric])
+        why = (
+            note("too-few-transactions", needs=few)
+            if few
+            else note("too-few-trials", trials=len(enough), least=LEAST_TRIALS)
+        )
+        return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
+    sustains = claim.low is not None and catalogue.base_name(claim.metric) == "throughput"
+    decide = _sustained if sustains and enough[0].kept_rate is not None else _against_limit
+    found = decide(claim, enough, level)
+    return replace(found, reasons=(*found.reasons, *flagged(enough)))
+
+
+def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judged:
+    found = spread(claim.metric, enough, level)
+    if found is None:
+        return Judged(claim, ClaimVerdict.UNDECIDED, (note("no-interval-at-look"),))
+    least = claim.low if claim.low is not None else -math.inf
+    most = claim.high if claim.high is not None else math.inf
+    verdict = ClaimVerdict.UNDECIDED
+    if least <= found[0] and found[1] <= most:
+        verdict = ClaimVerdict.CONFIRMED
+    elif found[1] < least or found[0] > most:
+        verdict = ClaimVerdict.REFUTED
+    seen = note(
+        "value-against-limit",
+        verdict=verdict.value,
+        low=found[0],
+        high=found[1],
+        unit=catalogue.metric(claim.metric).unit,
+        confidence=1 - level,
+        trials=len(enough),
+    )
+    return Judged(claim, verdict, (seen,), *found)
+
+
+def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged:
+    """A rate is a fact of a trial: what was due was done, or not."""
+    kept = sum(record.kept_rate is not False for record in records)
+    asked = records[0].cell.load.rate or claim.low or 0.0
+    seen = (note("rate-sustained", trials=kept, of=len(records), rate=asked),)
+    if kept == len(records):
+        return Judged(claim, ClaimVerdict.CONFIRMED, seen)
+    return Judged(claim, ClaimVerdict.UNDECIDED if kept else ClaimVerdict.REFUTED, seen)
+
+
+def spread(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
+    """Confidence interval of the metric over trials; None where `level` is 0.
+
+    Student's t on logarithms: rates and times are positive and skewed. A share of failed transactions may be 0; its
+    interval contains the score interval of all transactions together (Wilson 1927). Percentiles come from histograms
+    that resolve 0.1%, so no interval of a time is narrower.
+    """
+    if not level:
+        return None
+    values = [record.metrics[metric] for record in records]
+    if min(values) > 0:
+        logs = [math.log(value) for value in values]
+        centre, half = statistics.fmean(logs), half_width(logs, level)
+        if catalogue.metric(metric).unit == "s":
+            half = max(half, RESOLUTION)
+        return math.exp(centre - half), math.exp(centre + half)
+    centre, half = statistics.fmean(values), half_width(values, level)
+    low, high = centre - half, centre + half
+    if catalogue.base_name(metric) == "failed_fraction":
+        done = math.fsum(record.metrics.get("transactions", 0.0) for record in records)
+        pooled = wilson(centre, done)
+        low, high = max(0.0, min(low, pooled[0])), max(high, pooled[1])
+    return low, high
+
+
+def _ratio(claim: Claim, findings: Sequence[Finding]) -> Judged:
+    """Confirmed when the whole interval lies inside the claimed range, refuted when it lies outside."""
+    match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
+    if match is None:
+        return Judged(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=claim.cells[:2]),))
+    finding, low, high = match
+    if finding.barred or finding.blocks < LEAST_BLOCKS:
+        why = finding.barred or note("fewer-blocks", least=LEAST_BLOCKS)
+        return Judged(claim, ClaimVerdict.UNDECIDED, (why,))
+    least = claim.low if claim.low is not None else 0.0
+    most = claim.high if claim.high is not None else math.inf
+    # A range is kept or missed only if the ratio does so at both ends of its change.
+    ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
+    inside = [least <= end <= most for end in ends]
+    if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
+        return Judged(claim, ClaimVerdict.UNDECIDED, (finding.changed,) if finding.changed else ())
+    verdict = ClaimVerdict.UNDECIDED
+    if least <= low and high <= most:
+        verdict = ClaimVerdict.CONFIRMED
+    elif high < least or low > most:
+        verdict = ClaimVerdict.REFUTED
+    seen = note("interval-against-range", verdict=verdict.value, low=low, high=high, confidence=finding.confidence)
+    return Judged(claim, verdict, (seen,))
+
+
+def _order(claim: Claim, findings: Sequence[Finding]) -> Judged:
+    """Confirmed when each cell is better than the next; refuted as soon as one is worse or equivalent."""
+    open_pairs, against = [], []
+    for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
+        conclusion = _conclusion(cell, following, claim.metric, findings)
+        if conclusion is Conclusion.CANNOT_TELL:
+            open_pairs.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
+        elif conclusion is not Conclusion.FASTER:
+            against.append(note("order-of-two", cell=cell, following=following, conclusion=conclusion.value))
+    if against:
+        return Judged(claim, ClaimVerdict.REFUTED, tuple(against))
+    if open_pairs:
+        return Judged(claim, ClaimVerdict.UNDECIDED, tuple(open_pairs))
+    return Judged(claim, ClaimVerdict.CONFIRMED, (note("order-confirmed"),))
+
+
+def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> Conclusion:
+    match = _between(cell, other, metric, findings)
+    if match is None:
+        return Conclusion.CANNOT_TELL
+    turned = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
+    conclusion = match[0].conclusion
+    return conclusion if match[0].cell == cell else turned.get(conclusion, conclusion)
+
+
+def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:
+    """The declared finding of two cells, whichever was the baseline, and the interval of `cell` over `other`."""
+    for finding in findings:
+        if not finding.decides or finding.metric != metric:
+            continue
+        if (finding.cell, finding.baseline) == (cell, other):
+            return finding, finding.low, finding.high
+        if (finding.baseline, finding.cell) == (cell, other):
+            return finding, 1 / finding.high, 1 / finding.low if finding.low > 0 else math.inf
+    return None

@@ -1,0 +1,241 @@
+"""Whether trials can be compared, and what disturbed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ironbench.model.note import FLAGGED, Note, merged, note
+from ironbench.model.own_data import OwnData
+from ironbench.model.record import Record, Status, machines_of
+from ironbench.study.differences import differing, fact_text, facts_of
+from ironbench.study.rate import clients_asked
+from ironbench.study.subjects import same_work, work, work_name, works_apart
+
+# What a comparison is meant to vary: that these differ is the question, not a flaw of the answer.
+_MEANT_TO_VARY = (
+    *("system.engine", "system.settings", "system.layout", "system.memory_bytes", "system.dsn"),
+    "system.reference_score",
+    "tag",
+)
+_OWN_NOTE = ("load.rate",)
+"""Has a note of its own."""
+
+
+def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
+    """Differences besides the systems that may explain a ratio of A and B. `rates_vary`: they are
+    meant to, as between points of one search."""
+    if not a or not b:
+        return ()
+    rows = [*work_apart(a, b), *_machines_apart(a[0], b[0])]
+    facts = [facts_of(a[0]), facts_of(b[0])]
+    loads = a[0].cell.load, b[0].cell.load
+    if loads[0].rate != loads[1].rate and not rates_vary:
+        rows.append(note("loads-differ", a=loads[0].rate, b=loads[1].rate))
+    if a[0].method != b[0].method:
+        rows.append(note("methods-differ", a=a[0].method, b=b[0].method))
+    clients = [asked.get("load.clients", "") for asked in clients_asked((a, b))]
+    if clients[0] != clients[1]:
+        rows.append(note("clients-differ", a=clients[0], b=clients[1]))
+    if apart := workers_apart(a, b):
+        rows.append(apart)
+    for name in differing(facts):
+        if not name.startswith((*_MEANT_TO_VARY, *_OWN_NOTE)):
+            left, right = (fact_text(flat, name) for flat in facts)
+            rows.append(note("fact-differs", fact=name, a=left, b=right))
+    if {record.series for record in a} & {record.series for record in b}:
+        return tuple(rows)
+    rows.append(note("not-in-turns"))
+    return tuple(rows)
+
+
+def _machines_apart(a: Record, b: Record) -> list[Note]:
+    """Notes on the machines that did the work and the ones that drove it."""
+    (server_a, client_a), (server_b, client_b) = machines_of(a), machines_of(b)
+    rows = []
+    if any(client and not server for server, client in (machines_of(a), machines_of(b))):
+        if (a.series, a.system.dsn) != (b.series, b.system.dsn):
+            rows.append(note("server-machine-unknown"))
+    elif server_a != server_b:
+        rows.append(note("machines-differ"))
+    remote = (server_a, server_b) != (client_a, client_b)
+    if remote and client_a != client_b:
+        rows.append(note("client-machines-differ"))
+    return rows
+
+
+def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
+    """How many workers drove A, and how many B, where as many were asked for and they are not as many; else None."""
+    if {record.cell.load.workers for record in a} != {record.cell.load.workers for record in b}:
+        return None
+    drove = [tuple(sorted({_drove(record) for record in side})) for side in (a, b)]
+    return note("workers-differ", a=drove[0], b=drove[1]) if drove[0] != drove[1] else None
+
+
+def too_few_workers(records: Sequence[Record]) -> list[Note]:
+    """A note where trials went on with fewer workers than the load asks for, since machines were lost."""
+    short = [record for record in records if _drove(record) < record.cell.load.workers]
+    if not short:
+        return []
+    drove = tuple(sorted({_drove(record) for record in short}))
+    asked = max(record.cell.load.workers for record in short)
+    return [note("trials-of-fewer-workers", workers=drove, requested=asked, trials=len(short), of=len(records))]
+
+
+def _drove(record: Record) -> float:
+    return record.metrics.get("workers", float(record.cell.load.workers))
+
+
+def other_work(a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
+    """Why A and B cannot be compared: other work, other data or another ironbench."""
+    if not a or not b:
+        return ()
+    rows = work_apart(a, b)
+    versions = [sorted({record.software.get("ironbench", "") for record in side} - {""}) for side in (a, b)]
+    if all(versions) and versions[0] != versions[1]:
+        rows.append(note("versions-differ", a=tuple(versions[0]), b=tuple(versions[1])))
+    return tuple(rows)
+
+
+def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
+    """How the work of two sides differs, by contents: in its names, in the contents of scripts of one name, in its
+    data. Empty for equal work."""
+    sides = [list({work(record): record.choice for record in side}.values()) for side in (a, b)]
+    pairs = ((one, others) for mine, others in (sides, sides[::-1]) for one in mine)
+    if all(any(same_work(one, other) for other in others) for one, others in pairs):
+        return []
+    rows = []
+    names = [sorted(set(map(work_name, side))) for side in sides]
+    if names[0] != names[1]:
+        alone = all(len(side) == 1 for side in names)
+        left, right = works_apart(sides[0][0], sides[1][0]) if alone else map(tuple, names)
+        rows.append(note("work-differs", a=left, b=right))
+    rows += [note("script-differs", script=script) for script in _rewritten(a, b)]
+    data = [{one.data.key if one.data else "" for one in side} for side in sides]
+    if data[0] != data[1]:
+        left, right = (tuple(sorted({_own_data(one.data) for one in side})) for side in sides)
+        rows.append(note("data-differ", a=left, b=right))
+    return rows
+
+
+def _own_data(data: OwnData | None) -> str:
+    """The user's own data with what tells them from others of the same name; empty for the workload's."""
+    return f"{data.words} ({data.key})" if data is not None and data.imported else ""
+
+
+def _rewritten(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
+    """Scripts of one name on both sides whose contents are recorded and not the same."""
+    sides: list[dict[str, set[str]]] = [{}, {}]
+    for contents, records in zip(sides, (a, b), strict=True):
+        for record in records:
+            for script, digest in zip(record.choice.scripts, record.choice.digests, strict=False):
+                contents.setdefault(script, set()).add(digest)
+    return [script for script, digests in sides[0].items() if script in sides[1] and digests != sides[1][script]]
+
+
+def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Excluded trials by status, with their causes."""
+    rows = []
+    for status in (Status.VOIDED, Status.FAILED, Status.CUT_SHORT):
+        of_status = [record for record in records if record.status is status]
+        if of_status:
+            rows.append(note("trials-left-out", status=status.value, trials=len(of_status), causes=_causes(of_status)))
+    return tuple(rows)
+
+
+def set_aside(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Trials of blocks that were measured again, and what had failed there."""
+    if not records:
+        return ()
+    failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
+    blocks = len({record.block for record in records})
+    return (note("blocks-repeated", blocks=blocks, trials=len(records), causes=_causes(failed)),)
+
+
+def _causes(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Every distinct cause."""
+    return tuple(dict.fromkeys(cause for record in records for cause in record.causes))
+
+
+def doubts(records: Sequence[Record]) -> tuple[Note, ...]:
+    """Notes of the comparable trials: each once, with how many trials have it and the range of its numbers."""
+    entered = [record for record in records if record.status.comparable]
+    rows = [note("of-trials", note=one, trials=count, of=len(entered)) for one, count in _notes(entered)]
+    silent = [record for record in entered if record.status is Status.SUSPECT and not record.warnings]
+    if silent:
+        rows.append(note(FLAGGED, trials=len(silent), of=len(entered), causes=_causes(silent)))
+    return tuple(rows)
+
+
+def together(records: Sequence[Record]) -> list[Note]:
+    """The notes of all trials, each once, with the range of its numbers."""
+    return [one for one, _ in _notes(records)]
+
+
+def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
+    """Each note, merged, and how many trials have it."""
+    return _merged(record.warnings for record in records)
+
+
+def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
+    """How many of these trials are flagged, and why; empty where none is."""
+    suspect = [record for record in records if record.status is Status.SUSPECT]
+    if not suspect:
+        return ()
+    return (note(FLAGGED, trials=len(suspect), of=len(records), causes=tuple(causes(suspect))),)
+
+
+def causes(suspect: Sequence[Record]) -> list[Note]:
+    """Why trials are flagged: each cause once, with the range of its numbers, beginning with the most frequent."""
+    each = (record.flags or record.causes for record in suspect)
+    return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
+
+
+def _merged(each: Iterable[Sequence[Note]]) -> Iterator[tuple[Note, int]]:
+    """The notes of several trials, merged, each with how many trials have it."""
+    groups: dict[tuple[str, frozenset[str]], list[Note]] = {}
+    for notes in each:
+        for one in merged(notes):
+            groups.setdefault((one.code, frozenset(one.values)), []).append(one)
+    for same in groups.values():
+        (whole,) = merged(same)
+        yield whole, len(same)
+
+
+DISTURBED = ("not-quiet", "cpu-taken", "steal", "clock-step")
+"""Codes of warnings of disturbed trials; `steal`: in older records."""
+UNEQUAL = 1 / 3
+"""Difference between the shares of two cells' trials from which a difference between the cells may be its doing."""
+_LEAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """One kind of it, over all cells."""
+
+    code: str
+    trials: int
+    of: int
+    most: tuple[str, int, int] | None = None
+    """Cell, disturbed trials and all of them: the one met most, where it met cells unequally;"""
+    least: tuple[str, int, int] | None = None
+    """and the one met least."""
+
+    @property
+    def note(self) -> Note:
+        return note("trials-disturbed", by=self.code, trials=self.trials, of=self.of, most=self.most, least=self.least)
+
+
+def disturbances(cells: Iterable[tuple[str, Sequence[Record]]]) -> tuple[Disturbance, ...]:
+    """Of each kind that met a trial. `cells`: names with the trials that may be compared."""
+    known = [(name, records) for name, records in cells if records]
+    results = []
+    for code in DISTURBED:
+        counts = [(name, sum(record.warned(code) for record in records), len(records)) for name, records in known]
+        trials, of = sum(count for _, count, _ in counts), sum(all for _, _, all in counts)
+        if trials:
+            most, least = (end(counts, key=lambda one: one[1] / one[2]) for end in (max, min))
+            apart = most[1] / most[2] - least[1] / least[2]
+            unequal = apart >= UNEQUAL and most[1] >= _LEAST
+            results.append(Disturbance(code, trials, of, *((most, least) if unequal else (None, None))))
+    return tuple(results)

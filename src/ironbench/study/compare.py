@@ -1,0 +1,272 @@
+"""A against B, metric by metric: the ratio, the spread of repeats, and whether the ranges overlap. No verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ironbench.catalogue import base_name, metrics
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record
+from ironbench.model.sample import late
+from ironbench.model.system import Load
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.comparability import doubts, left_out, unlike
+from ironbench.study.curve import MOST_POOLED, NOT_POOLED, Curve, curve, metrics_of
+from ironbench.study.differences import Difference, differences, facts_of
+from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
+from ironbench.study.subjects import Subject, emulated, leading, streams
+from ironbench.study.summarise import Summary, overlap
+from ironbench.words import counted
+from ironbench.workloads.base import LEADING
+
+NO_VERDICT = (
+    "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of A and B in one cell."""
+
+    metric: str
+    better: str
+    """`higher`, `lower` or `neither`, by the catalogue."""
+    a: Summary
+    b: Summary
+    no_ratio: str = ""
+    """Why there is no ratio (`ironbench.study.rate`)."""
+
+    @property
+    def ratio(self) -> float | None:
+        """B's centre over A's; None where one is not above 0, `no_ratio` gives a reason, or `points` stands for it."""
+        return None if self.no_ratio or self.points is not None else ratio(self.a.centre, self.b.centre)
+
+    @property
+    def points(self) -> float | None:
+        """B's share less A's, where one is next to nothing."""
+        a, b = self.a.centre, self.b.centre
+        return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
+
+    @property
+    def overlap(self) -> bool:
+        """Whether the ranges of repeats have a value in common."""
+        return overlap(self.a, self.b)
+
+    @property
+    def improves(self) -> bool | None:
+        """Whether B's centre lies in the catalogue's better direction; None where there is none or no change."""
+        if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
+            return None
+        return (self.b.centre > self.a.centre) == (self.better == "higher")
+
+
+@dataclass(frozen=True, slots=True)
+class CellComparison:
+    """All metrics that A and B have in common under one load."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+    def row(self, metric: str) -> Row | None:
+        return next((row for row in self.rows if row.metric == metric), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of `compare A B`."""
+
+    a: str
+    b: str
+    loads: tuple[Load, Load]
+    """Of a trial of each: that of its peak or its rate."""
+    rates: tuple[Rate | None, Rate | None]
+    """The declared rates and whether they were kept; None for a closed loop."""
+    peaks: CellComparison | None
+    """Each at its own peak, or at the declared rate; None where a side has no throughput."""
+    peak_basis: tuple[str, str]
+    cells: tuple[CellComparison, ...]
+    """Number by number of clients, where both were measured."""
+    differences: tuple[Difference, ...]
+    unlike: tuple[Note, ...]
+    warnings: tuple[Note, ...]
+    left_out: tuple[Note, ...]
+    emulated: tuple[bool, bool] = (False, False)
+    """Whether storage of A, of B was emulated."""
+    derived: tuple[str, ...] = ()
+    """Sentences that must stand wherever these results are shown."""
+    clients: int | None = None
+    """The only number of clients that both were measured with; None where a peak was chosen."""
+    trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
+    """Usable ones of the peak, or of the rate: what `peaks` rests on."""
+    leading: tuple[str, ...] = LEADING
+    """Metrics that the comparison begins with, the most telling first; not all need to have been measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A subject's peak compared with the baseline's, the first subject that has one."""
+
+    name: str
+    reference: str
+    ratio: float | None
+    """Median throughput over that of the baseline."""
+    low: float | None
+    high: float | None
+    """The ratio's range when every repeat may stand for its side."""
+    overlap: bool
+    """Whether the ranges of repeats of both have a value in common."""
+
+
+def ratio(a: float, b: float) -> float | None:
+    """b / a; None unless both are finite and above 0."""
+    if a <= 0 or b <= 0 or not (math.isfinite(a) and math.isfinite(b)):
+        return None
+    return b / a
+
+
+def compare(
+    a: Subject,
+    b: Subject,
+    facts: Sequence[dict[str, str]] = (),
+    derived: Sequence[str] = (),
+    archive: Archive = EMPTY,
+) -> Comparison:
+    """Voided, failed and cut-short trials never enter; suspect ones enter with their warnings.
+
+    `facts`: flat facts of A and B (machine, engine) beyond what records hold. `archive`: where their histograms are.
+    """
+    sides = (a, b)
+    pooled = len(a.records) + len(b.records) <= MOST_POOLED
+    curves = (
+        curve(a, archive, pool_points=pooled, names=None),
+        curve(b, archive, pool_points=pooled, names=None),
+    )
+    entered = (a.usable, b.usable)
+    extras = [asked | extra for asked, extra in zip(clients_asked(entered), _pair(facts), strict=True)]
+    known = [{**facts_of(side[0]), **extra} if side else {} for side, extra in zip(entered, extras, strict=True)]
+    trials = (_main(curves[0], a), _main(curves[1], b))
+    return Comparison(
+        a=a.name,
+        b=b.name,
+        loads=_loads(sides, curves),
+        rates=(curves[0].rate, curves[1].rate),
+        peaks=_peaks(*curves),
+        peak_basis=(_basis(curves[0]), _basis(curves[1])),
+        cells=_cells(*entered, *curves, archive if pooled else EMPTY),
+        differences=differences(known) if all(known) else (),
+        unlike=unlike(*entered),
+        warnings=(
+            *(note("of-subjects", subjects=side.name, note=one) for side in sides for one in doubts(side.usable)),
+            *(() if pooled else (NOT_POOLED,)),
+            *_ranges_by_chance(curves, trials),
+        ),
+        left_out=tuple(
+            note("of-subjects", subjects=side.name, note=one) for side in sides for one in left_out(side.records)
+        ),
+        emulated=(any(map(emulated, a.records)), any(map(emulated, b.records))),
+        derived=tuple(derived),
+        clients=_only_clients(*curves),
+        trials=trials,
+        leading=leading(a.records[0].choice) if a.records else LEADING,
+    )
+
+
+def _ranges_by_chance(
+    curves: tuple[Curve, Curve], trials: tuple[Sequence[Record], Sequence[Record]]
+) -> tuple[Note, ...]:
+    a, b = (side.main for side in curves)
+    if a is None or b is None or trials[0][0].choice.workload != "storage":
+        return ()
+    from ironbench.study.storage import ranges_by_chance  # others do not wait for its import
+
+    return ranges_by_chance(a.metrics, b.metrics, trials)
+
+
+def _main(side: Curve, subject: Subject) -> tuple[Record, ...]:
+    return tuple(side.main.trials) if side.main is not None else subject.usable
+
+
+def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
+    return facts if len(facts) == 2 else ({}, {})
+
+
+def _basis(side: Curve) -> str:
+    if side.main is None:
+        return "no usable trial"
+    known = streams(side.main.trials[0])
+    return f"{known[1] if known else counted(side.main.clients, 'client')}, {side.main.basis}"
+
+
+def _only_clients(a: Curve, b: Curve) -> int | None:
+    peaks = (a.peak, b.peak)
+    counts = {peak.clients if peak and peak.alone else None for peak in peaks}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def _loads(sides: tuple[Subject, Subject], curves: tuple[Curve, Curve]) -> tuple[Load, Load]:
+    a, b = (
+        (of.main.trials if of.main else side.usable or side.records)[0] for side, of in zip(sides, curves, strict=True)
+    )
+    return a.cell.load, b.cell.load
+
+
+def _peaks(a: Curve, b: Curve) -> CellComparison | None:
+    if a.main is None or b.main is None:
+        return None
+    return CellComparison("peak", _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
+
+
+def _cells(
+    a: Sequence[Record], b: Sequence[Record], curve_a: Curve, curve_b: Curve, archive: Archive
+) -> tuple[CellComparison, ...]:
+    points = {point.clients: point for point in curve_b.points}
+    cells = [
+        CellComparison(
+            known[1] if (known := streams(point.trials[0])) else counted(point.clients, "client"),
+            _rows(
+                point.metrics,
+                points[point.clients].metrics,
+                point.trials,
+                points[point.clients].trials,
+            ),
+        )
+        for point in curve_a.points
+        if point.clients in points
+    ]
+    if not cells and not (curve_a.points or curve_b.points):
+        cells = [CellComparison("all trials", _rows(metrics_of(a, None, archive), metrics_of(b, None, archive), a, b))]
+    return tuple(cells)
+
+
+def _rows(
+    a: dict[str, Summary], b: dict[str, Summary], of_a: Sequence[Record], of_b: Sequence[Record]
+) -> tuple[Row, ...]:
+    """Metrics of both sides, whole before part, in the catalogue's order; unknown metrics last, without direction."""
+    known = metrics()
+    order = {name: place for place, name in enumerate(known)}
+    unkept = [record for record in (*of_a, *of_b) if record.kept_rate is False][:1]
+    both = [name for name in a if name in b and not any(late(record, name) for record in unkept)]
+    reasons = Ratios(of_a, of_b)
+    both.sort(key=lambda name: (order.get(base_name(name), len(order)), name))
+    return tuple(
+        Row(
+            name,
+            known[base_name(name)].better if base_name(name) in known else "neither",
+            a[name],
+            b[name],
+            reasons.lacking(name),
+        )
+        for name in both
+    )
+
+
+def standing(own: Curve, first: Curve) -> Standing | None:
+    """Peak against peak; None where one of them has none, as open loops and paced work."""
+    if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
+        return None
+    a, b = first.peak.throughput, own.peak.throughput
+    return Standing(
+        own.name, first.name, ratio(a.centre, b.centre), ratio(a.high, b.low), ratio(a.low, b.high), overlap(a, b)
+    )

@@ -1,0 +1,376 @@
+"""What each system costs, what it does, and which is the cheapest that meets a target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from ironbench import catalogue
+from ironbench.catalogue.prices import Sheet
+from ironbench.errors import InputError
+from ironbench.model.cost import Bill, Offer, Range
+from ironbench.model.note import Note, text_note
+from ironbench.model.record import Record, Status, machine_of
+from ironbench.plan.offers import Offers
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.bill import bill
+from ironbench.study.comparability import causes, left_out, together
+from ironbench.study.curve import at_its_peak, highest, score_of
+from ironbench.study.differences import UNKNOWN, differing, facts_of
+from ironbench.study.repeats import repeats
+from ironbench.study.subjects import cores_held, held_to, machine_cores, machines_among, work, work_name
+from ironbench.study.target import Attained, Target, attained, may_count
+from ironbench.words import counted
+
+ALIKE = 0.10
+"""Memory within this share is called equal: a GiB is 7 % more than a GB, and a kernel keeps some back for itself."""
+_HELD = " that it was held to"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One system."""
+
+    name: str
+    bill: Bill | None
+    """None: no prices were given."""
+    cores: int | None
+    score: Range | None
+    """The workload's own score at the peak of the records, or what the systems file says. None with a target: in an
+    open loop throughput follows from the rate asked for, so it is no measure of the system."""
+    estimate: bool
+    """Whether the score is one."""
+    source: str
+    """Of the score."""
+    target: Attained | None = None
+    basis: str = ""
+    """Of a score from records without a target: which trials."""
+    runs: int = 0
+    """Runs that a score from records rests on."""
+    trials: int = 0
+    """Trials that the score, or whether the target is met, rests on."""
+    flagged: int = 0
+    """How many of these are flagged."""
+    cautions: tuple[Note, ...] = ()
+    """Contradictions between the systems file and the recorded machine, and the notes of the trials."""
+
+    @property
+    def per_core(self) -> Range | None:
+        return self.score.times(1 / self.cores) if self.score and self.cores else None
+
+    @property
+    def per_thousand(self) -> Range | None:
+        """Score per 1000 units of the bill's currency."""
+        if self.score is None or self.bill is None or not self.bill.total:
+            return None
+        return self.score.times(1000 / float(self.bill.total))
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The result of `cost`."""
+
+    question: str
+    target: Target | None
+    unit: str
+    rows: tuple[Row, ...]
+    work: str
+    """What the records did; empty without any."""
+    cheapest: Row | None
+    """Of those that meet the target; without a target none is."""
+    nearest: Row | None
+    """Where none meets the target: the one that came closest."""
+    tied: tuple[Row, ...] = ()
+    """Others that are as cheap as `cheapest`, or cannot be told apart from `nearest`."""
+    undecided: tuple[Row, ...] = ()
+    """Priced below `cheapest`; whether they meet the target is inconclusive."""
+    notes: tuple[str, ...] = ()
+    """Why records that were named give no score."""
+    derived: tuple[str, ...] = ()
+    """Sentences that must stand with scores from these records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Measured trials, and what else is stored of them."""
+
+    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+    """By label."""
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Known fingerprints by key."""
+    archive: Archive = EMPTY
+    """Histograms of the records."""
+
+
+def costs(
+    offers: Offers | None, sheet: Sheet, measured: Measured, target: Target | None = None, currency: str = ""
+) -> Costs:
+    """What the offers cost and do, and what systems without an offer do.
+
+    InputError: prices, currencies, records of different work under one target, or of several systems under one offer.
+    """
+    named = offers.offers if offers else ()
+    records, machines, archive = measured.records, measured.machines, measured.archive
+    notes: tuple[str, ...] = ()
+    if target is None:
+        work, records, notes = _scoring(named, records)
+    else:
+        work, records = _of_one_work(records, target)
+    metric = "" if target else _score(records)
+    into = currency or (offers.currency if offers else "")
+    rows = []
+    for offer in named:
+        own = _of_one_system(offer, records)
+        row = _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into)
+        contradictions = tuple(map(text_note, _contradictions(offer, own, machines)))
+        rows.append(replace(row, cautions=(*contradictions, *row.cautions)))
+    offered = {offer.records for offer in named}
+    rows += [
+        _unpriced(name, group, machines, _did(name, group, target, metric, archive))
+        for label, labelled in records.items()
+        if label not in offered
+        for name, group in _systems(label, labelled).items()
+    ]
+    _one_currency(rows)
+    met = [row for row in rows if row.target and row.target.meets]
+    priced = [row for row in met if row.bill is not None]
+    cheapest = min(priced, key=_price, default=None)
+    closest = None if met or target is None else _closest(rows)
+    tied = tuple(row for row in priced if cheapest and row is not cheapest and _price(row) == _price(cheapest))
+    tied += tuple(row for row in rows if closest and row is not closest and _as_near(row, closest))
+    undecided = [row for row in rows if row.bill and row.target and row.target.undecided]
+    undecided = [row for row in undecided if cheapest and _price(row) < _price(cheapest)]
+    # The systems file's own word is that of the scores it gives, and those are not mixed with scores from records.
+    unit = "" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
+    question = offers.question if offers else ""
+    return Costs(
+        question=question,
+        target=target,
+        unit=unit,
+        rows=tuple(rows),
+        work=work,
+        cheapest=cheapest,
+        nearest=closest,
+        tied=tied,
+        undecided=tuple(undecided),
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Did:
+    """What records show of one system."""
+
+    score: Range | None
+    runs: int = 0
+    target: Attained | None = None
+    basis: str = ""
+    trials: tuple[Record, ...] = ()
+    """The trials that the result rests on."""
+    left_out: tuple[Note, ...] = ()
+
+    def row(self, name: str, bill: Bill | None, cores: int | None) -> Row:
+        return Row(
+            name,
+            bill,
+            cores,
+            score=self.score,
+            estimate=False,
+            source="records",
+            target=self.target,
+            basis=self.basis,
+            runs=self.runs,
+            trials=len(self.trials),
+            flagged=sum(record.status is Status.SUSPECT for record in self.trials),
+            cautions=(*self.left_out, *_notes(self.trials)),
+        )
+
+
+def _did(name: str, records: Sequence[Record], target: Target | None, metric: str, archive: Archive) -> _Did:
+    if target is not None:
+        result = attained(name, records, target, archive)
+        driven = [record for record in records if may_count(record, target)]
+        used = result.best.trials if result.best else tuple(one for one in driven if one.status.comparable)
+        return _Did(None, target=result, trials=used, left_out=left_out(driven))
+    best = highest(records)
+    if best is None or metric not in best.metrics:
+        return _Did(None)
+    known = repeats(best.trials, metric)
+    score = known.range(best.metrics[metric].centre)
+    return _Did(score, known.runs, basis=at_its_peak(best), trials=tuple(best.trials))
+
+
+def _notes(trials: Sequence[Record]) -> list[Note]:
+    """The notes of the trials, and why trials are flagged whose cause is not among these, as in older records."""
+    notes = together(trials)
+    suspect = [record for record in trials if record.status is Status.SUSPECT]
+    return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
+
+
+def _score(records: Mapping[str, Sequence[Record]]) -> str:
+    """The metric that systems are held against each other by, without a target; empty: there is none."""
+    peaks = [peak for group in records.values() if (peak := highest(group)) is not None]
+    return score_of(peaks[0].trials[0].choice.workload, peaks) if peaks else ""
+
+
+def _offered(offer: Offer, did: _Did, offers: Offers | None, sheet: Sheet, currency: str) -> Row:
+    own = bill(offer, sheet, offers.years if offers else None, currency) if offer.buy else None
+    if did.target is not None or did.score is not None:
+        return did.row(offer.name, own, offer.all_cores)
+    if offer.score is not None:
+        whole = offer.score * offer.servers
+        return Row(offer.name, own, offer.all_cores, Range(whole, whole), offer.servers > 1, offer.source)
+    if offer.share is not None:
+        known = {one.name: one for one in offers.offers} if offers else {}
+        whole = (known[offer.share_of].score or 0.0) * offer.servers
+        return Row(offer.name, own, offer.all_cores, offer.share.times(whole), True, offer.source)
+    return Row(offer.name, own, offer.all_cores, None, False, "")
+
+
+def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]], did: _Did) -> Row:
+    own = cores_held(records[0], machine_cores(machines.get(machine_of(records[0]), {})))
+    return did.row(name, None, own)
+
+
+def _scoring(
+    offers: Sequence[Offer], records: Mapping[str, Sequence[Record]]
+) -> tuple[str, Mapping[str, Sequence[Record]], tuple[str, ...]]:
+    """Their work, the records that give scores without a target, and why others do not: the bills stand without."""
+    if not records:
+        return "", {}, ()
+    labels = " and ".join(records)
+    if any(offer.score is not None or offer.share is not None for offer in offers):
+        return "", {}, (f"The records of {labels} are not used: the systems file gives scores itself.",)
+    works = {work(record): work_name(record.choice) for group in records.values() for record in group}
+    if len(works) > 1:
+        names = "; ".join(dict.fromkeys(works.values()))
+        cause = f"No scores: the records of {labels} did different work ({names}). Name those of one work"
+        return "", {}, (f"{cause}: ironbench cost SERIES … --systems FILE.",)
+    kept, notes = dict(records), []
+    for offer in offers:
+        try:
+            _of_one_system(offer, kept)
+        except InputError as error:
+            notes.append(f"No score of {offer.name}: {error.cause}; {error.hint}.")
+            del kept[offer.records]
+    return next(iter(works.values())), kept, tuple(notes)
+
+
+def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
+    """InputError: trials of unlike systems do not add up to a measurement of the one that is bought."""
+    systems = _systems(offer.records, records.get(offer.records, ()))
+    if len(systems) > 1:
+        raise InputError(
+            f"system {offer.name}",
+            f"records of {len(systems)} systems have its label: {'; '.join(systems)}",
+            "name those that count, by series or id: ironbench cost SERIES …",
+        )
+    return next(iter(systems.values()), ())
+
+
+def _systems(label: str, records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Records of one label by system and machine, each with a name of its own."""
+    groups: list[list[Record]] = []
+    machines = machines_among(records)
+    for record in records:
+        for group in groups:
+            if (group[0].system, machines(group[0])[0]) == (record.system, machines(record)[0]):
+                group.append(record)
+                break
+        else:
+            groups.append([record])
+    if len(groups) < 2:
+        return dict(zip([label], groups, strict=False))
+    facts = [
+        {name: value for name, value in facts_of(group[0]).items() if name.startswith("system.")}
+        | {"machine": machine_of(group[0]) or UNKNOWN}
+        for group in groups
+    ]
+    rows = differing(facts)
+    named: dict[str, list[Record]] = {}
+    for own, group in zip(facts, groups, strict=True):
+        words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own][:2]
+        name = f"{label} ({', '.join(words)})" if words else label
+        named[f"{name} #{len(named) + 1}" if name in named else name] = group
+    return named
+
+
+def _price(row: Row) -> Decimal:
+    return row.bill.total if row.bill else Decimal(0)
+
+
+def _closest(rows: Sequence[Row]) -> Row | None:
+    """By the upper bound, which a target is about; a system without one is not measured, however close it seems."""
+    candidates = [
+        ((not best.kept, best.bound_s), row)
+        for row in rows
+        if row.target and (best := row.target.best) is not None and best.bound_s is not None
+    ]
+    return min(candidates, key=lambda pair: pair[0])[1] if candidates else None
+
+
+def _as_near(row: Row, nearest: Row) -> bool:
+    """Whether its interval overlaps that of the system that came closest."""
+    a, b = (one.target.best if one.target else None for one in (row, nearest))
+    if a is None or b is None or a.kept != b.kept:
+        return False
+    if a.bound_s is None or b.bound_s is None or a.least_s is None or b.least_s is None:
+        return False
+    return a.least_s <= b.bound_s and b.least_s <= a.bound_s
+
+
+def _one_currency(rows: Sequence[Row]) -> None:
+    currencies = {row.bill.currency: row.name for row in rows if row.bill is not None and row.bill.lines}
+    if len(currencies) > 1:
+        both = " and ".join(f"{currency} ({name})" for currency, name in currencies.items())
+        raise InputError(
+            "bills", f"are in {both}", "choose one with --currency; a rate must be stated in a price sheet"
+        )
+
+
+def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
+    """Its name, and the records that did it: of the work that was driven hard enough, where there is one.
+
+    InputError: that were several works, or none was and there are several.
+    """
+    everything = [record for group in records.values() for record in group]
+    counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything
+    works = {work(record): work_name(record.choice) for record in counting}
+    if len(works) > 1:
+        names = list(dict.fromkeys(works.values()))
+        raise InputError(
+            "cost",
+            f"the records did different work: {'; '.join(names)}{'' if len(names) > 1 else ', with other contents'}",
+            "name records of one work, by series",
+        )
+    kept = {label: [record for record in group if work(record) in works] for label, group in records.items()}
+    return next(iter(works.values()), ""), kept
+
+
+def _contradictions(
+    offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """One sentence each. None where the machine of the server is unknown."""
+    if not records or not machine_of(records[0]):
+        return
+    record = records[0]
+    machine = machines.get(machine_of(record), {})
+    cores, held = cores_held(record, machine_cores(machine)), held_to(record)
+    differing = []
+    if cores is not None and cores != offer.cores:
+        differing.append((counted(offer.cores, "core"), counted(cores, "core") + (_HELD if held else "")))
+    sockets = (machine.get("cpu") or {}).get("sockets")
+    if sockets and sockets != offer.sockets and not held:
+        differing.append((counted(offer.sockets, "socket"), counted(sockets, "socket")))
+    limit = record.system.memory_total_bytes
+    memory_bytes = min((known for known in (limit, machine.get("memory_bytes")) if known), default=0)
+    if memory_bytes and offer.memory_gb and abs(memory_bytes / 1e9 / offer.memory_gb - 1) > ALIKE:
+        measured = f"{memory_bytes / 1e9:.{0 if memory_bytes >= 10e9 else 1}f} GB"
+        differing.append((f"{offer.memory_gb:g} GB of memory", measured + (_HELD if memory_bytes == limit else "")))
+    for declared, measured in differing:
+        yield (
+            f"the systems file says {declared}, its records were measured with {measured}: "
+            "what they show is not what would be bought"
+        )

@@ -1,0 +1,369 @@
+"""Throughput and response time against clients: the peak, the score there, and Little's law as a check."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench import workloads
+from ironbench.model.note import Note, note
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record, Status
+from ironbench.model.sample import is_conditional, sampled
+from ironbench.model.system import Cell
+from ironbench.stats.intervals import t_quantile
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.rate import Rate
+from ironbench.study.subjects import Subject, counted_in, failed_percent, failed_share, subjects
+from ironbench.study.summarise import Summary, summarise, with_pooled
+from ironbench.words import counted
+
+_MOST_LOST = 0.1
+"""Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
+to two standard deviations (order statistics of a normal sample: Harter 1961, Biometrika 48), 5 to 10 % on small
+machines."""
+_NOTABLE = 0.05
+"""Share of the machine's CPU time that is worth naming as a cause."""
+MOST_POOLED = 2000
+"""Trials of which all histograms are read, up to a millisecond each; of more only those at the peak."""
+NOT_POOLED = note("percentiles-not-pooled", most=MOST_POOLED)
+CURVE_METRICS = (
+    "throughput",
+    "failed_fraction",
+    "response_time_mean_s",
+    "response_time_p50_s",
+    "response_time_p90_s",
+    "response_time_p99_s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The trials of one number of clients."""
+
+    clients: int
+    trials: tuple[Record, ...]
+    metrics: dict[str, Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The number of clients with the highest throughput on the sweep, and what fresh trials there gave.
+
+    The maximum of noisy numbers is too high by nature ("winner's curse"), so the trials that choose the peak must not
+    be those that report it.
+    """
+
+    clients: int
+    chosen: Summary
+    """Throughput of the sweep trials that chose it."""
+    metrics: dict[str, Summary]
+    """Of the confirmation trials, or of the sweep where there are none."""
+    trials: tuple[Record, ...]
+    confirmed: bool
+    alone: bool = False
+    """Whether no other number of clients was measured: then nothing was chosen, and nothing is to be confirmed."""
+    alike: tuple[int, int] = (0, 0)
+    """Fewest and most clients of the sweep whose throughput cannot be told apart from the highest."""
+
+    @property
+    def throughput(self) -> Summary:
+        return self.metrics["throughput"]
+
+    @property
+    def basis(self) -> str:
+        """On what the peak rests, in words."""
+        if self.confirmed:
+            return counted(len(self.trials), "confirmation trial")
+        if self.alone:
+            return counted(len(self.trials), "trial")
+        return f"{counted(len(self.trials), 'sweep trial')}, not confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One subject's points in order of clients."""
+
+    name: str
+    points: tuple[Point, ...]
+    confirmations: tuple[Record, ...]
+    rates: tuple[Rate, ...]
+    """Of an open loop: one for each number of clients."""
+    main: Peak | Rate | None
+    """The peak of a closed loop or the rate of an open one; details are of its trials."""
+
+    @property
+    def clients(self) -> tuple[int, ...]:
+        return tuple(point.clients for point in self.points)
+
+    @property
+    def peak(self) -> Peak | None:
+        """None for an open loop."""
+        return self.main if isinstance(self.main, Peak) else None
+
+    @property
+    def rate(self) -> Rate | None:
+        """None for a closed loop."""
+        return self.main if isinstance(self.main, Rate) else None
+
+
+def curve(
+    subject: Subject,
+    archive: Archive = EMPTY,
+    *,
+    pool_points: bool = True,
+    names: Sequence[str] | None = CURVE_METRICS,
+) -> Curve:
+    """Only trials that may be compared enter; trials without throughput (loads) do not.
+
+    `archive`: histograms that percentiles of several trials are pooled from; `pool_points`: also where it is not the
+    peak, which takes the time of reading every trial's; `names`: metrics of the points, None for all.
+    """
+    usable = [record for record in subject.usable if "throughput" in record.metrics]
+    swept = [record for record in usable if record.purpose != Purpose.CONFIRMATION]
+    confirmations = [record for record in usable if record.purpose == Purpose.CONFIRMATION]
+    points = tuple(
+        Point(clients, group, metrics_of(group, names, archive if pool_points else EMPTY))
+        for clients, group in _by_clients(swept or usable)
+    )
+    opened = subject.records[0].cell.load.rate is not None if subject.records else False
+    rates = _rates(points, confirmations, archive) if opened else ()
+    main = _main_rate(rates) if opened else _peak(points, confirmations, archive, whole=pool_points and names is None)
+    return Curve(subject.name, points, tuple(confirmations), rates, main)
+
+
+def metrics_of(
+    records: Sequence[Record], names: Sequence[str] | None = None, archive: Archive = EMPTY
+) -> dict[str, Summary]:
+    """A summary for each metric that some record has; all metrics when no names are given. Percentiles count only
+    where a trial has transactions enough for them, and are those of all trials together."""
+    wanted = names if names is not None else list(dict.fromkeys(name for record in records for name in record.metrics))
+    known = [record.metrics for record in records]
+    summaries = {}
+    for name in wanted:
+        if is_conditional(name):
+            values = [one.metrics[name] for one in records if name in one.metrics and sampled(one, name)]
+        else:
+            values = [metrics[name] for metrics in known if name in metrics]
+        summary = summarise(values)
+        if summary is not None:
+            summaries[name] = summary
+    return with_pooled(summaries, records, archive)
+
+
+def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]]]:
+    groups: dict[int, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.cell.load.clients, []).append(record)
+    return [(clients, tuple(groups[clients])) for clients in sorted(groups)]
+
+
+def _peak(
+    points: Sequence[Point], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
+) -> Peak | None:
+    """`whole`: the points have all metrics already."""
+    with_throughput = [point for point in points if "throughput" in point.metrics]
+    if not with_throughput:
+        return None
+    same = alike({point.clients: [one.metrics["throughput"] for one in point.trials] for point in with_throughput})
+    best = next(point for point in with_throughput if point.clients == same[0])
+    if confirmations:
+        # The run that confirmed chose on its own sweep; pooled with other runs the best cell may be another.
+        chosen = confirmations[-1].cell.load.clients
+        best = next((point for point in with_throughput if point.clients == chosen), best)
+    fresh = tuple(record for record in confirmations if record.cell.load.clients == best.clients)
+    trials = fresh or best.trials
+    alone = len(with_throughput) == 1
+    summaries = best.metrics if whole and not fresh else metrics_of(trials, None, archive)
+    return Peak(best.clients, best.metrics["throughput"], summaries, trials, bool(fresh), alone, (same[0], same[-1]))
+
+
+_INDIFFERENT = 0.02
+"""Difference in throughput for which nobody adds clients, as in a search (`model.search.Search.indifference`)."""
+
+
+def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
+    """Numbers of clients whose throughput cannot be told apart from the highest, fewest first; the first is the peak,
+    since more clients bring nothing but waiting.
+
+    Two levels differ if their mean logarithms are further apart than a one-sided 95% t interval, with one spread for
+    all numbers of clients (pooled variance: Snedecor and Cochran, "Statistical Methods", section 6.8), and by more
+    than 2%. Without repeats nothing is known of the spread, and only the 2% count.
+    """
+    logs = {
+        clients: [math.log(value) for value in values]
+        for clients, values in throughputs.items()
+        if values and min(values) > 0
+    }
+    if not logs:
+        return sorted(throughputs)[:1]
+    means = {clients: statistics.fmean(own) for clients, own in logs.items()}
+    best = max(sorted(means), key=means.__getitem__)
+    freedom = sum(len(own) - 1 for own in logs.values())
+    squares = sum((value - means[clients]) ** 2 for clients, own in logs.items() for value in own)
+    factor = t_quantile(0.95, freedom) * math.sqrt(squares / freedom) if freedom else 0.0
+
+    def told_apart(clients: int) -> float:
+        return max(_INDIFFERENT, factor * math.sqrt(1 / len(logs[clients]) + 1 / len(logs[best])))
+
+    return [clients for clients in sorted(means) if means[best] - means[clients] <= told_apart(clients)]
+
+
+def _rates(points: Sequence[Point], confirmations: Sequence[Record], archive: Archive) -> tuple[Rate, ...]:
+    """Fresh trials stand for those that a search chose the rate by."""
+    return tuple(
+        Rate(trials[0].cell.load.rate or 0.0, clients, metrics_of(trials, None, archive), trials)
+        for clients, trials in _by_clients(confirmations) or [(point.clients, point.trials) for point in points]
+    )
+
+
+def _main_rate(rates: Sequence[Rate]) -> Rate | None:
+    """With the fewest clients that kept it, else with those that finished most."""
+    return max(rates, key=lambda one: (one.is_kept, -one.clients if one.is_kept else _finished(one)), default=None)
+
+
+def _finished(one: Rate) -> float:
+    return one.metrics["throughput"].centre if "throughput" in one.metrics else 0.0
+
+
+def held_out_peak(subject: Subject) -> Peak | None:
+    """Of a lab, which has no confirmation trials: every second block chooses a peak, the blocks between another, and
+    each half reports what the other chose. Where they do not agree the curve is flat, and the fewer clients count.
+    None where a half has no trial, for one number of clients, and for trials of a sweep."""
+    trials = [record for record in subject.usable if record.purpose == Purpose.LAB and "throughput" in record.metrics]
+    blocks = sorted({record.block for record in trials})
+    halves = [[record for record in trials if record.block in half] for half in (blocks[::2], blocks[1::2])]
+    first, second = (
+        _peak([Point(count, group, metrics_of(group, CURVE_METRICS)) for count, group in _by_clients(half)], ())
+        for half in halves
+    )
+    if first is None or second is None or len({record.cell.load.clients for record in trials}) < 2:
+        return None
+    best = min(first, second, key=lambda one: one.clients)
+    chosen = [half for half, chose in zip(halves, (second, first), strict=True) if chose.clients == best.clients]
+    fresh = tuple(record for half in chosen for record in half if record.cell.load.clients == best.clients)
+    return Peak(best.clients, best.chosen, metrics_of(fresh), fresh, True) if fresh else None
+
+
+def peak(sweep: Sequence[Record]) -> Cell | None:
+    """The cell to confirm: the highest median throughput on the sweep; None when no trial may be compared."""
+    best = curve(Subject("", tuple(sweep))).peak
+    return best.trials[0].cell if best else None
+
+
+def lost_share(peak: Peak) -> float | None:
+    """By which confirmation trials fall short of the sweep, where even the best is far below what the sweep promised;
+    else None."""
+    promised, best = peak.chosen.centre, peak.throughput.high
+    if not peak.confirmed or best >= promised * (1 - _MOST_LOST):
+        return None
+    return 1 - peak.throughput.centre / promised
+
+
+def shortfall(curve: Curve) -> tuple[Note, ...]:
+    """A note on `lost_share`, with the CPU time that other programs took where that may be why."""
+    peak = curve.peak
+    if peak is None or (lost := lost_share(peak)) is None:
+        return ()
+    swept = next(point.trials for point in curve.points if point.clients == peak.clients)
+    before, after = _others(swept), _others(peak.trials)
+    taken = {}
+    if before is not None and after is not None and after - before >= _NOTABLE:
+        taken = {"taken_before": before, "taken": after}
+    return (note("confirmed-less", clients=peak.clients, lost=lost, **taken),)
+
+
+def _others(records: Sequence[Record]) -> float | None:
+    """Median share of CPU time that went to neither server nor client nor us; None where nothing was measured."""
+    shares = [record.budget.taken for record in records if record.budget.measured]
+    return statistics.median(shares) if shares else None
+
+
+def score_of(workload: str, peaks: Sequence[Peak]) -> str:
+    """The metric: the first of the workload's scores that a peak has; empty: none has one."""
+    known = workloads.find(workload)
+    names = known.scores if known else ("throughput",)
+    return next((name for name in names if any(name in peak.metrics for peak in peaks)), "")
+
+
+def highest(records: Sequence[Record]) -> Peak | None:
+    """Of the peaks of one system under its shapes of load, the one with the highest throughput."""
+    peaks = [peak for subject in subjects(records) if (peak := curve(subject).peak) is not None]
+    return max(peaks, key=lambda peak: peak.throughput.centre, default=None)
+
+
+def basis(peak: Peak) -> str:
+    """The trials behind the peak, with suspect ones and failed transactions."""
+    suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
+    words = [peak.basis, *([f"{counted(suspect, 'trial')} suspect"] if suspect else [])]
+    units = counted_in(peak.trials)[1]
+    words += [f"{failed_percent(share)} of the {units} failed"] if (share := failed_share(peak.trials)) else []
+    return "; ".join(words)
+
+
+def at_its_peak(peak: Peak) -> str:
+    """`at its peak of 8 clients (3 confirmation trials)`, `with 1 client (1 trial)`."""
+    if peak.alone:
+        return f"with {counted(peak.clients, 'client')} ({basis(peak)})"
+    return f"at its peak of {counted(peak.clients, 'client')} ({basis(peak)})"
+
+
+TOLERANCE = 0.1
+"""Share by which clients and throughput × time may differ: response means and throughput end at slightly different
+moments, and clients wait a little between the answer and the next message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Little:
+    """Closed loop: clients = throughput × (response time + think time) (Little 1961, Operations Research 9(3)).
+
+    The law is of long times. A window has two edges: a transaction under way at its end is in no response time, and one
+    that began before it is there with all of its time. A client that waits for a lock for long, as SQLite's writers do,
+    makes that a large part of the window, so both are put right. So is the time in which clients connect anew.
+    """
+
+    clients: int
+    expected: float
+    """Throughput × (mean response time + think time), put right at the edges of the window and for new connections."""
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.expected / self.clients - 1) <= TOLERANCE
+
+    @property
+    def sentence(self) -> str:
+        product = f"throughput × response time gives {self.expected:.1f}"
+        if self.holds:
+            return f"Little's law holds: {product} of {counted(self.clients, 'client')}."
+        return (
+            f"Little's law does not hold: {product} clients at work, with {counted(self.clients, 'client')} driven. "
+            "Time went where neither number sees it, for example in the client itself."
+        )
+
+
+def little(record: Record) -> Little | None:
+    """None where the law does not apply:
+
+    - An open loop, paced work or a curve: not all clients are busy.
+    - Work that ends by itself: its window holds more than transactions (refresh functions, starting processes).
+    - More connections than clients: some wait for work.
+    - A number is missing.
+    """
+    load = record.cell.load
+    throughput = record.metrics.get("throughput")
+    # Of the transactions that throughput counts, which response times are not.
+    response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
+    failed = record.metrics.get("failed", 0.0)
+    endless = load.duration_s is not None or load.transactions is not None
+    steady = load.rate is None and load.curve is None
+    if not steady or not endless or load.clients < 1 or not throughput or not response or failed:
+        return None
+    workload = workloads.find(record.choice.workload)
+    if workload is not None and (workload.paced or workload.connections(load.clients) != load.clients):
+        return None
+    edges_s = record.metrics.get("unfinished_s", 0.0) - record.metrics.get("carried_s", 0.0)
+    apart_s = record.metrics.get("reconnects", 0.0) * record.metrics.get("reconnect_mean_s", 0.0)
+    more = (edges_s + apart_s) / record.elapsed_s if record.elapsed_s > 0 else 0.0
+    return Little(load.clients, throughput * (response + load.think_time_s) + more)

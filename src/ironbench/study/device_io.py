@@ -1,0 +1,261 @@
+"""I/O of devices: latency and size distributions by role, mean latencies, and CPU time per read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from ironbench.catalogue import base_name, part_of
+from ironbench.model.record import Record
+from ironbench.model.sample import sampled
+from ironbench.model.system import Layout
+from ironbench.study.archive import Archive
+from ironbench.study.summarise import Summary, summarise
+from ironbench.workloads import compared
+
+_PER_OCTAVE = {"latency_s": 4, "size_bytes": 1}
+"""Buckets drawn for each doubling: devices count latencies in eighths of an octave, sizes in whole ones."""
+_SMALLEST = {"latency_s": 1e-6, "size_bytes": 512.0}
+"""Where their buckets begin: `crates/ironbench-device/src/live/tally.rs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Of one kind of I/O on one role."""
+
+    metric: str
+    """`device_read_latency_s`, `device_write_size_bytes`, …"""
+    part: str
+    """The role."""
+    count: float
+    points: tuple[tuple[float, float], ...]
+    """(upper end of the bucket, share of the I/Os in it), buckets without any between them included."""
+
+    @property
+    def step(self) -> float:
+        """Upper over lower end of a bucket."""
+        return 2 ** (1 / _PER_OCTAVE[_quantity(self.metric)])
+
+    def quantile(self, share: float) -> float:
+        """Upper end of the bucket in which that share is reached."""
+        passed = 0.0
+        for edge, own in self.points:
+            passed += own
+            if passed >= share - 1e-9:
+                return edge
+        return self.points[-1][0]
+
+
+def distributions(trials: Sequence[Record], archive: Archive) -> tuple[Distribution, ...]:
+    """By name; empty where nothing was counted, as on real devices."""
+    merged: dict[str, dict[int, float]] = {}
+    for record in trials:
+        for one in archive.counted(record.id):
+            if not base_name(one.name).endswith(tuple(_PER_OCTAVE)):  # of another version
+                continue
+            buckets = merged.setdefault(one.name, {})
+            for edge, count in zip(one.edges, one.counts, strict=True):
+                place = _place(one.name, edge)
+                buckets[place] = buckets.get(place, 0.0) + count
+    return tuple(_distribution(name, buckets) for name, buckets in sorted(merged.items()) if sum(buckets.values()) > 0)
+
+
+def _quantity(name: str) -> str:
+    return next(quantity for quantity in _PER_OCTAVE if base_name(name).endswith(quantity))
+
+
+def _place(name: str, edge: float) -> int:
+    quantity = _quantity(name)
+    octaves = math.log2(max(edge, _SMALLEST[quantity]) / _SMALLEST[quantity])
+    return math.ceil(octaves * _PER_OCTAVE[quantity] - 1e-6)
+
+
+def _distribution(name: str, buckets: dict[int, float]) -> Distribution:
+    quantity, total = _quantity(name), sum(buckets.values())
+    points = [
+        (_SMALLEST[quantity] * 2 ** (place / _PER_OCTAVE[quantity]), buckets.get(place, 0.0) / total)
+        for place in range(min(buckets), max(buckets) + 1)
+    ]
+    return Distribution(base_name(name), part_of(name).removeprefix("role="), total, tuple(points))
+
+
+# Mean latencies by role: of emulated devices alone, which count each partition. A real device that holds two roles
+# counts both together.
+
+_ROLES = ("data", "temp", "log")
+_RATES = {"read": "device_reads_per_s", "write": "device_writes_per_s", "flush": "device_flushes_per_s"}
+"""Kind of I/O → the metric that counts it."""
+_FEWEST = 30.0
+"""I/Os in a trial below which the mean is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLatency:
+    """One role of one system in one direction, over its trials."""
+
+    name: str
+    """Of the system or cell."""
+    role: str
+    direction: str
+    """`read`, `write` or `flush`."""
+    mean_s: Summary
+    """As the block layer sees it, waiting in the kernel's queue included."""
+    p99_s: Summary | None
+    """As the device's own process counts it, from when it was given the I/O; of a free device it counts none."""
+    per_s: Summary
+    size_bytes: Summary | None
+
+    @property
+    def what(self) -> str:
+        """As files are spoken of: `data read`, `temp write`."""
+        return f"{self.role} {self.direction}"
+
+
+def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[RoleLatency, ...]:
+    """`groups`: name and comparable trials of each; in order of roles, then as given."""
+    latencies = []
+    for role in _ROLES:
+        for direction in _RATES:
+            for name, records in groups:
+                one = _one(name, records, role, direction)
+                if one is not None:
+                    latencies.append(one)
+    return tuple(latencies)
+
+
+def _apart(record: Record, role: str, quantile: str) -> bool:
+    """Whether the role has a partition of its own: an engine that keeps its log with its data has one for both.
+
+    Of devices that were mounted by hand the quantile tells, which others do not have.
+    """
+    partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
+    return role in partitions or (role == "data" and quantile in record.metrics)
+
+
+def _one(name: str, records: Sequence[Record], role: str, direction: str) -> RoleLatency | None:
+    label = f"{{role={role}}}"
+    quantile, rate = f"device_{direction}_latency_p99_s{label}", f"{_RATES[direction]}{label}"
+    own = [
+        record
+        for record in records
+        if _apart(record, role, quantile) and record.metrics.get(rate, 0.0) * record.elapsed_s >= _FEWEST
+    ]
+
+    def of(metric: str) -> Summary | None:
+        return summarise([one.metrics[metric] for one in own if metric in one.metrics and sampled(one, metric)])
+
+    mean, per_s = of(f"device_{direction}_latency_s{label}"), of(rate)
+    if mean is None or per_s is None:
+        return None
+    return RoleLatency(name, role, direction, mean, of(quantile), per_s, of(f"device_{direction}_size_bytes{label}"))
+
+
+# CPU time per read: that of an engine that reads, less that of the same engine with the data cached. The difference is
+# the cost of issuing and completing an I/O, and of evicting a page for it. Only of real devices: emulating one costs
+# CPU time, too.
+
+_READS = "device_reads_per_s{role=data}"
+_BYTES = "device_read_bytes_per_s{role=data}"
+_FEWEST_READS = 1000.0
+"""Reads of a trial: fewer cost less than what two trials differ by."""
+_MORE = 10.0
+"""Times as many as where the same is cached."""
+_MOST_S = 1e-3
+"""A read costs microseconds of CPU time: a larger difference has another cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCost:
+    """A system that reads, compared with the one that reads least, over pairs of trials of a block."""
+
+    name: str
+    cached: str
+    reads: Summary
+    size_bytes: Summary
+    engine_s: Summary
+    """CPU time of the engine's processes for a read; above nothing in every pair, and in its interval."""
+    whole_s: Summary | None
+    """The same with all that belongs to nobody: the kernel's own threads and interrupts, and other programs. None where
+    that was not measured, or differs by more than reads can explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    reads: float
+    bytes: float
+    engine_s: float
+    other_s: float | None
+
+
+def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost, ...]:
+    """`groups`: name and comparable trials of the same work. Empty without both a cached system and one that reads;
+    pairs that differ in more than where their data are, and how much of them memory holds, are left out."""
+    known = [(name, used) for name, records in groups if (used := _by_block(records))]
+    if len(known) < 2:
+        return ()
+    cached, least = min(known, key=lambda one: fmean([used.reads for used in one[1].values()]))
+    like = {name: [_but_memory(record) for record in records] for name, records in groups}
+    costs = [
+        _cost(name, used, cached, least)
+        for name, used in known
+        if name != cached and all(one in like[cached] for one in like[name])
+    ]
+    return tuple(one for one in costs if one)
+
+
+def _but_memory(record: Record) -> object:
+    """What else makes its CPU time: another index, setting or number of clients costs more than reads."""
+    system = replace(record.system, label="", layout=Layout(), memory_bytes=None, memory_total_bytes=None)
+    return system, compared(record.choice), replace(record.cell.load, cache="", seed=0)
+
+
+def _by_block(records: Sequence[Record]) -> dict[int, _Used]:
+    used = {}
+    for record in records:
+        metrics = record.metrics
+        if record.system.layout.devices or "emulation_cpu_cores" in metrics:
+            continue
+        if _READS in metrics and _BYTES in metrics and "engine_cpu_s" in metrics:
+            seconds = record.elapsed_s
+            used[record.block] = _Used(
+                metrics[_READS] * seconds, metrics[_BYTES] * seconds, metrics["engine_cpu_s"], _other_s(record)
+            )
+    return used
+
+
+def _other_s(record: Record) -> float | None:
+    """CPU seconds of nobody known; the number of cores follows from the engine's share of all of them."""
+    if record.budget.server <= 0:
+        return None
+    return (record.budget.other + record.budget.kernel) / record.budget.server * record.metrics["engine_cpu_s"]
+
+
+def _cost(name: str, used: dict[int, _Used], cached: str, least: dict[int, _Used]) -> ReadCost | None:
+    pairs = [(one, least[block]) for block, one in sorted(used.items()) if block in least]
+    more = [
+        (one, other, one.reads - other.reads)
+        for one, other in pairs
+        if one.reads >= _FEWEST_READS and one.reads >= _MORE * other.reads
+    ]
+    reads = summarise([count for _, _, count in more])
+    engine_s = summarise([(one.engine_s - other.engine_s) / count for one, other, count in more])
+    size = summarise([(one.bytes - other.bytes) / count for one, other, count in more])
+    if reads is None or engine_s is None or size is None:
+        return None
+    if not _of_reads(engine_s):
+        return None
+    whole = [
+        (one.engine_s - other.engine_s + one.other_s - other.other_s) / count
+        for one, other, count in more
+        if one.other_s is not None and other.other_s is not None
+    ]
+    whole_s = summarise(whole)
+    return ReadCost(name, cached, reads, size, engine_s, whole_s if whole_s and _of_reads(whole_s) else None)
+
+
+def _of_reads(cost_s: Summary) -> bool:
+    """Whether CPU time for a read can be what a read costs; else the trials differ in more than reads."""
+    least_s = cost_s.low if cost_s.interval is None else min(cost_s.low, cost_s.interval[0])
+    return least_s > 0 and cost_s.high <= _MOST_S

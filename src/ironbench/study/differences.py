@@ -1,0 +1,230 @@
+"""What differs between systems: settings, layout, machine, versions, load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ironbench.model.record import Record, machines_of
+from ironbench.model.redact import redacted
+from ironbench.model.system import Load, System
+from ironbench.study.archive import Archive
+
+NOT_SET = "not set"
+SEED = "load.seed"
+NOT_SEEN = "not seen by the role"
+NOT_MEASURED = "not measured"
+UNKNOWN = "unknown"
+UNKNOWN_MACHINE = "machine.fingerprint"
+"""The only fact of the machine of a running server that nobody watched."""
+# Facts that differ from run to run and do not describe the system.
+# PostgreSQL's own paths follow from the layout, which is a fact itself.
+_PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
+_INCIDENTAL = frozenset(_PATHS) | frozenset(
+    {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
+)
+SETTINGS, CHANGED = "engine.settings.", "engine.changed."
+_SEEN, _EVERY = "engine.settings_seen", "all"
+"""The fact that holds whether the role may see every setting."""
+_MOST_SHOWN = 24
+"""Up to so many differences of one engine are all shown first."""
+_TELLING = frozenset(
+    {
+        *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
+        *("machine.cpu.model", "machine.cpu.cores", "machine.cpu.threads", "machine.memory_bytes", "machine.kernel"),
+        *("machine.os", "machine.virtualisation", "machine.limits.memory_bytes", "machine.limits.cpus"),
+        *(UNKNOWN_MACHINE, "client.cpu.model", "client.cpu.cores", "client.kernel"),
+    }
+)
+"""Always shown first, with the user's choices (system and load)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fact that is not the same everywhere; one value per subject, in their order."""
+
+    room: str
+    """`system`, `load`, `tag`, `machine`, `client`, `engine` or `software`."""
+    name: str
+    values: tuple[str, ...]
+
+
+def facts_of(record: Record) -> dict[str, str]:
+    """The record's facts of system, load, tags and versions, flat: `system.settings.work_mem` → `64MB`. Of seeds only
+    what somebody chose: every other run draws its own."""
+    seed = {SEED: str(record.cell.load.seed)} if record.seed_given else {}
+    tags = flattened("tag", record.tags)
+    return {**chosen(record.system, record.cell.load), **seed, **tags, **flattened("software", record.software)}
+
+
+def declared_alike(a: Record, b: Record) -> bool:
+    """Whether `facts_of` both is the same."""
+    return (
+        a.system == b.system
+        and a.cell.load == b.cell.load
+        and a.tags == b.tags
+        and a.software == b.software
+        and a.seed_given == b.seed_given
+    )
+
+
+def facts(record: Record, archive: Archive) -> dict[str, str]:
+    """Everything known of a record's system, flat."""
+    engine = flattened("engine", archive.engine(record.engine))
+    return {**facts_of(record), **machine_facts(record, archive), **engine}
+
+
+def machine_facts(record: Record, archive: Archive) -> dict[str, str]:
+    """Facts of the machine that did the work, and where another one drove it, those of that one as `client.…`."""
+    server, client = machines_of(record)
+    if server == client:
+        return flattened("machine", archive.machine(server))
+    known = flattened("machine", archive.machine(server)) if server else {UNKNOWN_MACHINE: UNKNOWN}
+    return {**known, **flattened("client", archive.machine(client))}
+
+
+def chosen(system: System, load: Load) -> dict[str, str]:
+    """What the user chose, known before anything is measured."""
+    every = system_facts(system), load_facts(load)
+    every[0].pop("label")
+    # What belongs to the other kind of loop would read as if it had been so.
+    for left_out in ("clients", "threads", "seed", "arrivals" if load.rate is None else "think_time_s"):
+        every[1].pop(left_out)
+    return {**flattened("system", every[0]), **flattened("load", every[1])}
+
+
+def load_facts(load: Load) -> dict[str, Any]:
+    """The load's fields, its curve as it was declared."""
+    return asdict(load) | {"curve": load.curve.text if load.curve else None}
+
+
+def system_facts(system: System) -> dict[str, Any]:
+    """The system's fields, its commands as two texts."""
+    every = asdict(system)
+    commands = every.pop("commands")
+    return every | {when: "; ".join(one[when] for one in commands if one[when]) for when in ("prepare", "cleanup")}
+
+
+def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Facts of every subject. One without facts has those `declared` for it, and differs in nothing else."""
+    measured = [flat for flat in known if flat is not None]
+    rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
+    rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
+    return [{**rest, **own} if flat is None else dict(flat) for flat, own in zip(known, declared, strict=True)]
+
+
+def flattened(prefix: str, value: Any) -> dict[str, str]:
+    """Nested facts as dotted names and text; None, empty and incidental facts are left out."""
+    if isinstance(value, Mapping):
+        flat: dict[str, str] = {}
+        for key, part in value.items():
+            if str(key) not in _INCIDENTAL:
+                flat.update(flattened(f"{prefix}.{key}", part))
+        return flat
+    if value is None or value == "" or value == () or value == []:
+        return {}
+    if isinstance(value, list | tuple):
+        if any(isinstance(part, Mapping) for part in value):
+            return flattened(prefix, {_key_of(part, place): part for place, part in enumerate(value)})
+        return {prefix: redacted(", ".join(str(part) for part in value), prefix)}
+    text = f"{value:.15g}" if isinstance(value, float) else str(value)
+    return {prefix: redacted(text, prefix)}
+
+
+def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Names whose value is not the same in all, in order of first mention. A seed counts where all were chosen."""
+    names: dict[str, None] = {}
+    for flat in facts:
+        names.update(dict.fromkeys(flat))
+    if any(SEED not in flat for flat in facts):
+        names.pop(SEED, None)
+    return [name for name in names if len({flat.get(name) for flat in facts}) > 1]
+
+
+def fact_text(flat: Mapping[str, str], name: str) -> str:
+    """A fact in words: its value, that it is not set or unknown, or that the role could not see whether it is."""
+    if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
+        return UNKNOWN
+    hidden = name.startswith(SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
+    return flat.get(name, NOT_SEEN if hidden else NOT_SET)
+
+
+def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
+    """A row per fact that differs between subjects; `facts` are flat, one mapping per subject."""
+    rows = []
+    for name in differing(facts):
+        room, _, rest = name.partition(".")
+        rows.append(Difference(room, rest, tuple(fact_text(flat, name) for flat in facts)))
+    return tuple(rows)
+
+
+def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+    """What a reader must see, what may explain a difference first (`_rank`), and the rest.
+
+    Two engines differ in hundreds of facts by their nature: of those only what the user chose (settings, layout,
+    memory, load), the versions and the machine's size say something. Servers of one engine also differ in settings that
+    their administrators chose.
+    """
+    ranked = sorted(rows, key=_rank)
+    engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
+    if not engines_differ and len(rows) <= _MOST_SHOWN:
+        return tuple(ranked), ()
+    settings = [row for row in ranked if row.room == "engine" and is_setting(row)]
+    if engines_differ or len(settings) > _MOST_SHOWN:
+        settings = []
+    main = [
+        row
+        for row in ranked
+        if row.room in ("system", "load", "tag") or f"{row.room}.{row.name}" in _TELLING or row in settings
+    ]
+    return tuple(main), tuple(row for row in ranked if row not in main)
+
+
+def is_setting(row: Difference) -> bool:
+    return row.room in ("system", "engine") and row.name.startswith("settings.")
+
+
+def is_address(row: Difference) -> bool:
+    """Whether it says where a server is: two servers always differ in that, and no speed comes from it."""
+    return row.room == "system" and row.name in ("dsn", "server")
+
+
+def _rank(row: Difference) -> int:
+    """Settings first, then the rest of the system and its versions, load, machine; addresses last."""
+    if is_address(row):
+        return 9
+    if is_setting(row):
+        return 0
+    if row.name.startswith("changed."):  # where a setting comes from
+        return 5
+    return {"system": 1, "load": 3, "machine": 4}.get(row.room, 2 if f"{row.room}.{row.name}" in _TELLING else 5)
+
+
+def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Facts that all subjects have in common."""
+    apart = set(differing(facts))
+    return {name: value for flat in facts[:1] for name, value in flat.items() if name not in apart}
+
+
+def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
+    """An engine's flat facts without settings at their default, and how many those are.
+
+    Engines name in `changed` the settings that are not at their default; of one that does not, all are kept.
+    """
+    changed = {name.removeprefix(CHANGED) for name in facts if name.startswith(CHANGED)}
+    if not changed:
+        return dict(facts), 0
+    kept = {
+        name: value
+        for name, value in facts.items()
+        if not name.startswith((SETTINGS, CHANGED)) or name.removeprefix(SETTINGS) in changed
+    }
+    return kept, sum(name.startswith(SETTINGS) for name in facts) - sum(name.startswith(SETTINGS) for name in kept)
+
+
+def _key_of(part: Any, place: int) -> str:
+    for key in ("name", "mount", "path", "device"):
+        if isinstance(part, Mapping) and part.get(key):
+            return str(part[key])
+    return str(place)

@@ -1,0 +1,199 @@
+"""Factors of a lab: interactions, names of comparisons, and groups of a two-factor design.
+
+An interaction shows whether two changes together do more or less than the product of what each does alone.
+In a full design a block has measured both changes, one alone, the other alone, and neither. Its interaction ratio is
+(both · neither) / (one · other): 1 where effects multiply (Box, Hunter and Hunter, Statistics for Experimenters, 1978,
+ch. 10, with ratios in place of differences). Its logarithm is averaged over blocks like that of any ratio. It has no
+verdict: labs decide by their declared comparisons.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.catalogue import part_of
+from ironbench.model.lab import Factor, Lab
+from ironbench.model.record import Record
+from ironbench.model.sample import sampled
+from ironbench.plan.design import named as named_by
+from ironbench.records.progress import by_place
+from ironbench.stats.ratio import paired
+from ironbench.study.archive import Archive
+from ironbench.study.curve import metrics_of
+from ironbench.study.summarise import Summary
+
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """Two levels of two factors, the other factors at their first level."""
+
+    metric: str
+    levels: Mapping[str, str]
+    """The two factors, each with its level."""
+    cells: tuple[str, str, str, str]
+    """Both, one alone, the other alone, neither."""
+    ratio: float
+    low: float
+    high: float
+    """Interval at 95 %."""
+    blocks: int
+    """In which all four were measured."""
+
+    @property
+    def name(self) -> str:
+        return " × ".join(f"{factor}={level}" for factor, level in self.levels.items())
+
+
+def interactions(lab: Lab, records: Sequence[Record]) -> tuple[Interaction, ...]:
+    """Of every pair of levels that some block measured in all four cells; none unless the design is full."""
+    if lab.design != "full":
+        return ()
+    values = values_of(lab.method.metric, records)
+    results = []
+    for levels, cells in _fours(lab):
+        blocks = sorted({block for _, block in values})
+        ratios = [
+            both[0] * neither[0] / (one[0] * other[0])
+            for block in blocks
+            if all((cell, block) in values for cell in cells)
+            for both, one, other, neither in [[values[cell, block] for cell in cells]]
+            if len({machine for _, machine in (both, one, other, neither)}) == 1
+        ]
+        if ratios:
+            result = paired(ratios)
+            results.append(
+                Interaction(lab.method.metric, levels, cells, result.ratio, *result.interval(_LEVEL), result.blocks)
+            )
+    return tuple(results)
+
+
+def values_of(metric: str, records: Sequence[Record]) -> dict[tuple[str, int], tuple[float, str]]:
+    """(cell, block) → the metric of the trial that may be compared, and the machine that it ran on."""
+    values = {}
+    for place, attempts in by_place(records).items():
+        usable = [record for record in attempts if record.status.comparable]
+        value = usable[0].metrics.get(metric, 0.0) if usable and sampled(usable[0], metric) else 0.0
+        if 0 < value < float("inf"):
+            values[place] = value, usable[0].machine
+    return values
+
+
+def _fours(lab: Lab) -> Iterator[tuple[dict[str, str], tuple[str, str, str, str]]]:
+    names = {frozenset(setup.cell.levels.items()): setup.cell.name for setup in lab.possible}
+    first = {factor.name: factor.levels[0] for factor in lab.factors}
+
+    def cell(levels: dict[str, str]) -> str | None:
+        return names.get(frozenset((first | levels).items()))
+
+    for one, other in itertools.combinations(lab.factors, 2):
+        for a, b in _beyond_first(one, other):
+            both, first_alone = cell({one.name: a, other.name: b}), cell({one.name: a})
+            other_alone, neither = cell({other.name: b}), cell({})
+            if both and first_alone and other_alone and neither:
+                yield {one.name: a, other.name: b}, (both, first_alone, other_alone, neither)
+
+
+def _beyond_first(one: Factor, other: Factor) -> Iterator[tuple[str, str]]:
+    return itertools.product(one.levels[1:], other.levels[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """`log=memory` against `log=disk`, where `clients=8`."""
+
+    cell: str
+    baseline: str
+    where: str = ""
+    """Levels that both have, of the factors that vary in the lab: at others the ratio may be another one."""
+
+    @property
+    def name(self) -> str:
+        """Both sides in one line."""
+        return f"{self.cell} over {self.baseline}" + (f", at {self.where}" if self.where else "")
+
+
+def contrasts(
+    levels: Mapping[str, Mapping[str, str]], comparisons: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Contrast]:
+    """`levels`: cell name → factor → level. Cells that the lab file names go by their names."""
+    varying = {
+        factor
+        for name in levels
+        for factor, level in levels[name].items()
+        if any(factor in other and other[factor] != level for other in levels.values())
+    }
+    named: dict[tuple[str, str], Contrast] = {}
+    for pair in comparisons:
+        contrast = _differing(levels.get(pair[0], {}), levels.get(pair[1], {}), *pair)
+        # A cell that goes by its name has its levels there or in the lab file.
+        shared = {} if pair == (contrast.cell, contrast.baseline) else _common(pair, levels)
+        where = " ".join(f"{factor}={level}" for factor, level in shared.items() if factor in varying)
+        named[pair] = Contrast(contrast.cell, contrast.baseline, where)
+    return named
+
+
+def _differing(cell: Mapping[str, str], baseline: Mapping[str, str], name: str, other: str) -> Contrast:
+    factors = [factor for factor in cell if factor in baseline and cell[factor] != baseline[factor]]
+    named = any(named_by(levels) != called for levels, called in ((cell, name), (baseline, other)))
+    if not factors or named or cell.keys() != baseline.keys():
+        return Contrast(name, other)
+    return Contrast(*(" ".join(f"{factor}={side[factor]}" for factor in factors) for side in (cell, baseline)))
+
+
+def _common(pair: tuple[str, str], levels: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    cell, baseline = (levels.get(name, {}) for name in pair)
+    return {factor: level for factor, level in cell.items() if baseline.get(factor) == level}
+
+
+_QUERY = "query_time_s{query="
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One cell by its two levels."""
+
+    first: str
+    second: str
+    value: Summary
+    queries: Mapping[str, Summary]
+    """Query → its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """All cells that were measured, in the order of the levels."""
+
+    first: str
+    """The factors' names."""
+    second: str
+    metric: str
+    cells: tuple[Level, ...]
+
+
+def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> Levels | None:
+    """`groups`: cell and its comparable trials. None unless exactly two factors vary, each level with each other's."""
+    if lab.design != "full" or len(lab.factors) != 2:
+        return None
+    first, second = lab.factors
+    trials = dict(groups)
+    by_levels = {
+        (setup.cell.levels.get(first.name, ""), setup.cell.levels.get(second.name, "")): trials.get(setup.cell.name, ())
+        for setup in lab.setups
+    }
+    cells = []
+    for one in first.levels:
+        for other in second.levels:
+            records = by_levels.get((one, other), ())
+            value = metrics_of(records, [lab.method.metric], archive).get(lab.method.metric)
+            if value is not None:
+                cells.append(Level(one, other, value, _queries(records)))
+    return Levels(first.name, second.name, lab.method.metric, tuple(cells)) if cells else None
+
+
+def _queries(records: Sequence[Record]) -> dict[str, Summary]:
+    names = sorted({name for record in records for name in record.metrics if name.startswith(_QUERY)})
+    return {part_of(name).partition("=")[2]: value for name, value in metrics_of(records, names).items()}

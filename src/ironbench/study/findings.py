@@ -1,0 +1,361 @@
+"""Every finding of a lab: what it declared, with verdicts; its other metrics, without."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from ironbench.catalogue import base_name, metrics
+from ironbench.model.finding import Finding, Noise
+from ironbench.model.lab import Lab, Method
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record, Status, machine_of
+from ironbench.model.sample import lacking, resolution, sampled, unresolved
+from ironbench.model.system import Setup
+from ironbench.records.progress import Place, by_place, missing
+from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisors
+from ironbench.stats.ratio import paired
+from ironbench.study.comparability import flagged, too_few_workers, work_apart, workers_apart
+from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
+from ironbench.study.looks import Look, at
+from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
+from ironbench.study.subjects import counted_in, work_of_noise
+from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
+
+Attempts = Mapping[tuple[str, int], Sequence[Record]]
+"""(cell, block) → its records of the stages seen, by attempt."""
+
+
+OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
+"""In a closed loop these are response times once more, or given by the number of clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """One comparison on one metric, before anything is concluded."""
+
+    cell: str
+    baseline: str
+    metric: str
+    pairs: tuple[tuple[int, float, float], ...]
+    dropped: tuple[Note, ...]
+    a: tuple[Record, ...]
+    b: tuple[Record, ...]
+    lost: tuple[int, int] = (0, 0)
+    """See `Finding.lost`."""
+    awaited: int = 0
+    """Blocks of the stages seen that have not been measured yet,"""
+    planned: int = 0
+    """of so many."""
+
+    @property
+    def ratios(self) -> list[float]:
+        return [value / base for _, value, base in self.pairs]
+
+    @property
+    def provisional(self) -> tuple[Note, ...]:
+        """Empty where no block is missing: only then was a look declared."""
+        if not self.awaited:
+            return ()
+        return (note("blocks-missing", complete=len(self.pairs), planned=self.planned, missing=self.awaited),)
+
+
+def findings(
+    records: Sequence[Record],
+    lab: Lab,
+    look: int,
+    others: Sequence[str] | None = None,
+) -> tuple[Finding, ...]:
+    """After stage `look`: the lab's comparisons and its claims' (these decide), then other metrics of its comparisons.
+
+    `records`: all of the lab's; blocks that lack a comparable trial of either cell are dropped and named.
+    `others`: metrics to report besides; None: every whole metric that has a direction.
+    """
+    place = at(lab.method, look)
+    seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
+    left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
+    family = [_compared(*one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
+    results = _judged(family, lab, look)
+    done = {(one.cell, one.baseline, one.metric) for one in family}
+    for cell, baseline in _possible(lab):
+        for metric in others if others is not None else _directed(cell, baseline, seen):
+            if (cell, baseline, metric) not in done:
+                one = _compared(cell, baseline, metric, seen)
+                if one.pairs:
+                    result = _finding(one, lab, look, decides=False)
+                    results.append(replace(result, shares=_shares(one)))
+    if others is None:
+        results += _at_the_same_load(lab, seen, look)
+    return tuple(results)
+
+
+def _shares(one: _Compared) -> tuple[float, float] | None:
+    base, value = (statistics.median(pair[side] for pair in one.pairs) for side in (2, 1))
+    return (base, value) if without_ratio(one.metric, base, value) else None
+
+
+PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
+"""What is compared of rated cells."""
+
+
+def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
+    """Response times at shares of the baseline's peak, without verdicts: no part of Holm's family, as claims are."""
+    for cell, baseline in lab.rated_comparisons:
+        for metric in PERCENTILES:
+            one = _compared(cell, baseline, metric, seen)
+            if one.pairs:
+                yield _finding(one, lab, look, decides=False)
+
+
+def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
+    """(cell, baseline, metric) of everything the lab decides: its comparisons on its metric, then its claims' pairs.
+
+    A pair that the lab compares stands as the lab has it, whichever way round a claim names it: a gate takes the
+    baseline for what was there before.
+    """
+    compared = (*_possible(lab), *lab.rated_comparisons)
+    family = [(cell, baseline, lab.method.metric) for cell, baseline in _possible(lab)]
+    there = {setup.cell.name for setup in lab.all_setups if not setup.skipped}
+    for claim in lab.claims:
+        for one, other in zip(claim.cells, claim.cells[1:], strict=False):
+            turned = (other, one) in compared and (one, other) not in compared
+            ways = ((one, other, claim.metric), (other, one, claim.metric))
+            if not any(way in family for way in ways) and there.issuperset((one, other)):
+                family.append(ways[turned])
+    return tuple(family)
+
+
+def _possible(lab: Lab) -> tuple[tuple[str, str], ...]:
+    missing = {setup.cell.name for setup in lab.setups if setup.skipped}
+    return tuple(pair for pair in lab.comparisons if not missing & set(pair))
+
+
+def _judged(family: Sequence[_Compared], lab: Lab, look: int) -> list[Finding]:
+    """Holm's order over the family, for differences and for equivalences, each at its look's level."""
+    places = [at(method_of(lab, one.cell), look) for one in family]
+    results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
+    differ = [result.p_equal() if result else 1.0 for result in results]
+    alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
+    by_differ = divisors(differ, lambda one, divisor: places[one].level(LEVEL / divisor, 2))
+    by_alike = divisors(alike, lambda one, divisor: places[one].level(LEVEL / divisor, 1))
+    rows = zip(family, by_differ, by_alike, corrected(differ), strict=True)
+    return [_finding(one, lab, look, Holm(comparisons, equivalences, p)) for one, comparisons, equivalences, p in rows]
+
+
+def method_of(lab: Lab, cell: str) -> Method:
+    """With the blocks planned for this cell: stages that hold no rated cell bring no further look at one."""
+    if all(setup.cell.name != cell for setup in lab.rated):
+        return lab.method
+    blocks = Counter(trial.stage for trial in lab.trials if trial.cell.name == cell)
+    own = tuple(replace(stage, blocks=blocks[stage.number]) for stage in lab.method.stages if blocks[stage.number])
+    return replace(lab.method, stages=own or lab.method.stages, dropped=())
+
+
+def _finding(one: _Compared, lab: Lab, look: int, holm: Holm = ALONE, decides: bool = True) -> Finding:
+    known = metrics().get(base_name(one.metric))
+    suspect = [record for record in (*one.a, *one.b) if record.status is Status.SUSPECT]
+    drifts = drift_warnings(one.metric, one.pairs, (*one.a, *one.b)) if decides else ()
+    waits = one.provisional if decides else ()
+    comparison = Comparison(
+        one.metric,
+        known.better if known else "neither",
+        one.cell,
+        one.baseline,
+        one.pairs,
+        warnings=(*flagged((*one.a, *one.b)), *_unintended(one.metric, lab, one.a, one.b), *drifts, *waits),
+        dropped=one.dropped,
+        lost=one.lost,
+        barred=note("suspect-cpu") if suspect and "cpu" in one.metric else None,
+        change=ratio_change(one.pairs) if decides else None,
+    )
+    return finding(comparison, method_of(lab, one.cell), look, holm, decides)
+
+
+def _awaited(pair: Sequence[str], lab: Lab, place: Look, left: Collection[Place]) -> tuple[int, int]:
+    """Blocks of the pair of which a trial is `left` to be measured, and all that were planned."""
+    due = {
+        (trial.cell.name, trial.block)
+        for trial in lab.trials
+        if place.first_stage <= trial.stage <= place.last_stage and trial.cell.name in pair
+    }
+    return len({block for one, block in due if (one, block) in left}), len({block for _, block in due})
+
+
+def _compared(cell: str, baseline: str, metric: str, seen: Attempts, awaited: int = 0, planned: int = 0) -> _Compared:
+    pairs: list[tuple[int, float, float]] = []
+    dropped: list[Note] = []
+    sides: tuple[list[Record], list[Record]] = ([], [])
+    lost = [0, 0]
+    for block in sorted({block for name, block in seen if name in (cell, baseline)}):
+        trials: list[Record | None] = []
+        why: list[Note] = []
+        for side, name in enumerate((cell, baseline)):
+            attempts = seen.get((name, block), ())
+            trial, cause = _usable(name, attempts, metric)
+            trials.append(trial)
+            lost[side] += trial is None and any(one.status is not Status.CUT_SHORT for one in attempts)
+            why += [cause] if cause else []
+        a, b = trials
+        if a is None or b is None:
+            dropped.append(_dropped(block, *why))
+            continue
+        if a.machine != b.machine:  # the lab went on with --changed in the middle of this block
+            dropped.append(_dropped(block, note("block-on-machines")))
+            continue
+        if a.turns_since != b.turns_since:  # the lab was killed between two records
+            dropped.append(_dropped(block, note("block-not-in-turns")))
+            continue
+        if apart := workers_apart([a], [b]):  # a machine of the cluster was lost in the middle of this block
+            dropped.append(_dropped(block, apart))
+            continue
+        pairs.append((block, a.metrics[metric], b.metrics[metric]))
+        sides[0].append(a)
+        sides[1].append(b)
+    of_a, of_b = map(tuple, sides)
+    return _Compared(
+        cell=cell,
+        baseline=baseline,
+        metric=metric,
+        pairs=tuple(pairs),
+        dropped=tuple(dropped),
+        a=of_a,
+        b=of_b,
+        lost=(lost[0], lost[1]),
+        awaited=awaited,
+        planned=planned,
+    )
+
+
+def _dropped(block: int, *why: Note) -> Note:
+    return note("block-dropped", block=block + 1, why=why)
+
+
+def _usable(cell: str, attempts: Sequence[Record], metric: str) -> tuple[Record | None, Note | None]:
+    """The first attempt that may be compared, or why there is none."""
+    comparable = [record for record in attempts if record.status.comparable]
+    if not attempts:
+        return None, note("cell-not-measured", cell=cell)
+    if not comparable:
+        last = attempts[-1]
+        return None, note("cell-lost", cell=cell, status=last.status.value, causes=last.causes)
+    units = counted_in(comparable)[1]
+    if unresolved(comparable[0], metric):
+        return None, note("cell-unresolved", cell=cell, units=units, metric=metric)
+    if not sampled(comparable[0], metric):
+        return None, note("cell-of-too-few", cell=cell, units=units, needs=lacking(comparable[:1], [metric]))
+    value = comparable[0].metrics.get(metric)
+    if value is None or not 0 < value < float("inf"):
+        return None, note("cell-without-ratio", cell=cell, metric=metric, value=value)
+    return comparable[0], None
+
+
+def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
+    """Whole metrics with a better direction that both cells have, in the catalogue's order.
+
+    Without those whose ratio says nothing: throughput that an open loop was asked for, service times of a closed loop,
+    which are its response times, and shares that are next to nothing in both cells.
+    """
+    sides = [[r for (of, _), tries in seen.items() if of == name for r in tries] for name in (cell, baseline)]
+    there = [{metric for record in side for metric in record.metrics} for side in sides]
+    trials = [record for side in sides for record in side]
+    closed = all(record.cell.load.rate is None for record in trials)
+    ratios = Ratios(*sides)
+    return [
+        name
+        for name, metric in metrics().items()
+        if name in there[0] & there[1]
+        and metric.better != "neither"
+        and not (closed and name.startswith(OF_AN_OPEN_LOOP))
+        and not ratios.lacking(name)
+        and not (is_share(name) and _next_to_nothing(name, trials))
+    ]
+
+
+def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
+    return max((record.metrics.get(share, 0.0) for record in records), default=0.0) < NEXT_TO_NOTHING
+
+
+def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
+    """The highest run-to-run variation of the records' own machines and work, for one metric; None where none was
+    measured.
+
+    Not of any other work: how far two runs of the same lie apart depends on what they do as much as on the machine.
+    """
+    measured = [one for one in known if one.metric == metric]
+    if not measured:
+        return None
+    # Unknown machines of two servers are not one machine.
+    here = {(key, work_of_noise(one.choice), one.method) for one in records if (key := machine_of(one))}
+    return max(
+        (one for one in measured if (one.machine, one.work, one.method) in here),
+        key=lambda one: one.floor,
+        default=None,
+    )
+
+
+_TIMES = ("response_time", "service_time")
+# A pilot trial may choose each cell's warm-up; it is not part of what is measured.
+_INCIDENTAL = ("load.warmup",)
+
+
+def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record]) -> tuple[Note, ...]:
+    """What differs besides what was declared to; `a` and `b` are the trials of a cell and of its baseline that were
+    compared."""
+    if not a or not b:
+        return ()
+    notes = [*work_apart(a, b)]
+    if len({record.machine for record in (*a, *b)}) > 1 and a[0].system.commands == b[0].system.commands:
+        notes.append(note("machine-changed"))
+    notes += too_few_workers((*a, *b))
+    meant = _meant(lab, a[0].cell.name, b[0].cell.name)
+    sides = [_facts_of_all(a), _facts_of_all(b)]
+    for name in differing(sides):
+        if name not in meant and not name.startswith(_INCIDENTAL):
+            left, right = (fact_text(flat, name) for flat in sides)
+            notes.append(note("varied-unintended", fact=name, cell=left, baseline=right))
+    if base_name(metric).startswith(_TIMES) and _closed_at_equal_clients(a[0], b[0]):
+        notes.append(note("not-same-load", rated=bool(lab.rated)))
+    if base_name(metric).startswith(_TIMES):
+        notes += _searched(lab, a[0], b[0])
+    return tuple(notes)
+
+
+def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
+    """The loads of two cells that were searched for, where they differ."""
+    searches = [setup.search for setup in lab.setups if setup.search and setup.cell.name == a.cell.name]
+    of = searches[0].of if searches else "clients"
+    loads = [getattr(record.cell.load, of) for record in (a, b)]
+    if not searches or loads[0] == loads[1]:
+        return []
+    return [note("loads-searched", of=of, cell=loads[0], baseline=loads[1])]
+
+
+def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
+    """Facts in which the two setups were declared to differ."""
+    declared = {setup.cell.name: setup for setup in lab.all_setups}
+    if cell not in declared or baseline not in declared:
+        return set()
+    return set(differing([_facts(declared[cell]), _facts(declared[baseline])]))
+
+
+def _facts(setup: Setup) -> dict[str, str]:
+    return {**flattened("system", system_facts(setup.system)), **flattened("load", asdict(setup.cell.load))}
+
+
+def _facts_of_all(records: Sequence[Record]) -> dict[str, str]:
+    """The facts of a cell's trials; one that changed from trial to trial shows all its values."""
+    flats: list[dict[str, str]] = []
+    before: Record | None = None
+    for record in records:  # nearly always all are the same, and to write them out costs a hundred times a comparison
+        if before is None or not declared_alike(record, before):
+            flats.append(facts_of(record))
+            before = record
+    names = dict.fromkeys(name for flat in flats for name in flat)
+    return {name: " or ".join(dict.fromkeys(fact_text(flat, name) for flat in flats)) for name in names}
+
+
+def _closed_at_equal_clients(a: Record, b: Record) -> bool:
+    load, other = a.cell.load, b.cell.load
+    return load.rate is None and other.rate is None and load.clients == other.clients and a.system != b.system

@@ -1,0 +1,177 @@
+"""How cells of a lab that differ in nothing but the number of clients grow with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import msgspec
+
+from ironbench.model.record import Record
+from ironbench.model.system import Setup
+from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
+from ironbench.stats.ratio import paired
+from ironbench.stats.scalability import Fit, fitted
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.curve import CURVE_METRICS, metrics_of
+from ironbench.study.summarise import Summary
+
+ALL = "all cells"
+_Values = dict[tuple[int, str], float]
+"""(block, machine) → throughput: a lab that goes on elsewhere in the middle of a block has trials there that pair with
+none of before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Throughput at one number of clients over that at a smaller one, paired by block."""
+
+    fewer: int
+    most: int
+    ratio: float
+    low: float
+    high: float
+    """95 % interval, as of any ratio (`ironbench.stats.ratio`); 0 to infinity below two blocks."""
+    blocks: int
+    surely_low: float
+    surely_high: float
+    """Interval that decides where the curve's steps are searched for those that grow: all of the curve's intervals hold
+    the true ratios together in 95 % of labs, as each misses in 5 % / number of steps (Bonferroni; Dunn, "Multiple
+    Comparisons Among Means", Journal of the American Statistical Association 56, 1961)."""
+
+    @property
+    def surely_grows(self) -> bool:
+        return self.surely_low > 1
+
+    @property
+    def surely_falls(self) -> bool:
+        return self.surely_high < 1
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How far throughput was seen to grow; a description, without a verdict. Intervals are shown each on its own."""
+
+    first: Step | None
+    """From the fewest clients to `enough`; None where those are the same."""
+    enough: int
+    """The fewest clients that no larger number surely beat, of those that surely beat the fewest of all."""
+    beyond: Step | None
+    """From `enough` to the most that were measured; None where those are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One curve."""
+
+    name: str
+    """The levels in which it differs from the lab's other curves."""
+    trials: tuple[Record, ...]
+    """Usable ones, by number of clients."""
+    summaries: Mapping[int, Mapping[str, Summary]]
+    """By number of clients, of the metrics of a curve."""
+    fit: Fit | None
+    """The Universal Scalability Law; None with too few numbers of clients, or in an open loop."""
+    last_step: Step | None = None
+    """At the most clients over the next fewer; None where no block has both, or in an open loop."""
+    course: Course | None = None
+    """None without a fit, and where two numbers of clients have fewer blocks in common than a verdict needs."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether throughput surely still grows at the most clients: so says the law, and so does what was measured.
+
+        The law alone cannot tell: where coherency comes out at its bound of 0 its curve rises for ever, also through
+        points that level off or fall.
+        """
+        fit, step = self.fit, self.last_step
+        return fit is not None and step is not None and fit.peak_clients.low > fit.last and step.low > 1
+
+
+def growths(cells: Sequence[tuple[Setup, Sequence[Record]]], archive: Archive = EMPTY) -> tuple[Growth, ...]:
+    """Curves with at least two numbers of clients, in the order declared; `cells`: setups with their usable trials."""
+    groups: dict[bytes, list[tuple[Setup, Sequence[Record]]]] = {}
+    for setup, records in cells:
+        groups.setdefault(_alike(setup), []).append((setup, records))
+    curves = [group for group in groups.values() if len(_counts(group)) > 1]
+    common = [_common(group) for group in curves]
+    growing = []
+    for group, levels in zip(curves, common, strict=True):
+        apart = [factor for factor in levels if len({other.get(factor) for other in common}) > 1]
+        name = " ".join(f"{factor}={levels[factor]}" for factor in apart) or ALL
+        trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
+        fit = _fit(trials)
+        steps = _steps(trials) if fit else {}
+        growing.append(Growth(name, tuple(trials), _summaries(trials, archive), fit, _last(steps), _course(steps)))
+    return tuple(growing)
+
+
+def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str, Summary]]:
+    counts = dict.fromkeys(record.cell.load.clients for record in trials)
+    by_clients = {count: [record for record in trials if record.cell.load.clients == count] for count in counts}
+    return {count: metrics_of(own, CURVE_METRICS, archive) for count, own in by_clients.items()}
+
+
+def _fit(trials: Sequence[Record]) -> Fit | None:
+    """None for an open loop: its throughput is the declared rate, not a capacity."""
+    if any(record.cell.load.rate is not None for record in trials):
+        return None
+    return fitted(
+        [
+            (record.cell.load.clients, record.metrics["throughput"])
+            for record in trials
+            if "throughput" in record.metrics
+        ]
+    )
+
+
+def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], Step | None]:
+    """(fewer, more clients) → what the step brings, for every two numbers of clients; None: no block has both."""
+    by_block: dict[int, _Values] = {}
+    for record in trials:
+        values = by_block.setdefault(record.cell.load.clients, {})
+        if record.metrics.get("throughput", 0.0) > 0:
+            values[record.block, record.machine] = record.metrics["throughput"]
+    pairs = list(combinations(sorted(by_block), 2))
+    return {(fewer, most): _step(fewer, most, by_block, len(pairs)) for fewer, most in pairs}
+
+
+def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) -> Step | None:
+    before, after = by_block[fewer], by_block[most]
+    ratios = [after[block] / before[block] for block in sorted(before.keys() & after.keys())]
+    if not ratios:
+        return None
+    result = paired(ratios)
+    return Step(fewer, most, result.ratio, *result.interval(LEVEL), result.blocks, *result.interval(LEVEL / steps))
+
+
+def _last(steps: Mapping[tuple[int, int], Step | None]) -> Step | None:
+    return list(steps.values())[-1] if steps else None
+
+
+def _course(steps: Mapping[tuple[int, int], Step | None]) -> Course | None:
+    known = {pair: step for pair, step in steps.items() if step is not None and step.blocks >= LEAST_BLOCKS}
+    if not steps or len(known) < len(steps):
+        return None
+    fewest, most = min(steps)[0], max(steps)[1]
+    surely = [pair for pair, step in known.items() if step.surely_grows]
+    grown = [after for before, after in surely if before == fewest] or [fewest]
+    beaten = {before for before, _ in surely}
+    enough = min((count for count in grown if count not in beaten), default=max(grown))
+    return Course(known.get((fewest, enough)), enough, known.get((enough, most)))
+
+
+def _alike(setup: Setup) -> bytes:
+    return msgspec.json.encode((replace(setup.system, label=""), setup.choice, setup.cell.load.shape), order="sorted")
+
+
+def _counts(group: Sequence[tuple[Setup, Sequence[Record]]]) -> set[int]:
+    return {record.cell.load.clients for _, records in group for record in records}
+
+
+def _common(group: Sequence[tuple[Setup, Sequence[Record]]]) -> dict[str, str]:
+    """Levels that all cells of a curve share."""
+    first = group[0][0].cell.levels
+    same = [factor for factor in first if all(setup.cell.levels.get(factor) == first[factor] for setup, _ in group)]
+    return {factor: first[factor] for factor in same}

@@ -1,0 +1,356 @@
+"""A metric of like trials over time: the same work under the same load on the same data, a line for each configuration.
+
+A point holds the trials of one commit, version or run. Its value is the geometric mean of its trials, its interval and
+its weight come from their spread. Points whose machine and configuration are the same make a line, in which change
+points are searched (`stats/changes.py`); another configuration begins another line, and how it differs is told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ironbench import engines
+from ironbench.catalogue import base_name, metrics
+from ironbench.errors import InputError
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.purpose import AUXILIARY
+from ironbench.model.record import Record, Status, machines_of
+from ironbench.model.sample import listed
+from ironbench.model.system import Load, System
+from ironbench.stats.intervals import t_quantile
+from ironbench.study import differences as facts_of_systems
+from ironbench.study.archive import Archive
+from ironbench.study.differences import Difference, chosen_settings
+from ironbench.study.rate import loop_words
+from ironbench.study.reproduce import is_usual
+from ironbench.study.subjects import leading, marked, work, work_name
+from ironbench.words import counted, in_percent
+
+DATE, TAG = "date", "tag:"
+_NAMED = ("commit", "version")
+"""Ways to order that are names of tags."""
+_LEAST_VARIANCE = 1e-12
+"""Of the log of a metric that never varies, such as a count."""
+_UNDER_TEST = ("engine.version", "engine.server_version_num", "engine.configure", "engine.installation")
+"""Beginnings of facts that name the program: where points are ordered by what is tested, it may be
+the program itself."""
+_CLIENT = ("software.ironbench", "software.build")
+"""Of the software that measures, what can change a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The trials of one commit, version or run."""
+
+    name: str
+    """The tag's value; of a run its date, with the time where a day has several."""
+    started_at: str
+    """Of the first trial."""
+    trials: tuple[Record, ...]
+    value: float
+    """Geometric mean, base units."""
+    interval: tuple[float, float] | None
+    """95 % t interval by the trials' spread; None: too few trials."""
+    deviation: float
+    """Standard deviation of the log values; 0 for one trial."""
+    variance: float = 0.0
+    """Of the log of the value, see `_variances`; 0 where it carries no verdict."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has the repeats that a verdict needs."""
+        return self.interval is not None
+
+    @property
+    def suspect(self) -> int:
+        return sum(trial.status is Status.SUSPECT for trial in self.trials)
+
+    @property
+    def flagged(self) -> bool:
+        """Whether every trial is flagged, so that nothing of it was measured without a warning."""
+        return self.suspect == len(self.trials)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where a new segment begins."""
+
+    place: int
+    """Index of its first point in the line."""
+    ratio: float
+    """Mean of the new segment over that of the one before."""
+    low: float
+    high: float
+    """95 % interval of the ratio."""
+    worse: bool | None
+    """By the metric's direction; None where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points of one configuration on one machine, in order of time."""
+
+    name: str
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...] = ()
+    spikes: tuple[int, ...] = ()
+    """Indices of points apart from those before and after them."""
+    unconfirmed: bool = False
+    """Whether the last judged point stands apart, and the next will tell a change from a spike."""
+    between: float = 0.0
+    """Relative standard deviation from point to point beyond what their own spreads explain."""
+    correlation: float = 0.0
+    """Of neighbouring points, as estimated and allowed for."""
+    differs: tuple[Difference, ...] = ()
+    """From the line that began before: (before, here)."""
+    open_question: str = ""
+    """Why no change point was searched."""
+    detectable: float | None = None
+    """Share by which a new segment must differ to be seen after three points, in 9 of 10 cases."""
+
+    @property
+    def segments(self) -> tuple[tuple[int, int], ...]:
+        """First and last index of each stretch between change points."""
+        starts = [0, *(change.place for change in self.changes), len(self.points)]
+        return tuple((a, b - 1) for a, b in itertools.pairwise(starts))
+
+    def mean(self, first: int, last: int) -> float:
+        """Of the points from `first` to `last`, weighted as they are judged: geometric mean, base units."""
+        judged = [place for place, point in enumerate(self.points) if point.variance]
+        out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}
+        points = [self.points[place] for place in judged if first <= place <= last and place not in out]
+        weights = [1 / (point.variance + math.log1p(self.between) ** 2) for point in points]
+        logs = [weight * math.log(point.value) for weight, point in zip(weights, points, strict=True)]
+        return math.exp(sum(logs) / sum(weights))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One work under one load."""
+
+    work: str
+    load: str
+    metric: str
+    lines: tuple[Line, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.work}, {self.load}"
+
+    @property
+    def order(self) -> tuple[Point, ...]:
+        """All points by time."""
+        return tuple(sorted((point for line in self.lines for point in line.points), key=lambda one: one.started_at))
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """Everything a page shows."""
+
+    by: str
+    all: tuple[History, ...]
+    left_out: tuple[str, ...]
+
+
+def require_order(by: str) -> None:
+    """InputError: neither `date`, `commit`, `version` nor `tag:KEY`."""
+    if by in (DATE, *_NAMED) or (by.startswith(TAG) and by != TAG):
+        return
+    raise InputError(f"--by {by}", "is no order", "write date, commit, version, or tag:KEY for a tag of your own")
+
+
+def histories(records: Sequence[Record], archive: Archive, metric: str = "", by: str = DATE) -> Histories:
+    """`metric`: "" takes each work's leading one. `by`: see `require_order`."""
+    tag = "" if by == DATE else by.removeprefix(TAG)
+    entering = [one for one in records if one.status.comparable and one.purpose not in AUXILIARY]
+    tagged = [one for one in entering if not tag or tag in one.tags]
+    left_out = _left_out(records, entering, tagged, tag)
+    groups: dict[str, list[Record]] = {}
+    for record in sorted(tagged, key=lambda one: (one.started_at, one.id)):
+        groups.setdefault(_like(record), []).append(record)
+    known = _Facts(archive, tag)
+    found = []
+    for group in groups.values():
+        shown = metric or next((name for name in leading(group[0].choice) if name in group[0].metrics), "throughput")
+        lines = _lines(group, shown, tag, known)
+        if lines:
+            found.append(History(work_name(group[0].choice), _load_words(group[0].cell.load), shown, lines))
+    if metric and not found and tagged:
+        left_out = (*left_out, f"No trial has a value of {metric} that can be shown.")
+    return Histories(by, tuple(found), left_out)
+
+
+def _left_out(
+    records: Sequence[Record], entering: Sequence[Record], tagged: Sequence[Record], tag: str
+) -> tuple[str, ...]:
+    out, missing = len(records) - len(entering), len(entering) - len(tagged)
+    unusable = [f"{counted(out, 'trial')} left out: not usable, or measured to prepare others."] if out else []
+    return (*unusable, *([f"{counted(missing, 'trial')} without the tag {tag} left out."] if missing else []))
+
+
+def _like(record: Record) -> str:
+    """Key of what may be compared over time: work, data, load."""
+    load = record.cell.load
+    shape = replace(load.shape, rate=None if load.rate_share else load.rate)
+    workers = record.metrics.get("workers", load.workers)  # fewer than asked for, where machines were lost
+    key = (work(record), shape, load.clients, load.threads, workers)
+    return msgspec.json.encode(key, order="sorted").decode()
+
+
+def _load_words(load: Load) -> str:
+    clients = counted(load.clients, "client")
+    if load.rate_share:
+        return f"{clients}, {in_percent(load.rate_share)} of the baseline's peak"
+    if load.curve:
+        return f"{clients}, {load.curve.text}"
+    return clients if load.rate is None else f"{clients}, {loop_words(load)}"
+
+
+class _Facts:
+    """Facts that tell one configuration from another, read once for each machine, engine and system."""
+
+    def __init__(self, archive: Archive, tag: str) -> None:
+        self._archive, self._tag = archive, tag
+        self._known: dict[str, dict[str, str]] = {}
+
+    def of(self, record: Record) -> Mapping[str, str]:
+        system = replace(record.system, label="", reference_score=None)
+        client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
+        how = record.method  # of what systems write between turns nothing is in a slice
+        key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
+        if key not in self._known:
+            flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
+            known = {name: value for name, value in flat.items() if self._tells(name, value, record)}
+            self._known[key] = {**known, "load.method": how}
+        return self._known[key]
+
+    def _tells(self, name: str, value: str, record: Record) -> bool:
+        kind = name.partition(".")[0]
+        if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
+            return False  # of a device: it is another after each start of some machines
+        if name == "system.layout.data" and is_usual(value, record.system.engine):
+            return False
+        if name.rpartition(".")[2] in _computed(record.system):
+            return False
+        return not (self._tag and (name.startswith(_UNDER_TEST) or name.rpartition(".")[2] == "bin"))
+
+
+def _computed(system: System) -> frozenset[str]:
+    """Settings whose values follow from the data's size at the start of a server, not from the configuration: the
+    cache that `ideal` fits to the data differs by a page from run to run."""
+    engine = engines.find(system.engine) if system.ideal else None
+    names = engine.traits.ideal_settings if engine else {}
+    return frozenset(name for part in system.ideal for name in names.get(part, ()))
+
+
+def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[Line, ...]:
+    """In the order in which they begin."""
+    by_configuration: dict[tuple[tuple[str, str], ...], list[Record]] = {}
+    for record in group:
+        value = record.metrics.get(metric)
+        if value is not None and value > 0 and math.isfinite(value) and listed(record, metric):
+            by_configuration.setdefault(tuple(sorted(known.of(record).items())), []).append(record)
+    found: list[Line] = []
+    before: Mapping[str, str] | None = None
+    for configuration, records in by_configuration.items():
+        now = dict(configuration)
+        differs = facts_of_systems.differences([before, now]) if before is not None else ()
+        name = marked(records[0].system.label or records[0].system.engine, records)
+        found.append(replace(_line(name, _points(records, metric, tag), metric), differs=differs))
+        before = now
+    return _named_apart(found)
+
+
+def _named_apart(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Names of lines are unique; a name that several share gets a number."""
+    names = [line.name for line in lines]
+    return tuple(
+        replace(line, name=f"{line.name} ({names[: place + 1].count(line.name)})")
+        if names.count(line.name) > 1
+        else line
+        for place, line in enumerate(lines)
+    )
+
+
+def _points(records: Sequence[Record], metric: str, tag: str) -> list[Point]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.tags[tag] if tag else record.series, []).append(record)
+    days = [group[0].started_at[:10] for group in groups.values()]
+    found = [_point(key if tag else _date(group[0], days), group, metric) for key, group in groups.items()]
+    return sorted(found, key=lambda one: one.started_at)
+
+
+def _date(first: Record, days: Sequence[str]) -> str:
+    """Of a run, with the time where its day has several."""
+    start = first.started_at
+    return start[:10] if days.count(start[:10]) == 1 else start[:16].replace("T", " ")
+
+
+def _point(name: str, trials: Sequence[Record], metric: str) -> Point:
+    logs = [math.log(trial.metrics[metric]) for trial in trials]
+    mean, n = statistics.fmean(logs), len(logs)
+    deviation = statistics.stdev(logs) if n > 1 else 0.0
+    interval = None
+    if n >= LEAST_BLOCKS_SHOWN:
+        half = t_quantile(0.975, n - 1) * deviation / math.sqrt(n)
+        interval = math.exp(mean - half), math.exp(mean + half)
+    return Point(name, trials[0].started_at, tuple(trials), math.exp(mean), interval, deviation)
+
+
+def _line(name: str, points: Sequence[Point], metric: str) -> Line:
+    from ironbench.stats import changes
+
+    judged = [place for place, point in enumerate(points) if point.judged]
+    if "cpu" in metric and any(point.suspect for point in points):
+        return Line(name, tuple(points), open_question="CPU time of suspect trials carries no verdict")
+    if len(judged) < changes.LEAST:
+        have = f"{counted(len(judged), 'point')} with {LEAST_BLOCKS_SHOWN} trials or more"
+        return Line(name, tuple(points), open_question=f"{have}; change points are searched from {changes.LEAST} on")
+    variances = dict(zip(judged, _variances([points[place] for place in judged]), strict=True))
+    points = [replace(point, variance=variances.get(place, 0.0)) for place, point in enumerate(points)]
+    logs = [math.log(points[place].value) for place in judged]
+    found = changes.changes(logs, [variances[place] for place in judged])
+    question = ""
+    if found.detectable is None:
+        kept = counted(len(judged) - len(found.spikes) - found.unconfirmed, "point")
+        question = f"{kept} besides those that stand apart; change points are searched from {changes.LEAST} on"
+    better = getattr(metrics().get(base_name(metric)), "better", "neither")
+    return Line(
+        name,
+        tuple(points),
+        tuple(
+            Change(
+                judged[one.place],
+                math.exp(one.difference),
+                math.exp(one.low),
+                math.exp(one.high),
+                _worse(one.difference, better),
+            )
+            for one in found.points
+        ),
+        tuple(judged[place] for place in found.spikes),
+        found.unconfirmed,
+        math.expm1(found.between),
+        found.correlation,
+        open_question=question,
+        detectable=math.expm1(found.detectable) if found.detectable else None,
+    )
+
+
+def _worse(difference: float, better: str) -> bool | None:
+    return None if better == "neither" else (difference < 0) == (better == "higher")
+
+
+def _variances(points: Sequence[Point]) -> list[float]:
+    """Of each mean. A few repeats know their spread badly, so half of it is that of all points together (moderated
+    variances: Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004)."""
+    freedom = [len(point.trials) - 1 for point in points]
+    pooled = sum(n * point.deviation**2 for n, point in zip(freedom, points, strict=True)) / sum(freedom)
+    return [max(_LEAST_VARIANCE, (point.deviation**2 + pooled) / 2 / len(point.trials)) for point in points]

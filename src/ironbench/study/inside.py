@@ -1,0 +1,174 @@
+"""What servers said of their trials: statements, tables, indexes, vacuums and plans, pooled by system or cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from ironbench.model.inside import Executed, Index, Inside, Missing, Plan, Statement, Table, Vacuum
+from ironbench.model.record import Record
+from ironbench.study.archive import Archive
+from ironbench.study.commands import aligned, keyed
+from ironbench.study.queries import difference
+
+_T = TypeVar("_T", Statement, Table, Index)
+_LAST = frozenset({"dead_rows", "bytes"})
+"""Of the last trial; those of the same name with `_before` of the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """Of the trials that amounts are of: what is not seen in one of them is in no sum, and so is its time."""
+
+    elapsed_s: float
+    transactions: float
+
+    def per_transaction(self, amount: float) -> float:
+        return amount / self.transactions if self.transactions else 0.0
+
+    def per_second(self, amount: float) -> float:
+        return amount / self.elapsed_s if self.elapsed_s else 0.0
+
+
+def over(records: Iterable[Record]) -> Over:
+    """Time and transactions of these trials, all together."""
+    known = list(records)
+    return Over(sum(one.elapsed_s for one in known), sum(one.metrics.get("transactions", 0.0) for one in known))
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Of one system or cell, all its trials together."""
+
+    name: str
+    counted: Over
+    """What statements are of,"""
+    used: Over
+    """and tables and indexes."""
+    statements: tuple[Statement, ...]
+    """The dearest first."""
+    statements_s: float
+    tables: tuple[Table, ...]
+    indexes: tuple[Index, ...]
+    vacuums: tuple[Vacuum, ...]
+    plans: tuple[Plan, ...]
+    """Of the first trial."""
+    executed: tuple[Executed, ...]
+    """By command, of all trials: the slowest, and how many."""
+    varied: int
+    """Trials some of whose plans were others."""
+    trials: int
+    missing: tuple[Missing, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlan:
+    """A command that the servers of two systems or cells mean to run in different ways."""
+
+    plan: Plan
+    baseline: Plan
+    name: str
+    baseline_name: str
+    words: str
+
+
+def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Use, ...]:
+    """`groups`: name and comparable trials; those of which the server said nothing are left out."""
+    uses = []
+    for name, records in groups:
+        trials = [(record, inside) for record in records if (inside := archive.inside(record.id))]
+        if trials:
+            uses.append(_use(name, trials))
+    return tuple(uses)
+
+
+def other_plans(subjects: Sequence[Use]) -> tuple[OtherPlan, ...]:
+    """Each subject against the first that has plans."""
+    first = next((one for one in subjects if any(plan.steps for plan in one.plans)), None)
+    if first is None:
+        return ()
+    return tuple(
+        OtherPlan(plan, other, one.name, first.name, difference(Counter(plan.steps), Counter(other.steps)))
+        for one in subjects
+        if one is not first
+        for plan, other in same_commands(one.plans, first.plans)
+        if Counter(plan.steps) != Counter(other.steps)
+    )
+
+
+def same_commands(own: Sequence[Plan], first: Sequence[Plan]) -> Iterator[tuple[Plan, Plan]]:
+    """The plans of each command that both have and whose plan is known on both sides."""
+    mine, theirs = (keyed((one.script, one.statement, one) for one in side) for side in (own, first))
+    for key, shared in aligned(list(mine), list(theirs)).items():
+        other = theirs.get(shared)
+        if other is not None and mine[key].steps and other.steps:
+            yield mine[key], other
+
+
+def _use(name: str, trials: Sequence[tuple[Record, Inside]]) -> Use:
+    insides = [inside for _, inside in trials]
+    steps = [[plan.steps for plan in inside.plans] for inside in insides]
+    statements = _pooled((one for inside in insides for one in inside.statements), lambda one: one.text)
+    return Use(
+        name,
+        counted=over(record for record, inside in trials if inside.statements),
+        used=over(record for record, inside in trials if inside.tables or inside.indexes),
+        statements=tuple(sorted(statements, key=lambda one: -one.time_s)),
+        statements_s=sum(inside.statements_s for inside in insides),
+        tables=_pooled((one for inside in insides for one in inside.tables), lambda one: one.name),
+        indexes=_pooled((one for inside in insides for one in inside.indexes), lambda one: one.name),
+        vacuums=_vacuums(insides),
+        plans=insides[0].plans,
+        executed=_executed([one for inside in insides for one in inside.executed]),
+        varied=sum(one != steps[0] for one in steps),
+        trials=len(trials),
+        missing=tuple(dict.fromkeys(one for inside in insides for one in inside.missing)),
+        doubts=tuple(dict.fromkeys(text for inside in insides for text in inside.doubts)),
+    )
+
+
+def _executed(every: Sequence[Executed]) -> tuple[Executed, ...]:
+    by_command: dict[tuple[str, int], list[Executed]] = {}
+    for one in every:
+        by_command.setdefault((one.script, one.number), []).append(one)
+    return tuple(
+        replace(max(own, key=lambda one: one.slowest_s), count=sum(one.count for one in own))
+        for own in by_command.values()
+    )
+
+
+def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
+    """Those of one name as one: amounts are added, states are those of the first and the last trial."""
+    by_name: dict[str, _T] = {}
+    for one in every:
+        before = by_name.get(key(one))
+        by_name[key(one)] = one if before is None else replace(one, **_sums(before, one))
+    return tuple(by_name.values())
+
+
+def _sums(before: Statement | Table | Index, one: Statement | Table | Index) -> Mapping[str, Any]:
+    sums: dict[str, Any] = {}
+    for field in fields(one):
+        a, b = getattr(before, field.name), getattr(one, field.name)
+        if field.name.endswith("_before"):
+            sums[field.name] = a
+        elif isinstance(a, float) and isinstance(b, float) and field.name not in _LAST:
+            sums[field.name] = a + b
+    return sums
+
+
+def _vacuums(insides: Sequence[Inside]) -> tuple[Vacuum, ...]:
+    by_table: dict[str, list[Vacuum]] = {}
+    for one in (one for inside in insides for one in inside.vacuums):
+        by_table.setdefault(one.table, []).append(one)
+    return tuple(
+        Vacuum(
+            table,
+            sum(one.share for one in own) / len(insides),
+            tuple(dict.fromkeys(phase for one in own for phase in one.phases)),
+        )
+        for table, own in by_table.items()
+    )

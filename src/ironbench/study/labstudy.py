@@ -1,0 +1,382 @@
+"""The study of a lab, from its plan and its records."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+
+from ironbench.model.finding import Conclusion, Finding, Noise
+from ironbench.model.lab import Lab
+from ironbench.model.note import FLAGGED, MISSING, Note, note
+from ironbench.model.record import CAN_LOSE_DATA, DUET, SLICES, TRIALS, Record, Status, machine_of
+from ironbench.model.sample import too_few
+from ironbench.model.system import Setup
+from ironbench.records import progress
+from ironbench.records.progress import by_place
+from ironbench.study.archive import EMPTY, Archive
+from ironbench.study.balance import balance
+from ironbench.study.bottleneck import where_time_goes
+from ironbench.study.ceiling import Baseline, baseline_of, ceilings
+from ironbench.study.claims import Judged, judged
+from ironbench.study.comparability import disturbances, doubts, left_out
+from ironbench.study.curve import MOST_POOLED, metrics_of
+from ironbench.study.device_io import read_costs, role_latencies
+from ironbench.study.differences import chosen, completed, differences, facts, shared
+from ironbench.study.explain import Explanation, explain, observed_of
+from ironbench.study.factors import Contrast, contrasts, interactions, levels
+from ironbench.study.findings import findings, highest_floor
+from ironbench.study.growth import growths
+from ironbench.study.inside import other_plans, uses
+from ironbench.study.looks import at, earlier
+from ironbench.study.queries import against, queries
+from ironbench.study.same_load import fell_behind, same_loads, too_little_time
+from ironbench.study.screen import of_confirmation, screen
+from ironbench.study.statements import times
+from ironbench.study.study import Effect, Measured, Round, Study, script_texts
+from ironbench.study.subjects import cores_held, counted_in, machine_cores, marked, work_names
+from ironbench.study.versions import beside_version
+from ironbench.study.workers import by_worker
+
+MOST_EXPLAINED = 4
+"""Of more comparisons only the first are walked down to where their difference comes from."""
+
+
+def lab_study(
+    lab: Lab,
+    records: Sequence[Record],
+    archive: Archive,
+    noise: Sequence[Noise] = (),
+    derived: Mapping[str, str] | None = None,
+    look: int | None = None,
+    faults: Sequence[str] = (),
+) -> Study:
+    """`lab`: its stages as begun. `records`: all of the lab's. `noise`: what is known of machines' own variation.
+
+    `derived`: workload → sentence that must be shown wherever its results are. `look`: number of the last stage that
+    has begun; None: the last of the records. `faults`: records that cannot be read, and why.
+    """
+    screened = screen(lab, records)
+    if screened is not None:
+        lab, records = of_confirmation(lab, records)
+    settled = settling(records)
+    stage = look or max((record.stage for record in records), default=1)
+    results = findings(records, lab, stage)
+    # Later stages are run only if the findings ask for them.
+    due = [trial for trial in lab.trials if trial.stage <= stage]
+    missing = progress.missing(due, records)
+    unfinished = _unfinished(len(missing), len(due))
+    at_rates = {setup.cell.name for setup in lab.rated}
+    of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
+    judged_ids = {record.id for record in of_its_round}
+    judgements = tuple(
+        _with_rates(one, of_its_round) for one in judged(lab.claims, results, of_its_round, place.level_alone)
+    )
+    measured = lab.possible
+    cells = tuple(_measured(setup, lab, settled, archive, records) for setup in measured)
+    known = completed(
+        [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
+        [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
+    )
+    deciding = [finding for finding in results if finding.decides or finding.cell not in at_rates]
+    effects = _effects(lab, deciding, settled)
+    own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
+    by_cell = {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable}
+    baselines = {cell.name: baseline_of(cell.time, cell.usable) for cell in cells if cell.usable}
+    found_ceilings = tuple(
+        ceilings(
+            [effect.finding for effect in own],
+            lab,
+            baselines,
+            by_cell,
+        )
+    )
+    usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
+    observed = _observed(records)
+    seen = [(name, observed.get(name, own)) for name, own in usable]
+    # Slices time statements where the lab asks for it; those are of all blocks.
+    timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
+    by_query = queries(usable)
+    return Study(
+        lab=lab,
+        work=work_names(setup.choice for setup in measured),
+        cells=cells,
+        skipped=tuple((setup.cell.name, setup.skipped) for setup in lab.setups if setup.skipped),
+        effects=tuple(own),
+        claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
+        others=tuple(effect for effect in effects if not effect.finding.decides),
+        interactions=interactions(lab, settled),
+        same_loads=same_loads(lab, results, of_its_round, archive),
+        claims=judgements,
+        too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
+        look=stage,
+        earlier=_earlier(lab, records, settled, stage),
+        growths=growths([(cell.setup, cell.usable) for cell in cells], archive),
+        ceilings=found_ceilings,
+        beside_version=beside_version(
+            [(one.finding.cell, one.finding.baseline) for one in own],
+            by_cell,
+            {cell.name: archive.engine(cell.usable[0].engine).get("lacks") or () for cell in cells if cell.usable},
+        ),
+        explanations=(explained := _explanations(own, cells, observed, archive)),
+        waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
+        queries=by_query,
+        against=against(by_query, usable, archive),
+        levels=levels(lab, usable, archive),
+        role_latencies=role_latencies(usable),
+        read_costs=read_costs(usable),
+        scripts=script_texts(settled, archive),
+        timed=times(usable if timed_in_blocks else seen, archive, in_blocks=timed_in_blocks),
+        workers=by_worker(usable, archive),
+        inside=(used := uses(seen, archive)),
+        observed=tuple(record for own in observed.values() for record in own),
+        other_plans=other_plans(used),
+        noise=highest_floor(noise, lab.method.metric, settled),
+        differences=differences(known),
+        shared=shared(known),
+        disturbances=disturbances(
+            (cell.name, [record for record in cell.usable if record.id in judged_ids]) for cell in cells
+        ),
+        dropped=tuple(dict.fromkeys(one for effect in own for one in effect.finding.dropped)),
+        left_out=left_out(settled),
+        warnings=(
+            *(note("record-unreadable", fault=fault) for fault in faults),
+            *doubts(settled),
+            *unfinished,
+            *_of_order(lab),
+            *_of_duet(settled),
+            *_of_findings(own),
+            *_of_times(cells),
+            *_of_reads(cells, baselines),
+            *_of_percentiles(settled),
+        ),
+        derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
+        started_at=min((record.started_at for record in records), default=""),
+        trials=sum(record.status is not Status.CUT_SHORT for record in settled)
+        + (screened.trials if screened and lab.comparisons else 0),
+        screen=screened,
+        searched=tuple(setup for setup in lab.setups if setup.best),
+        missing=len(missing) or (screened.missing if screened else 0),
+    )
+
+
+def settling(records: Sequence[Record]) -> tuple[Record, ...]:
+    """One record for each cell and block, in order of start: the first that may be compared, else the last attempt."""
+    settled = []
+    for attempts in by_place(records).values():
+        usable = [record for record in attempts if record.status.comparable]
+        settled.append(usable[0] if usable else attempts[-1])
+    return tuple(sorted(settled, key=lambda record: (record.block, record.started_at)))
+
+
+def _of_its_round(lab: Lab, stage: int, records: Sequence[Record]) -> list[Record]:
+    place = at(lab.method, stage)
+    return [record for record in records if place.first_stage <= record.stage <= place.last_stage]
+
+
+def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], stage: int) -> tuple[Round, ...]:
+    rounds = []
+    for number, last in enumerate(earlier(lab.method, stage), 1):
+        results, own = findings(records, lab, last, others=()), _of_its_round(lab, last, settled)
+        level = at(lab.method, last).level_alone
+        judgements = tuple(_with_rates(one, own) for one in judged(lab.claims, results, own, level))
+        rounds.append(Round(number, tuple(_effects(lab, results, own)), judgements))
+    return tuple(rounds)
+
+
+def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """Configuration → its observed trials."""
+    found: dict[str, list[Record]] = {}
+    for record in observed_of(records):
+        found.setdefault(record.cell.name, []).append(record)
+    return found
+
+
+def _explanations(
+    effects: Sequence[Effect], cells: Sequence[Measured], observed: Mapping[str, Sequence[Record]], archive: Archive
+) -> tuple[Explanation, ...]:
+    usable = {cell.name: cell.usable for cell in cells}
+    pairs = [(effect.finding.baseline, effect.finding.cell) for effect in effects[:MOST_EXPLAINED]]
+    return tuple(
+        explain(
+            (a, usable[a]),
+            (b, usable[b]),
+            archive,
+            in_blocks=True,
+            observed=((a, observed[a]), (b, observed[b])) if {a, b} <= observed.keys() else None,
+        )
+        for a, b in pairs
+        if usable[a] and usable[b]
+    )
+
+
+def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive, look: int) -> Study:
+    """The study of cell `b` over cell `a` alone."""
+    return lab_study(
+        replace(
+            lab,
+            design="explicit",
+            setups=tuple(setup for setup in lab.setups if setup.cell.name in (a, b)),
+            baseline=a,
+            comparisons=((b, a),),
+            claims=(),
+            trials=tuple(trial for trial in lab.trials if trial.cell.name in (a, b)),
+            rated=(),
+            rated_comparisons=(),
+        ),
+        [record for record in records if record.cell.name in (a, b)],
+        archive,
+        look=look,
+    )
+
+
+def _with_rates(one: Judged, records: Sequence[Record]) -> Judged:
+    """Beside the answer, which of its cells did not keep the rate that the claim is about."""
+    behind = fell_behind(one.claim.cells, records)
+    return replace(one, reasons=(*one.reasons, *behind)) if behind else one
+
+
+def _is_main(finding: Finding, lab: Lab) -> bool:
+    return finding.metric == lab.method.metric and (finding.cell, finding.baseline) in lab.comparisons
+
+
+def _measured(setup: Setup, lab: Lab, last: Sequence[Record], archive: Archive, records: Sequence[Record]) -> Measured:
+    name = setup.cell.name
+    trials = tuple(record for record in last if record.cell.name == name)
+    usable = [record for record in trials if record.status.comparable]
+    machine = archive.machine(machine_of(usable[0])) if usable else {}
+    metrics = metrics_of(usable, None, archive if len(records) <= MOST_POOLED else EMPTY)
+    return Measured(
+        name,
+        setup,
+        sum(trial.cell.name == name for trial in lab.trials),
+        trials,
+        metrics.get(lab.method.metric),
+        _budget(usable),
+        balance=balance(usable, machine, archive.engine(usable[0].engine)) if usable else (),
+        cores=cores_held(usable[0], machine_cores(machine)) if usable else None,
+        time=where_time_goes(usable),
+        repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
+        metrics=metrics,
+    )
+
+
+def by_attempt(records: Sequence[Record], cell: str) -> list[Record]:
+    """Every attempt of a cell's trials, in order of blocks."""
+    of_it = [attempts for (name, _), attempts in by_place(records).items() if name == cell]
+    return [one for attempts in of_it for one in attempts]
+
+
+def _budget(records: Sequence[Record]) -> dict[str, float]:
+    budgets = [asdict(record.budget) for record in records if record.budget.measured]
+    return {part: sum(budget[part] for budget in budgets) / len(budgets) for part in budgets[0]} if budgets else {}
+
+
+def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
+    """In the lab's order of comparisons, its own metric first."""
+    order = {pair: place for place, pair in enumerate(lab.comparisons)}
+    pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
+    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.all_setups}, pairs)
+    ranked = sorted(
+        findings, key=lambda finding: (not finding.decides, order.get((finding.cell, finding.baseline), len(order)))
+    )
+    return [_effect(finding, names[finding.cell, finding.baseline], records) for finding in ranked]
+
+
+def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
+    """With the sides' names marked where storage was emulated, and the data that only one side can lose."""
+    sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
+    cell, baseline = (marked(name, own) for name, own in zip((contrast.cell, contrast.baseline), sides, strict=True))
+    lost = [
+        dict.fromkeys(one for record in own for one in record.warnings if one.code == CAN_LOSE_DATA) for own in sides
+    ]
+    only = [one for mine, others in (lost, lost[::-1]) for one in mine if one not in others]
+    return Effect(finding, replace(contrast, cell=cell, baseline=baseline), tuple(only))
+
+
+def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
+    """Trials of the plan that are missing. A finding has the number of its complete blocks."""
+    return (note(MISSING, missing=missing, due=due),) if missing else ()
+
+
+def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
+    """Which percentiles are left out."""
+    usable = [record for record in settled if record.status.comparable]
+    return too_few(usable, counted_in(usable)[1])
+
+
+def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
+    """That its figures are not those of a whole machine."""
+    return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
+
+
+def _of_order(lab: Lab) -> tuple[Note, ...]:
+    """What a fixed order costs (Fisher, The Design of Experiments, 1935, ch. IV: randomisation guards the test)."""
+    if lab.method.order != "fixed":
+        return ()
+    by_slices = SLICES if lab.method.slice_s is not None else TRIALS
+    return (note("fixed-order", method=DUET if lab.method.duet else by_slices),)
+
+
+def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
+    """Notes of the comparisons that decide, each once with the comparisons that have it. Flagged trials are not among
+    them: one note covers those of all comparisons."""
+    every = [
+        (effect.contrast.name, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED
+    ]
+    return _by_note(every, len(effects))
+
+
+def _of_times(cells: Sequence[Measured]) -> tuple[Note, ...]:
+    every = [(cell.name, one) for cell in cells if cell.time for one in cell.time.warnings]
+    return _by_note(every, len(cells))
+
+
+def _of_reads(cells: Sequence[Measured], baselines: Mapping[str, Baseline]) -> tuple[Note, ...]:
+    """That devices for data were compared although hardly any configuration read from them."""
+    places = {(layout.data, layout.device_of("data")) for cell in cells for layout in [cell.setup.system.layout]}
+    known = [baselines[cell.name] for cell in cells if cell.usable]
+    if len(places) < 2 or not known or not all(one.cached for one in known):
+        return ()
+    return (note("reads-from-memory", share=max(one.read_share or 0.0 for one in known)),)
+
+
+def _by_note(every: Iterable[tuple[str, Note]], of: int) -> tuple[Note, ...]:
+    """Each note once, with the names that have it unless all have it."""
+    names_by_note: dict[Note, list[str]] = {}
+    for name, one in every:
+        names_by_note.setdefault(one, []).append(name)
+    return tuple(
+        one if len(names) == of else note("of-subjects", subjects=tuple(names), note=one)
+        for one, names in names_by_note.items()
+    )
+
+
+def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
+    """Findings of cell `b` over cell `a`, the lab's metric first: `a` is the baseline, also where the lab declared it
+    the other way round.
+
+    A pair that neither a comparison nor a claim declares was chosen after the numbers were seen: its findings carry no
+    verdict.
+    """
+    pair, other = (b, a), (a, b)
+    # Turned round a comparison keeps its p value and its interval, inverted: the family's order stays as it was.
+    turned = tuple(pair if one == other else one for one in lab.comparisons)
+    claims = tuple(
+        replace(claim, cells=pair if {one, two} == {a, b} else (one, two))
+        for claim in lab.claims
+        for one, two in itertools.pairwise(claim.cells)
+    )
+    family = replace(lab, comparisons=turned, claims=claims)
+    results = [one for one in findings(records, family, look) if (one.cell, one.baseline) == pair]
+    if pair not in turned:
+        claimed = {one.metric for one in results}
+        undeclared = replace(lab, comparisons=(pair,), claims=())
+        results += [
+            replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice=None)
+            for one in findings(records, undeclared, look)
+            if one.metric not in claimed
+        ]
+    names = contrasts({setup.cell.name: setup.cell.levels for setup in lab.setups}, [pair])
+    ranked = sorted(results, key=lambda finding: finding.metric != lab.method.metric)
+    return tuple(_effect(finding, names[pair], records) for finding in ranked)

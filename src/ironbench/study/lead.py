@@ -1,0 +1,404 @@
+"""One system's lead over another: at each number of clients, and peak against peak, for every work that both did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+from statistics import geometric_mean
+from typing import Any
+
+import msgspec
+
+from ironbench import catalogue, workloads
+from ironbench.errors import InputError
+from ironbench.model.note import Note, note
+from ironbench.model.purpose import AUXILIARY, Purpose
+from ironbench.model.record import Record, Status, machine_of
+from ironbench.model.system import Choice, Load
+from ironbench.stats.ratio import unpaired
+from ironbench.study.archive import Archive
+from ironbench.study.comparability import causes, work_apart
+from ironbench.study.curve import Curve, Peak, curve, held_out_peak
+from ironbench.study.differences import NOT_SET, Difference, differences, differing, facts
+from ironbench.study.rate import Rate, Ratios
+from ironbench.study.repeats import Repeats, repeats
+from ironbench.study.subjects import (
+    Subject,
+    cores_held,
+    leading,
+    machine_cores,
+    machines_among,
+    marked,
+    same_work,
+    work,
+    work_name,
+)
+from ironbench.words import in_percent
+
+_HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
+_LEVEL = 0.05
+"""Of an interval that misses the true ratio: 95 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """B over A in one metric."""
+
+    ratio: float
+    """Of the geometric means."""
+    low: float | None
+    """95 % interval; None: fewer than two trials on a side."""
+    high: float | None
+    margin: float
+    trials: tuple[int, int]
+    centres: tuple[float, float]
+    """Geometric means of A and B, of which the ratio is made."""
+    higher_is_better: bool = True
+    single_run: bool = False
+    """Whether a side has one run, so that the interval is that of its trials and leaves out how much runs vary."""
+
+    @property
+    def words(self) -> str:
+        """`leads by 28 %`, `takes 50 % less time`, `equal within 5 %`, or why there is no lead."""
+        if self.low is None or self.high is None:
+            return "no interval: one trial"
+        if self.single_run:
+            return "no verdict: one run"
+        if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
+            return f"equal within {in_percent(self.margin)}"
+        if self.low > 1 or self.high < 1:
+            apart, more = in_percent(abs(self.ratio - 1)), self.ratio > 1
+            if self.higher_is_better:
+                return f"{'leads' if more else 'trails'} by {apart}"
+            return f"takes {apart} {'longer' if more else 'less time'}"
+        return "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Both at their own peaks: chosen on sweep trials, measured on fresh ones; in a lab on those of other blocks.
+
+    Of open loops: both at the declared rate."""
+
+    clients: tuple[int, int]
+    confirmed: bool
+    rates: tuple[Rate, Rate] | None
+    """Of open loops: what came of it; then throughput is in no lead, nor are times of a rate that was not kept."""
+    leads: Mapping[str, Lead]
+    alone: bool = False
+    """Whether both were measured with one and the same number of clients alone, so that there is no peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLead:
+    """One work that both did."""
+
+    work: str
+    curves: tuple[Curve, Curve]
+    peaks: Peaks | None
+    by_clients: tuple[tuple[int, Lead], ...]
+    """Throughput, where both were measured with that number of clients in a closed loop; empty for work that has
+    another result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """The result of `lead`."""
+
+    a: str
+    b: str
+    works: tuple[WorkLead, ...]
+    cores: tuple[int | None, int | None]
+    hertz_ratio: float | None
+    """B over A, 1 on one machine; None where not the same kind of frequency is known of both."""
+    hertz_kind: str
+    """`highest`: from the kernel; `nominal`: in the processor's name; empty: unknown, or one machine."""
+    differences: tuple[Difference, ...]
+    """Of machines, engines, settings, layouts, versions and load, in the works that both did."""
+    cautions: tuple[Note, ...]
+    """Suspect trials among those of a peak."""
+    derived: tuple[str, ...]
+    """Sentences that must accompany results of these workloads."""
+    apart: tuple[str, ...]
+    """Work that only one of them did, or did with another ironbench."""
+    in_turns: bool
+    """Whether both are cells of one lab, measured block by block."""
+
+    @property
+    def clock(self) -> float | None:
+        """The ratio of the frequencies where it is known and not 1: what a reader is shown."""
+        return None if self.hertz_ratio is None or isclose(self.hertz_ratio, 1.0) else self.hertz_ratio
+
+    @property
+    def cores_differ(self) -> bool:
+        """Whether they do, as far as is known."""
+        return None in self.cores or self.cores[0] != self.cores[1]
+
+
+def leads(
+    a: str, records_a: Sequence[Record], b: str, records_b: Sequence[Record], archive: Archive, margin: float
+) -> Leads:
+    """InputError: they have no work in common, or a side is more than one system."""
+    versions = {record.software.get("ironbench", "") for record in (*records_a, *records_b)}
+    names = _names((*records_a, *records_b))
+    sides = tuple(_by_work(side, names, len(versions) > 1) for side in (records_a, records_b))
+    both = [work for work in sides[0] if work in sides[1]]
+    if not both:
+        raise _nothing_in_common(f"{a} and {b}", records_a, records_b, names)
+    for name, side in ((a, sides[0]), (b, sides[1])):
+        require_one_system(name, {work: side[work] for work in both}, archive)
+    pairs = [(sides[0][work][0], sides[1][work][0]) for work in both]
+    rows = [row for pair in pairs for row in differences([facts(one, archive) for one in pair])]
+    machines = [archive.machine(machine_of(one)) for one in pairs[0]]
+    ratio, kind = _hertz(*machines) if machine_of(pairs[0][0]) != machine_of(pairs[0][1]) else (1.0, "")
+    every = (*records_a, *records_b)
+    in_turns = {one.purpose for one in every} - {*AUXILIARY} == {Purpose.LAB} and len({r.series for r in every}) == 1
+    works = tuple(
+        _work(work, Subject(a, sides[0][work]), Subject(b, sides[1][work]), margin, in_turns) for work in both
+    )
+    done = dict.fromkeys(sides[0][work][0].choice.workload for work in both)
+    return Leads(
+        a=marked(a, records_a),
+        b=marked(b, records_b),
+        works=works,
+        cores=_cores(pairs[0], machines),
+        hertz_ratio=ratio,
+        hertz_kind=kind,
+        differences=tuple(dict.fromkeys(rows)),
+        cautions=tuple(caution for work in works for caution in _suspicions(work)),
+        derived=tuple(workload.derived for name in done if (workload := workloads.find(name)) and workload.derived),
+        apart=tuple(_apart(a, b, sides, both)),
+        in_turns=in_turns,
+    )
+
+
+def lead(a: Repeats, b: Repeats, margin: float, higher_is_better: bool = True) -> Lead | None:
+    """With Welch's interval, since nothing pairs the two. None: a side has no value.
+
+    Trials of one run resemble each other more than runs do: with a 1% spread of trials and 3% of runs, an interval of
+    trials alone calls two runs of the same system different in about 40% of cases. So it is of the means of runs.
+    """
+    if not a.values or not b.values:
+        return None
+    single = 1 in (a.runs, b.runs)
+    values = (a.of_trials, b.of_trials) if single else (a.values, b.values)
+    ratio, low, high = unpaired(*values, _LEVEL)
+    known = low > 0
+    return Lead(
+        ratio,
+        low if known else None,
+        high if known else None,
+        margin,
+        (len(a.of_trials), len(b.of_trials)),
+        (geometric_mean(values[0]), geometric_mean(values[1])),
+        higher_is_better,
+        single,
+    )
+
+
+def _work(work: str, a: Subject, b: Subject, margin: float, in_turns: bool) -> WorkLead:
+    curves = _curve(a), _curve(b)
+    metrics = leading(a.records[0].choice)
+    counts = set.intersection(*({point.clients for point in side.points} for side in curves))
+    by_clients = []
+    opened = curves[0].rate or curves[1].rate
+    for clients in sorted(counts) if metrics[0] == "throughput" and not opened else ():
+        of_a, of_b = (repeats(trials_of(side, clients), "throughput", in_turns) for side in curves)
+        one = lead(of_a, of_b, margin)
+        if one is not None:
+            by_clients.append((clients, one))
+    return WorkLead(work, curves, _peaks(curves, metrics, margin, in_turns), tuple(by_clients))
+
+
+def trials_of(side: Curve, clients: int) -> list[Record]:
+    """All that may be compared with that number of clients: of the sweep or a lab's blocks, and confirmations."""
+    own = [record for point in side.points if point.clients == clients for record in point.trials]
+    fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
+    return [*own, *(record for record in fresh if record not in own)]
+
+
+def _curve(subject: Subject) -> Curve:
+    """With a peak that was not measured by the trials that chose it, where there is one."""
+    result = curve(subject)
+    if result.peak is None or result.peak.confirmed:
+        return result
+    return replace(result, main=held_out_peak(subject) or result.peak)
+
+
+def _peaks(curves: tuple[Curve, Curve], metrics: Sequence[str], margin: float, in_turns: bool) -> Peaks | None:
+    a, b = curves[0].main, curves[1].main
+    if a is None or b is None:
+        return None
+    leads, ratios = {}, Ratios(a.trials, b.trials)
+    for metric in metrics:
+        if metric in a.metrics and metric in b.metrics and not ratios.lacking(metric):
+            higher = catalogue.metrics()[catalogue.base_name(metric)].better == "higher"
+            of_a, of_b = (repeats(side.trials, metric, in_turns) for side in (a, b))
+            one = lead(of_a, of_b, margin, higher)
+            if one is not None:
+                leads[metric] = one
+    clients = a.clients, b.clients
+    if isinstance(a, Rate) and isinstance(b, Rate):
+        return Peaks(clients, True, (a, b), leads)
+    confirmed = all(isinstance(one, Peak) and one.confirmed for one in (a, b))
+    alone = a.clients == b.clients and all(isinstance(one, Peak) and one.alone for one in (a, b))
+    return Peaks(clients, confirmed, None, leads, alone)
+
+
+def _suspicions(work: WorkLead) -> list[Note]:
+    """Flagged trials among those of a peak, once for each side."""
+    notes = []
+    for side in work.curves:
+        trials = side.main.trials if side.main else ()
+        suspect = [trial for trial in trials if trial.status is Status.SUSPECT]
+        if suspect:
+            alone = side.peak is not None and side.peak.alone
+            where = "rate" if side.rate else "alone" if alone else "peak"
+            values = {"work": work.work, "where": where, "side": side.name, "trials": len(suspect), "of": len(trials)}
+            notes.append(note("peak-flagged", **values, causes=tuple(causes(suspect))))
+    return notes
+
+
+def _names(records: Sequence[Record]) -> dict[str, str]:
+    """Key of each work → its name: one name for equal contents, and another name for other contents."""
+    known: list[tuple[Choice, str]] = []
+    names: dict[str, str] = {}
+    for record in records:
+        if (key := work(record)) in names:
+            continue
+        same = next((name for choice, name in known if same_work(choice, record.choice)), None)
+        if same is None:
+            own = shortly(record.choice)
+            others = sum(name == own or name.startswith(f"{own} #") for _, name in known)
+            same = f"{own} #{others + 1}" if others else own
+            known.append((record.choice, same))
+        names[key] = same
+    return names
+
+
+def _by_work(
+    records: Sequence[Record], names: Mapping[str, str], versions_differ: bool
+) -> dict[str, tuple[Record, ...]]:
+    """Trials by work, load and version of ironbench, since another version may do other work."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record.purpose not in AUXILIARY:
+            version = record.software.get("ironbench", "")
+            drove = f" (ironbench {version})" if versions_differ and version else ""
+            asked = " ".join((names[work(record)], *_asked(record.cell.load)))
+            groups.setdefault(f"{asked}{drove}", []).append(record)
+    return {work: tuple(group) for work, group in groups.items()}
+
+
+def _asked(load: Load) -> list[str]:
+    """Options of the load that change the figures, where they are not the defaults."""
+    usual = Load()
+    words = []
+    if load.rate is not None:
+        words.append(f"rate={load.rate_share * 100:g}%" if load.rate_share is not None else f"rate={load.rate:g}")
+        words += [f"arrivals={load.arrivals}"] if load.arrivals != usual.arrivals else []
+    words += [f"think-time={load.think_time_s:g}s"] if load.think_time_s else []
+    words += [f"reconnect={load.reconnect}"] if load.reconnect else []
+    words += [f"max-tries={load.max_tries}"] if load.max_tries != usual.max_tries else []
+    words += [f"protocol={load.protocol}"] if load.protocol != usual.protocol else []
+    return words
+
+
+def _difference(one: Note) -> str:
+    """For the error: both sides, or the script whose contents differ."""
+    if "script" in one.values:
+        return f"{one.values['script']} has other contents"
+    sides = ((value,) if isinstance(value, str) else value for value in one.values.values())
+    return " against ".join(", ".join(side) for side in sides)
+
+
+def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], names: Mapping[str, str]) -> InputError:
+    if _by_work(a, names, False).keys() & _by_work(b, names, False).keys():
+        cause = "did the same work with different versions of ironbench, which may drive it differently"
+        return InputError(sides, cause, "measure both with one version")
+    cause = f"have no work in common: {'; '.join(map(_difference, work_apart(a, b)))}"
+    return InputError(sides, cause, "measure both with the same workload, options, scripts, data and load")
+
+
+def shortly(choice: Choice) -> str:
+    """The work's name with those options only that are not at their default."""
+    try:
+        usual = {option.name: option.default for option in workloads.get(choice.workload).options}
+    except InputError:
+        return work_name(choice)
+    options = {name: value for name, value in choice.options.items() if value != usual.get(name)}
+    return work_name(replace(choice, options=options))
+
+
+def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[str]:
+    return [
+        f"only {name} did {work}" for name, side in zip((a, b), sides, strict=True) for work in side if work not in both
+    ]
+
+
+def _cores(pair: tuple[Record, Record], machines: Sequence[Mapping[str, Any]]) -> tuple[int | None, int | None]:
+    first, second = (cores_held(one, machine_cores(of)) for one, of in zip(pair, machines, strict=True))
+    return first, second
+
+
+def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, str]:
+    """The ratio of the highest frequencies where the kernel tells both, else of those in the processors' names.
+
+    Never one against the other: a virtual machine seldom sees the highest, and a nominal frequency is lower."""
+    highest = [machine.get("cpu", {}).get("max_hz") for machine in (a, b)]
+    if all(highest):
+        return float(highest[1]) / float(highest[0]), "highest"
+    named = [_HERTZ.search(str(machine.get("cpu", {}).get("model", ""))) for machine in (a, b)]
+    if named[0] and named[1]:
+        return float(named[1][1]) / float(named[0][1]), "nominal"
+    return None, ""
+
+
+_MOST_FACTS = 3
+"""So many facts are named in which systems of one label differ."""
+
+
+def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
+    """`works`: the side's trials by the work they did. InputError: they are of two machines, or those of one work are
+    of two systems or under two kinds of load."""
+    trials = [record for group in works.values() for record in group]
+    of = machines_among(trials)
+    machines = {of(record): record for record in trials}
+    if len(machines) > 1:
+        _refuse(name, "of two machines", list(machines.values())[:2], archive, ("machine.", "client."))
+    for name_of_work, group in works.items():
+        changed = [
+            record
+            for before, record in zip([None, *group[:-1]], group, strict=True)
+            if before is None or (before.system, before.engine) != (record.system, record.engine)
+        ]
+        systems = {_system(record, archive): record for record in changed}
+        if len(systems) > 1:
+            _refuse(
+                name,
+                f"of two systems that did {name_of_work}",
+                list(systems.values())[:2],
+                archive,
+                ("system.", "engine.version"),
+            )
+        loads = {load.shape: record for load, record in {record.cell.load: record for record in group}.items()}
+        if len(loads) > 1:
+            _refuse(name, f"of {name_of_work} under two kinds of load", list(loads.values())[:2], archive, ("load.",))
+
+
+def _refuse(name: str, what: str, two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> None:
+    known = [facts(record, archive) for record in two]
+    rows = [row for row in differing(known) if row.startswith(prefixes)]
+    words = "; ".join(
+        f"{row} {' against '.join(flat.get(row, NOT_SET) for flat in known)}" for row in rows[:_MOST_FACTS]
+    ) + (f" and {len(rows) - _MOST_FACTS} more" if len(rows) > _MOST_FACTS else "")
+    series = list(dict.fromkeys(record.series for record in two))
+    named = f"name a series ({' or '.join(series)})" if len(series) > 1 else "name a trial by its id"
+    raise InputError(name, f"has trials {what}{f' ({words})' if words else ''}", f"{named}, or give each its --label")
+
+
+def _system(record: Record, archive: Archive) -> str:
+    version = archive.engine(record.engine).get("version", "") if record.engine else ""
+    return msgspec.json.encode((replace(record.system, label=""), version), order="sorted").decode()

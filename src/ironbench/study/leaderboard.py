@@ -1,0 +1,283 @@
+"""Ranks published results, and in a separate ranking our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ironbench import units, workloads
+from ironbench.catalogue import metric as described
+from ironbench.catalogue.prices import Sheet
+from ironbench.catalogue.published import Entry, Published
+from ironbench.errors import InputError, nearest
+from ironbench.model.cost import Bill, Offer, Range
+from ironbench.model.purpose import AUXILIARY, Purpose
+from ironbench.model.record import Record, Status, machine_of
+from ironbench.records.index import Listed
+from ironbench.study.archive import Archive
+from ironbench.study.bill import bill
+from ironbench.study.curve import Peak, alike, basis, curve, score_of
+from ironbench.study.repeats import repeats
+from ironbench.study.subjects import (
+    Subject,
+    by_work,
+    cores_held,
+    held_to,
+    machine_cores,
+    subjects,
+    work_name,
+)
+
+PER = ("core", "socket", "currency")
+SORTS = ("score", *PER, "system", "cores")
+NOT_COMPARABLE = (
+    "Results of ironbench are derived from these benchmarks, not audited, and not comparable with published TPC "
+    "results: they are ranked by themselves."
+)
+
+_SOCKETS = "{}: what it costs depends on how many sockets the work was done on, which is not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One result in its ranking."""
+
+    rank: int
+    """The best that its interval allows: one more than the places that are certainly better."""
+    system: str
+    processor: str
+    sockets: int | None
+    cores: int | None
+    score: float
+    per_core: float | None
+    per_socket: float | None
+    per_currency: float | None
+    """Score per 1000 units of what the licences cost; None where no licence is chosen."""
+    other: Mapping[str, str]
+    """Further columns."""
+    estimate: bool = False
+    """Whether the price of its licences is one."""
+    cautions: tuple[str, ...] = ()
+    """Why what the licences allow may not give its score."""
+    worst_rank: int = 0
+    """The worst that its interval allows; `rank` where it is certain."""
+    bounds: Range | None = None
+    """95 % interval of the score (`repeats`); None for a published score, which is taken as it is."""
+    runs: int = 0
+    """Runs of our own behind it."""
+
+    def range(self, value: float | None) -> Range | None:
+        """The interval of a figure that is the score times something."""
+        if value is None or self.bounds is None:
+            return None
+        return self.bounds.times(value / self.score)
+
+    def reach(self, sort: str) -> tuple[float, float]:
+        """The interval of the figure that it is ranked by; (-inf, -inf) without one."""
+        value = -self.by(sort)[0]
+        known = self.range(value) if sort in ("score", *PER) and value else None
+        return (known.low, known.high) if known else (value, value)
+
+    def by(self, sort: str) -> tuple[float, str]:
+        """The key that puts the best first; names are in alphabetical order, as equals are."""
+        values = {
+            "score": self.score,
+            "cores": float(self.cores or 0),
+            "core": self.per_core,
+            "socket": self.per_socket,
+            "currency": self.per_currency,
+        }
+        return -(values.get(sort) or 0.0), self.system
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One table: published results, or ours, never both."""
+
+    title: str
+    score: str
+    sort: str
+    source: str
+    places: tuple[Place, ...]
+    currency: str = ""
+    derived: str = ""
+    """A sentence that must stand with our own results."""
+    left_out: tuple[str, ...] = ()
+    """Which of our own results have no place, and why."""
+
+
+def published(board: Published, sort: str, sheet: Sheet, licence: str) -> Ranking:
+    """InputError: an unknown price, or a processor that it has no core factor for."""
+    places = [_published(entry, sheet, licence) for entry in board.entries]
+    currency = sheet.price(licence).currency if licence else ""
+    return Ranking(board.title, board.score, sort, board.source, _ranked(places, sort), currency)
+
+
+def peaks(rows: Sequence[Listed]) -> list[str]:
+    """Ids of the trials that the peak of a system can rest on, by their rows alone: an open loop has none. `rows`: of
+    one system the oldest first."""
+    alike: dict[str, list[Listed]] = {}
+    for row in rows:
+        if row.rate is None and _measured(row):
+            alike.setdefault(row.alike, []).append(row)
+    return [row.id for group in alike.values() for row in _at_peak(group)]
+
+
+def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
+    """Label → why none of its trials can be ranked."""
+    labels: dict[str, list[Listed]] = {}
+    for row in rows:
+        if row.purpose not in AUXILIARY:
+            labels.setdefault(row.label, []).append(row)
+    reasons = {}
+    for label, own in labels.items():
+        measured = [row for row in own if _measured(row)]
+        if any(row.rate is None for row in measured):
+            continue
+        rates = sorted({row.rate for row in measured if row.rate is not None})
+        if rates:
+            span = " to ".join(dict.fromkeys(units.rate(rate).removesuffix("/s") for rate in (rates[0], rates[-1])))
+            reasons[label] = f"driven in an open loop: its rate of {span}/s was asked for, not reached"
+        else:
+            ended = dict.fromkeys(row.status for row in own)
+            reasons[label] = f"no trial that may be compared ({', '.join(ended)})"
+    return reasons
+
+
+def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
+    """Those driven by one number of clients, and label → why a system without any has no peak."""
+    kept = [record for record in records if record.cell.load.curve is None]
+    ranked = {record.system.label for record in kept}
+    along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
+    return kept, dict.fromkeys(along, "driven along a curve of clients: its throughput is the mean of all of them")
+
+
+def _measured(row: Listed) -> bool:
+    return row.throughput is not None and row.purpose not in AUXILIARY and Status(row.status).comparable
+
+
+def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
+    """As `curve` chooses: the clients that the last confirmation held, else the fewest of those that do most."""
+    candidates = [row for row in rows if row.purpose == Purpose.CONFIRMATION]
+    if candidates:
+        best = candidates[-1].clients
+    else:
+        candidates, by_clients = list(rows), dict[int, list[float]]()
+        for row in rows:
+            by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
+        best = alike(by_clients)[0]
+    kept = [row for row in candidates if row.clients == best]
+    # One trial of another number of clients tells that this one was chosen among several, and is not confirmed.
+    others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
+    return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
+
+
+def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
+    """A ranking for each work: the peak of every system that did it, by the workload's own score."""
+    rankings = []
+    currency = sheet.price(licence).currency if licence else ""
+    for group in by_work(records):
+        measured = [(subject, peak) for subject in subjects(group) if (peak := curve(subject).peak) is not None]
+        workload = workloads.find(group[0].choice.workload)
+        score = score_of(group[0].choice.workload, [peak for _, peak in measured])
+        places = [
+            _own(subject, peak, score, archive, sheet, licence) for subject, peak in measured if score in peak.metrics
+        ]
+        if places:
+            title = f"own results: {work_name(group[0].choice)}"
+            derived = workload.derived if workload else ""
+            words = described(score).words
+            rankings.append(Ranking(title, words, sort, "records", _ranked(places, sort), currency, derived))
+    return rankings
+
+
+def checked_sort(sort: str) -> str:
+    """InputError names the nearest."""
+    if sort not in SORTS:
+        raise InputError(f"--sort {sort}", "is no column to sort by", nearest(sort, list(SORTS)))
+    return sort
+
+
+def _published(entry: Entry, sheet: Sheet, licence: str) -> Place:
+    paid = _licences(entry.system, entry.processor, entry.sockets, entry.cores, sheet, licence)
+    return Place(
+        rank=0,
+        system=entry.system,
+        processor=entry.processor,
+        sockets=entry.sockets,
+        cores=entry.cores,
+        score=entry.score,
+        per_core=entry.per_core,
+        per_socket=entry.score / entry.sockets,
+        per_currency=_per_thousand(entry.score, paid),
+        other=entry.other,
+        estimate=bool(paid and paid.estimate),
+        cautions=paid.cautions if paid else (),
+    )
+
+
+def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str) -> Place:
+    record, score = peak.trials[0], peak.metrics[metric]
+    machine = archive.machine(machine_of(record))
+    cpu, held = machine.get("cpu", {}), held_to(record)
+    cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
+    other = {"clients": str(peak.clients), "rests on": basis(peak)}
+    failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
+    if failed:
+        other["failed transactions"] = f"{100 * max(failed):.3g} %" if max(failed) else "0"
+    if held:
+        # Which sockets they are on is not recorded; of one there is no doubt.
+        sockets = 1 if sockets == 1 else None
+        other["held to"] = f"CPU {','.join(map(str, held))}"
+    if record.system.layout.devices:
+        other["devices"] = "emulated"
+    model = str(cpu.get("model", ""))
+    # Of unknown sockets there are at least one, and at most as many as the machine has or as cores: where both cost the
+    # same, the cost is known.
+    counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
+    bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
+    paid = bills[0] if len({one.total for one in bills if one}) == 1 else None
+    value, known = score.centre, repeats(peak.trials, metric)
+    return Place(
+        rank=0,
+        system=subject.name,
+        processor=model,
+        sockets=sockets,
+        cores=cores,
+        score=value,
+        per_core=value / cores if cores else None,
+        per_socket=value / sockets if sockets else None,
+        per_currency=_per_thousand(value, paid),
+        other=other,
+        estimate=bool(paid and paid.estimate),
+        cautions=paid.cautions if paid else (_SOCKETS.format(licence),) if any(bills) else (),
+        bounds=known.range(value),
+        runs=known.runs,
+    )
+
+
+def _licences(system: str, processor: str, sockets: int, cores: int, sheet: Sheet, licence: str) -> Bill | None:
+    if not licence:
+        return None
+    return bill(Offer(system, "", 1, sockets, cores, processor, buy=(licence,)), sheet, None)
+
+
+def _per_thousand(score: float, paid: Bill | None) -> float | None:
+    return score * 1000 / float(paid.total) if paid and paid.total else None
+
+
+def _ranked(places: Sequence[Place], sort: str) -> tuple[Place, ...]:
+    """Best first. Places whose intervals overlap are tied: each shows all ranks that it may have (Goldstein and
+    Spiegelhalter, Journal of the Royal Statistical Society A 159, 1996, on the uncertainty of league tables)."""
+    ordered = sorted(places, key=lambda place: place.by(sort))
+    if sort == "system":
+        return tuple(replace(place, rank=rank, worst_rank=rank) for rank, place in enumerate(ordered, start=1))
+    reaches = [place.reach(sort) for place in ordered]
+    return tuple(
+        replace(
+            place,
+            rank=1 + sum(other_low > high for other_low, _ in reaches),
+            worst_rank=len(ordered) - sum(other_high < low for _, other_high in reaches),
+        )
+        for place, (low, high) in zip(ordered, reaches, strict=True)
+    )

@@ -1,0 +1,155 @@
+"""An open loop: its declared rate, and whether the system kept it.
+
+Its throughput follows from that rate, so it is no peak, no score and gives no ratio between systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ironbench import units, workloads
+from ironbench.catalogue import PER_UNIT, base_name, metrics
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record, machines_of
+from ironbench.model.system import Load
+from ironbench.study.summarise import Summary
+from ironbench.words import counted
+
+_ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
+"""Metrics that repeat the declared rate."""
+_PER_UNIT = (PER_UNIT, "load_")
+"""In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
+
+ASKED = "the rate was asked for, not reached"
+PACED = "the recorded times set the pace: throughput follows from them"
+UNLIKE = "the loads are unlike, or a rate was not kept: only figures per transaction can be compared"
+TOTAL = "totals of unlike work: only figures per transaction can be compared"
+"""Why there is no ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Results at one rate with one number of clients."""
+
+    rate: float
+    """Transactions started per second."""
+    clients: int
+    metrics: dict[str, Summary]
+    trials: tuple[Record, ...]
+
+    @property
+    def finished(self) -> Summary | None:
+        """Transactions per second that ended well, of those that the rate counts."""
+        return self.metrics.get("scheduled_throughput", self.metrics.get("throughput"))
+
+    @property
+    def kept(self) -> int:
+        """Trials that kept the rate."""
+        return sum(record.kept_rate is True for record in self.trials)
+
+    @property
+    def is_kept(self) -> bool:
+        """In every trial."""
+        return self.kept == len(self.trials)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it rests on fresh trials alone, after a search that chose it by others."""
+        return all(record.purpose == Purpose.CONFIRMATION for record in self.trials)
+
+    @property
+    def tally(self) -> str:
+        """`3 trials`, `3 confirmation trials`."""
+        return counted(len(self.trials), "confirmation trial" if self.confirmed else "trial")
+
+    @property
+    def basis(self) -> str:
+        return f"{units.rate(self.rate)}, {self.tally}"
+
+    @property
+    def words(self) -> str:
+        """`kept`, `not kept`, `kept in 2 of 3 trials`; of a rate that is not kept whether confirmations say so."""
+        if self.is_kept:
+            return "kept"
+        if not self.kept:
+            return f"not kept in {self.tally}" if self.confirmed else "not kept"
+        return f"kept in {self.kept} of {self.tally}"
+
+
+NEXT_TO_NOTHING = 0.01
+"""Of a share: a ratio with a smaller one is one of rounding and chance."""
+
+
+def paced(record: Record) -> bool:
+    """Whether its workload begins operations at recorded times (`Workload.paced`)."""
+    known = workloads.find(record.choice.workload)
+    return known is not None and known.paced
+
+
+def is_share(metric: str) -> bool:
+    return base_name(metric).endswith(("_share", "_fraction"))
+
+
+def without_ratio(metric: str, a: float, b: float) -> bool:
+    """Whether only the difference of two shares is shown, in points: one of them is next to nothing."""
+    return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
+
+
+class Ratios:
+    """Which metrics of A and B have a meaningful ratio. Looks at every trial once, not once for each metric."""
+
+    def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
+        trials = (*a, *b)
+        self._opened = any(record.cell.load.rate is not None for record in trials)
+        self._paced = any(map(paced, trials))
+        self._alike = _alike(trials)
+        self._equal_work = _equal_work(trials)
+
+    def lacking(self, metric: str) -> str:
+        """Why that metric has none: one of the reasons above; empty where it has one."""
+        name = base_name(metric)
+        if name in _ASKED and self._opened:
+            return ASKED
+        if name in _ASKED and self._paced:
+            return PACED
+        if not self._alike and not any(part in name for part in _PER_UNIT):
+            return UNLIKE
+        known = metrics().get(name)
+        return TOTAL if known and known.total and not self._equal_work else ""
+
+
+def _equal_work(trials: Sequence[Record]) -> bool:
+    """Whether all did the same number of transactions, by a count or a kept rate, or none counts any."""
+    loads = [record.cell.load for record in trials]
+    given = {load.transactions if load.rate is None else (load.rate, load.duration_s) for load in loads}
+    return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
+
+
+def _alike(trials: Sequence[Record]) -> bool:
+    """Whether all had the same rate and arrivals, if any, and kept the rate."""
+    asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in trials}
+    return len(asked) == 1 and not any(record.kept_rate is False for record in trials)
+
+
+def of_one_system(a: Record, b: Record) -> bool:
+    """Whether two open loops differ in their rate alone: points of one search or one row of rates."""
+    shapes = [replace(one.cell.load.shape, rate=None, rate_share=None) for one in (a, b)]
+    opened = all(one.cell.load.rate is not None for one in (a, b))
+    return opened and (a.system, machines_of(a), shapes[0]) == (b.system, machines_of(b), shapes[1])
+
+
+def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
+    """The numbers of clients and threads of each side as facts; none in closed loops: there they are the axis."""
+    if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
+        return [{} for _ in sides]
+
+    def numbers(name: str, records: Sequence[Record]) -> str:
+        return ", ".join(map(str, sorted({getattr(record.cell.load, name) for record in records})))
+
+    return [{f"load.{name}": numbers(name, records) for name in ("clients", "threads")} for records in sides]
+
+
+def loop_words(load: Load) -> str:
+    """`a closed loop`, `an open loop at 500/s`."""
+    return "a closed loop" if load.rate is None else f"an open loop at {units.rate(load.rate)}"

@@ -1,0 +1,261 @@
+"""What a screen of many factors found: which matter, at which level they are better, and how sure that is.
+
+Effects are log ratios of a factor's last level over its first, over all settings of the others
+(`ironbench.stats.screening`). Holm's method shares one chance of a false alarm among all factors. What is said here
+only chooses what is compared in fresh blocks: the best of many noisy effects is too large by nature, so that none is
+reported as found before that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ironbench.catalogue import base_name, metrics
+from ironbench.engines import losses_of
+from ironbench.model.lab import SCREEN, Lab
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Record, Status
+from ironbench.plan import screen as planned
+from ironbench.records.progress import missing
+from ironbench.stats import screening
+from ironbench.stats.multiplicity import LEVEL, corrected, divisors
+from ironbench.stats.power import errors_found, likely_spread
+from ironbench.stats.screening import Estimate
+from ironbench.study.factors import values_of
+
+_CHANCE = 0.01
+"""Of speaking of interactions where there are none."""
+_MOST = 20.0
+"""Log of a ratio beyond which an effect that could be found says nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """The effect of one factor in the screen."""
+
+    name: str
+    first: str
+    """The baseline's level,"""
+    last: str
+    """and the other that the screen measured."""
+    between: tuple[str, ...]
+    """Levels that it did not."""
+    error: float
+    """Standard error of the ratio's logarithm."""
+    ratio: float
+    """Of the metric: the last level over the first, over all settings of the others."""
+    low: float
+    high: float
+    """Interval at `confidence`."""
+    confidence: float
+    p: float
+    """Of no effect, corrected for the number of factors (Holm)."""
+    matters: bool
+    better: str
+    """The level that is better where the factor matters; empty where it does not."""
+    detectable: float
+    """Relative effect that such a screen finds with 90 % power."""
+    blocks: tuple[float, ...]
+    """Its ratio in every block by itself."""
+    losses: tuple[str, ...] = ()
+    """Settings of the better level that can lose data, and which data."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether the better level is another than the baseline's."""
+        return self.matters and self.better == self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """Signs that factors do together what they do not do alone."""
+
+    p: float
+    pairs: tuple[str, ...]
+    """Which pairs may be the strongest: the design cannot tell these apart."""
+    factors: tuple[float, ...]
+    """For each pair, if it alone causes the interaction: both changes together over the product of both alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Everything that the first stage of a lab of this design shows."""
+
+    metric: str
+    runs: int
+    """Cells of the design."""
+    blocks: int
+    trials: int
+    """Over."""
+    missing: int
+    factors: tuple[Screened, ...]
+    """In the order of the lab file; empty where trials are missing that no effect can do without."""
+    spread: float | None
+    """Standard deviation of the log ratio of the two runs of a pair, by what blocks differ in."""
+    freedom: int
+    """Degrees of freedom of that."""
+    dropped: tuple[str, ...]
+    """Pairs that did not enter."""
+    interaction: Interaction | None
+    """None: no sign of one."""
+    suspect: int
+    """Trials that enter with a warning."""
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing
+
+    @property
+    def matter(self) -> tuple[Screened, ...]:
+        return tuple(one for one in self.factors if one.matters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """The pairs of runs that were measured."""
+
+    signs: screening.Matrix
+    """-1: the factor is at its first level in the run of this pair, 1: at its last."""
+    logs: Mapping[tuple[int, int], tuple[float, float]]
+    """(pair, block) → log of the metric, of the run and of its mirror image."""
+    blocks: tuple[int, ...]
+    """Their numbers."""
+
+    def differences(self, block: int | None = None) -> list[tuple[int, float]]:
+        """Of every pair, or of those of one block."""
+        return [(pair, run - image) for (pair, at), (run, image) in self.logs.items() if block in (None, at)]
+
+    def means(self) -> screening.Matrix:
+        """A row for each complete block."""
+        pairs = range(len(self.signs))
+        whole = [block for block in self.blocks if all((pair, block) in self.logs for pair in pairs)]
+        return np.array([[sum(self.logs[pair, block]) / 2 for pair in pairs] for block in whole]).reshape(
+            -1, len(pairs)
+        )
+
+
+def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
+    """None unless the lab is one."""
+    if lab.design != SCREEN:
+        return None
+    due = [trial for trial in lab.trials if trial.stage == 1]
+    own = [record for record in records if record.stage == 1 and record.purpose == Purpose.LAB]
+    cells = {trial.cell.name: trial.cell.levels for trial in due}
+    runs = planned.mirrored([(setup.cell.name, setup.cell.levels) for setup in lab.setups if setup.cell.name in cells])
+    signs = np.array(
+        [[1.0 if cells[run][one.name] != one.levels[0] else -1.0 for one in lab.factors] for run, _ in runs]
+    )
+    blocks, values = tuple(sorted({trial.block for trial in due})), values_of(lab.method.metric, own)
+    logs = {
+        (number, block): (math.log(values[run, block][0]), math.log(values[image, block][0]))
+        for block in blocks
+        for number, (run, image) in enumerate(runs)
+        if (run, block) in values and (image, block) in values and values[run, block][1] == values[image, block][1]
+    }
+    trials = _Trials(signs, logs, blocks)
+    waiting = {(trial.cell.name, trial.block) for trial in missing(due, own)}
+    dropped = [
+        f"block {block + 1}: {run} and {image}"
+        for block in blocks
+        for number, (run, image) in enumerate(runs)
+        if (number, block) not in logs and waiting.isdisjoint({(run, block), (image, block)})
+    ]
+    estimates = screening.estimates(signs, trials.differences())
+    return Screen(
+        metric=lab.method.metric,
+        runs=len(cells),
+        blocks=len(blocks),
+        trials=len(due) - len(waiting),
+        missing=len(waiting),
+        factors=tuple(_screened(lab, trials, estimates)),
+        spread=estimates[0].spread if estimates else None,
+        freedom=estimates[0].freedom if estimates else 0,
+        dropped=tuple(dropped),
+        interaction=_interaction(trials, [one.name for one in lab.factors]),
+        suspect=sum(record.status is Status.SUSPECT for record in own),
+    )
+
+
+def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Record]]:
+    """The lab as if it were its confirmation alone, once there is one; the screen is a section by itself."""
+    first = next((stage.number for stage in lab.method.stages if stage.added), None)
+    if first is None:
+        return lab, list(records)
+    named = {cell for pair in lab.comparisons for cell in pair}
+    # Its first round is none that was added to another one; what `lab resume --more` added is.
+    stages = tuple(
+        replace(one, added=one.added and one.number > first) for one in lab.method.stages if one.number >= first
+    )
+    own = replace(
+        lab,
+        setups=tuple(setup for setup in lab.setups if setup.cell.name in named),
+        method=replace(lab.method, stages=stages),
+        trials=tuple(trial for trial in lab.trials if trial.stage >= first),
+    )
+    return own, [record for record in records if record.stage >= first]
+
+
+def _screened(lab: Lab, trials: _Trials, estimates: Sequence[Estimate]) -> Iterator[Screened]:
+    ps = [one.p for one in estimates]
+    lossy = {(one.name, level): _losses(lab, one.name, level) for one in lab.factors for level in one.levels}
+    shares = divisors(ps, lambda _, divisor: LEVEL / divisor)
+    known = metrics().get(base_name(lab.method.metric))
+    higher = known is None or known.better == "higher"
+    by_block = [_of_block(trials, block) for block in trials.blocks]
+    for place, (factor, one, share, p) in enumerate(zip(lab.factors, estimates, shares, corrected(ps), strict=False)):
+        level = LEVEL / share
+        low, high = one.interval(level)
+        matters = one.p <= level
+        better = (factor.levels[-1] if (one.effect > 0) == higher else factor.levels[0]) if matters else ""
+        least = errors_found(one.freedom, LEVEL / len(estimates)) * likely_spread(one.error, one.freedom + 1)
+        yield Screened(
+            name=factor.name,
+            first=factor.levels[0],
+            last=factor.levels[-1],
+            between=factor.levels[1:-1],
+            error=one.error,
+            ratio=math.exp(one.effect),
+            low=low,
+            high=high,
+            confidence=1 - level,
+            p=p,
+            matters=matters,
+            better=better,
+            detectable=math.expm1(min(least, _MOST)),
+            blocks=tuple(math.exp(effects[place]) for effects in by_block if effects is not None),
+            losses=lossy.get((factor.name, better), ()),
+        )
+
+
+def _losses(lab: Lab, factor: str, level: str) -> tuple[str, ...]:
+    """Declared settings that can lose data and that every cell at this level has, and no cell at another level."""
+    at, elsewhere = (
+        [
+            {one.sentence for one in losses_of(setup.system)}
+            for setup in lab.setups
+            if factor in setup.cell.levels and (setup.cell.levels[factor] == level) == wanted
+        ]
+        for wanted in (True, False)
+    )
+    return tuple(sorted(set.intersection(*at).difference(*elsewhere))) if at else ()
+
+
+def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:
+    """The effects that a block shows by itself; None where pairs are missing."""
+    pairs = sorted(trials.differences(block))
+    if len(pairs) < len(trials.signs):
+        return None
+    effects: screening.Matrix = trials.signs.T @ np.array([value for _, value in pairs]) / len(pairs)
+    return effects
+
+
+def _interaction(trials: _Trials, names: Sequence[str]) -> Interaction | None:
+    strongest = screening.interplay(trials.signs, trials.means())
+    if strongest is None or strongest.p > _CHANCE:
+        return None
+    pairs = tuple(f"{names[a]} × {names[b]}" for a, b in strongest.strongest)
+    return Interaction(strongest.p, pairs, strongest.ratios)

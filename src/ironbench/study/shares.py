@@ -1,0 +1,186 @@
+"""Shares of time by number of clients (waits, CPU budget), and from one cell to another (a waterfall chart)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.observer import PARTS
+from ironbench.model.record import Budget, Record
+from ironbench.stats.intervals import half_width, half_width_apart
+from ironbench.study.bottleneck import TimeSpent, observed_trials, times, where_time_goes
+from ironbench.study.summarise import summarise
+
+OTHER = "other"
+_BUDGET = tuple(part.name for part in fields(Budget))
+_WAIT = "wait_share{event="
+MOST_EVENTS = 7
+"""More colours than this cannot be distinguished in one chart; the rest is summed as `other`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of one bar, in the order to be stacked."""
+
+    clients: int
+    parts: dict[str, float]
+
+
+def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...]:
+    """The mean CPU budget of the trials of each number of clients; nothing where none was measured."""
+    bars = []
+    for clients, records in points:
+        measured = [record.budget for record in records if record.budget.measured]
+        if measured:
+            means = {part: sum(getattr(one, part) for one in measured) / len(measured) for part in _BUDGET}
+            bars.append(Shares(clients, means))
+    return tuple(bars)
+
+
+def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str]) -> tuple[Shares, ...]:
+    """Median share of backends in each of `events`, the rest as `other`."""
+    bars = []
+    for clients, records in points:
+        shares = {part: value for part, value in _wait_shares(records).items() if value > 0}
+        if shares:
+            parts = {event: shares.get(event, 0.0) for event in events}
+            rest = sum(value for event, value in shares.items() if event not in parts)
+            bars.append(Shares(clients, {**parts, OTHER: rest} if rest > 0 else parts))
+    return tuple(bars)
+
+
+def main_events(records: Sequence[Record]) -> tuple[str, ...]:
+    """The waits with the largest share in any trial, largest first."""
+    most: dict[str, float] = {}
+    for record in records:
+        for name, value in record.metrics.items():
+            if name.startswith(_WAIT) and value > most.get(name, 0.0):
+                most[name] = value
+    ranked = sorted(map(_event, most), key=lambda event: (-most[f"{_WAIT}{event}}}"], event))
+    return tuple(ranked[:MOST_EVENTS])
+
+
+def _wait_shares(records: Sequence[Record]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for record in records:
+        for name, value in record.metrics.items():
+            if name.startswith(_WAIT):
+                values.setdefault(_event(name), []).append(value)
+    summaries = {event: summarise(shares) for event, shares in values.items()}
+    return {event: summary.centre for event, summary in summaries.items() if summary}
+
+
+def _event(name: str) -> str:
+    return name.removeprefix(_WAIT).removesuffix("}")
+
+
+# A waterfall's steps are differences of seconds per transaction, not ratios, so that they sum to the whole difference.
+# They are the differences of the two cells' means. Where both are cells of one lab and every block has both, trials are
+# paired by block for the interval, and Student's t applies to the differences (see `stats.ratio`); else Welch's. With
+# fewer than two trials of a cell only the error of sampling is known, which is less than the whole error.
+
+LEVEL = 0.05
+_Trials = Mapping[int, Mapping[str, float]]
+"""Block of the lab, else place among the trials → part → seconds per transaction, of one cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one part contributes to the difference; negative: it takes less time in the second cell."""
+
+    part: str
+    delta_s: float
+    low_s: float
+    high_s: float
+    """95 % interval."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.low_s > 0 or self.high_s < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """Seconds of a client's time per transaction, from the first cell's to the second's."""
+
+    before: str
+    after: str
+    before_s: float
+    after_s: float
+    steps: tuple[Step, ...]
+    """In the order of `PARTS`, those that are nothing in both left out; they sum to the whole difference."""
+    method: str
+
+    @property
+    def sentence(self) -> str:
+        """The largest clear step in words."""
+        whole = self.after_s - self.before_s
+        clear = [step for step in self.steps if step.clear]
+        if not clear:
+            return f"No part's time differs clearly between {self.before} and {self.after}."
+        most = max(clear, key=lambda step: abs(step.delta_s))
+        more = "more" if most.delta_s > 0 else "less"
+        low_s, high_s = sorted((abs(most.low_s), abs(most.high_s)))  # a clear one has both on the same side of 0
+        part = f"{most.part}: {_ms(abs(most.delta_s))} {more} ({_ms(low_s)} to {_ms(high_s)})"
+        return f"A transaction takes {_ms(abs(whole))} {'more' if whole > 0 else 'less'} of a client's time. {part}."
+
+
+def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: bool) -> Waterfall | None:
+    """Of the comparable trials of two cells; None where backends were not observed in one of them.
+
+    `in_blocks`: both are cells of one lab, and trials of one block pair.
+    """
+    a, b = (_by_trial(records, in_blocks) for records in (before, after))
+    spent = where_time_goes(before), where_time_goes(after)
+    if spent[0] is None or spent[1] is None:
+        return None
+    paired = in_blocks and a.keys() == b.keys()
+    few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
+    steps = tuple(_steps(spent[0], spent[1], a, b, paired, few))
+    method = _method(a, b, in_blocks, paired, few)
+    return Waterfall(spent[0].cell, spent[1].cell, spent[0].total_s, spent[1].total_s, steps, method)
+
+
+def _by_trial(records: Sequence[Record], in_blocks: bool) -> dict[int, dict[str, float]]:
+    """Of a block the last attempt. Each run of a label has a first block of its own."""
+    seen = enumerate(observed_trials(records)[0])
+    return {record.block if in_blocks else place: times(record) for place, record in seen}
+
+
+def _steps(before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, paired: bool, few: bool) -> Iterator[Step]:
+    for name in PARTS:
+        (from_s, from_half), (to_s, to_half) = (_spread(spent, name) for spent in (before, after))
+        if from_s or to_s:
+            delta = 0.0 if math.isclose(from_s, to_s) else to_s - from_s  # rounding is no difference
+            half = math.hypot(from_half, to_half) if few else _half(name, a, b, paired)
+            yield Step(name, delta, delta - half, delta + half)
+
+
+def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:
+    if paired:
+        return half_width([b[block].get(name, 0.0) - a[block].get(name, 0.0) for block in a], LEVEL)
+    before, after = ([one.get(name, 0.0) for one in side.values()] for side in (a, b))
+    return half_width_apart(before, after, LEVEL)
+
+
+def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> str:
+    if few:
+        too_few = f"fewer than {LEAST_BLOCKS_SHOWN} blocks" if in_blocks else "a single trial"
+        return f"error of sampling alone: a cell has {too_few}"
+    if paired:
+        return f"t intervals of the differences of {len(a)} blocks"
+    why = "not every block has both cells" if in_blocks else "trials of different runs do not pair"
+    return f"Welch's t intervals of {len(a)} and {len(b)} trials: {why}"
+
+
+def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
+    """A part's seconds, and half of their interval."""
+    part = next((part for part in spent.parts if part.name == name), None)
+    return (part.time_s, (part.high - part.low) / 2 * spent.total_s) if part else (0.0, 0.0)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"

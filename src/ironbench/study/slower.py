@@ -1,0 +1,181 @@
+"""Why a comparison is slower, from what was observed of both sides: the statement that adds most time to a transaction,
+and other plans."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ironbench.model.finding import Finding
+from ironbench.study.inside import Over, Use, same_commands
+from ironbench.study.statements import Times
+from ironbench.study.study import Study
+
+_GROWN = 1.02
+"""Ratio from which a statement's time, or its executions per transaction, count as grown."""
+_SIGMAS = 4.0
+"""Standard errors from which executions per transaction count as grown: which scripts run is drawn at random, and
+counts of such draws scatter by their square root (Poisson)."""
+_UNLISTED = 0.001
+"""Share of the time of all statements that a complete list of them may lack."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerStatement:
+    """A statement that takes longer than on the other side."""
+
+    text: str
+    before_s: float
+    after_s: float
+    """Mean time of one execution."""
+    source: str
+    """`clients` timed it, or the `server`."""
+    replaced: str = ""
+    """Its text on the other side, where that differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedStatement:
+    """A statement that runs more often in a transaction than on the other side."""
+
+    text: str
+    before: float
+    after: float
+    """Executions per transaction."""
+    after_s: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewStatement:
+    """A statement that the other side does not have."""
+
+    text: str
+    per_transaction: float
+    """Executions."""
+    after_s: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlanSteps:
+    """The server runs a statement in another way than on the other side."""
+
+    statement: str
+    more: tuple[str, ...]
+    less: tuple[str, ...]
+    """Steps that only the slower side has, and that only the other has."""
+
+
+AddedTime = SlowerStatement | RepeatedStatement | NewStatement
+Cause = AddedTime | OtherPlanSteps
+
+
+def causes(study: Study, finding: Finding) -> tuple[Cause, ...]:
+    """Plan changes first: they explain times. Labs by slices have them from their observed trials; empty if nothing was
+    observed."""
+    statement = _by_clients(study, finding) or _by_server(study, finding)
+    return (*_plans(study, finding), *((statement,) if statement else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Executions:
+    """Of one statement on one side."""
+
+    text: str
+    count: float
+    mean_s: float
+    counted: Over
+    """The trials that `count` is of."""
+
+    @property
+    def per_transaction(self) -> float:
+        return self.counted.per_transaction(self.count)
+
+
+def _by_clients(study: Study, finding: Finding) -> AddedTime | None:
+    sides = {one.name: one for one in study.timed}
+    if not {finding.cell, finding.baseline} <= sides.keys():
+        return None
+    own, other = sides[finding.cell], sides[finding.baseline]
+    pairs = list(zip(_timed(own), _timed(other), strict=True))
+    return _most_added(pairs, other.complete, "clients")
+
+
+def _timed(side: Times) -> Iterator[_Executions | None]:
+    for one in side.statements:
+        yield None if one is None else _Executions(one.text, one.count, one.mean_s, side.counted)
+
+
+def _by_server(study: Study, finding: Finding) -> AddedTime | None:
+    sides = {one.name: one for one in study.inside}
+    if not {finding.cell, finding.baseline} <= sides.keys():
+        return None
+    own, other = _called(sides[finding.cell]), _called(sides[finding.baseline])
+    pairs = [(own.get(text), other.get(text)) for text in own]
+    return _most_added(pairs, _lists_all(sides[finding.baseline]), "server")
+
+
+def _called(side: Use) -> dict[str, _Executions]:
+    return {
+        one.text: _Executions(one.text, one.calls, one.time_s / one.calls, side.counted)
+        for one in side.statements
+        if one.calls
+    }
+
+
+def _lists_all(side: Use) -> bool:
+    """Whether a statement that is not in the side's list did not run: the list has only those that lead by some
+    count."""
+    return math.fsum(one.time_s for one in side.statements) >= (1 - _UNLISTED) * side.statements_s
+
+
+def _most_added(
+    pairs: Sequence[tuple[_Executions | None, _Executions | None]], complete: bool, source: str
+) -> AddedTime | None:
+    """`pairs`: each statement on the slower side and on the other. `complete`: the other side ran no other ones."""
+    found = [
+        one
+        for after, before in pairs
+        if after is not None and (before is not None or complete)
+        for one in _added(after, before, source)
+    ]
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _added(after: _Executions, before: _Executions | None, source: str) -> Iterator[tuple[float, AddedTime]]:
+    """Seconds that a statement adds to a transaction, and why."""
+    if before is None:
+        if after.per_transaction * after.mean_s > 0:
+            new = NewStatement(after.text, after.per_transaction, after.mean_s, source)
+            yield after.per_transaction * after.mean_s, new
+        return
+    if after.mean_s > before.mean_s * _GROWN:
+        replaced = before.text if before.text != after.text else ""
+        slower = SlowerStatement(after.text, before.mean_s, after.mean_s, source, replaced)
+        yield (after.mean_s - before.mean_s) * after.per_transaction, slower
+    if _runs_more_often(after, before):
+        more = RepeatedStatement(after.text, before.per_transaction, after.per_transaction, after.mean_s, source)
+        yield (after.per_transaction - before.per_transaction) * after.mean_s, more
+
+
+def _runs_more_often(after: _Executions, before: _Executions) -> bool:
+    if not before.per_transaction or not after.count:
+        return False
+    by_chance = _SIGMAS * math.sqrt(1 / after.count + 1 / before.count)
+    return after.per_transaction > before.per_transaction * max(_GROWN, math.exp(by_chance))
+
+
+def _plans(study: Study, finding: Finding) -> Iterator[OtherPlanSteps]:
+    sides = {one.name: one.plans for one in study.inside}
+    if not {finding.cell, finding.baseline} <= sides.keys():
+        return
+    for after, before in same_commands(sides[finding.cell], sides[finding.baseline]):
+        more, less = list(after.steps), list(before.steps)
+        for step in after.steps:
+            if step in less:
+                less.remove(step)
+                more.remove(step)
+        if more or less:
+            yield OtherPlanSteps(after.statement, tuple(more), tuple(less))

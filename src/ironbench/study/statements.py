@@ -1,0 +1,178 @@
+"""How long the SQL commands of the scripts took, as clients saw it: pooled by system or cell, and compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ironbench.model import sample
+from ironbench.model.record import PERCENTILES, Record, Statement
+from ironbench.study.archive import Archive
+from ironbench.study.commands import CommandKey, aligned, file_name, keyed, with_replacements
+from ironbench.study.inside import Over, over
+from ironbench.study.queries import QueryRatio, paired_ratios, unpaired_ratios
+from ironbench.study.summarise import merged
+from ironbench.words import cut
+
+_SHOWN = 20
+"""Most statements, those that took most time in all."""
+_LONGEST = 400
+"""Characters of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One command, all trials together."""
+
+    script: str
+    line: int
+    text: str
+    count: int
+    """Answers."""
+    failed: int
+    """Of them errors."""
+    mean_s: float
+    stdev_s: float
+    percentiles: Mapping[str, float]
+    """`p50_s` and so on, of all answers together; those that there are answers enough for."""
+    ratio: QueryRatio | None
+    """Its mean over that in the first system or cell; None there, and where the first does not have it."""
+    first_s: float | None = None
+    """Its mean in the first; None as above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of one system or cell."""
+
+    name: str
+    statements: tuple[Timed | None, ...]
+    """In one order for all, as written; None where this one does not have it."""
+    counted: Over
+    """The trials whose statements were timed."""
+    complete: bool
+    """Whether every command is known: a record without its files has only those that took most time."""
+
+
+_Trial = tuple[int, Mapping[CommandKey, Statement]]
+"""Its block, and its commands."""
+
+
+def times(
+    groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive, *, in_blocks: bool = True
+) -> tuple[Times, ...]:
+    """`groups`: name and comparable trials, the baseline first; those whose statements were not timed are left out.
+
+    `commands` decides which command of one group is which of the baseline.
+    """
+    records = {name: own for name, every in groups if (own := [one for one in every if one.statements])}
+    if not records:
+        return ()
+    first = next(iter(records))
+    complete = {name: all(archive.timed(one.id) for one in own) for name, own in records.items()}
+    timed: dict[str, Sequence[_Trial]] = {}
+    for name, own in records.items():
+        written = [(one.block, _by_key(_all(one, archive))) for one in own]
+        timed[name] = _as_first(written, timed[first], complete[name] and complete[first]) if timed else written
+    pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
+    keys = _shown(pooled.values())
+    compared = paired_ratios if in_blocks else unpaired_ratios
+    times = []
+    for name, trials in timed.items():
+        to_first = () if name == first else compared(_means(trials), _means(timed[first]))
+        ratios = {one.query: one for one in to_first}
+        answers = _answers(records[name], archive, [one for key in keys for one in pooled[name].get(key, ())])
+        statements = (
+            _timed(pooled[name][key], ratios.get(str(key)), answers, pooled[first].get(key, ()))
+            if key in pooled[name]
+            else None
+            for key in keys
+        )
+        times.append(Times(name, tuple(statements), over(records[name]), complete[name]))
+    return tuple(times)
+
+
+def _all(record: Record, archive: Archive) -> Sequence[Statement]:
+    """Every statement; a record itself has only those that took most."""
+    return archive.timed(record.id) or record.statements
+
+
+def _by_key(statements: Sequence[Statement]) -> dict[CommandKey, Statement]:
+    return keyed((one.script, one.text, one) for one in statements)
+
+
+def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
+    """The same trials with the keys of the first group. `complete`: changed texts are identified by their place."""
+    own, others = (list(dict.fromkeys(key for _, by_key in side for key in by_key)) for side in (trials, first))
+    shared = (with_replacements if complete else aligned)(own, others)
+    return [(block, {shared[key]: one for key, one in by_key.items()}) for block, by_key in trials]
+
+
+def _means(trials: Iterable[_Trial]) -> list[tuple[int, dict[str, float]]]:
+    return [(block, {str(key): one.mean_s for key, one in own.items() if one.mean_s > 0}) for block, own in trials]
+
+
+def _pooled(trials: Iterable[Mapping[CommandKey, Statement]]) -> dict[CommandKey, list[Statement]]:
+    alike: dict[CommandKey, list[Statement]] = {}
+    for key, one in (pair for own in trials for pair in own.items()):
+        alike.setdefault(key, []).append(one)
+    return alike
+
+
+def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
+    """Of all groups, in the order of the first that has them."""
+    spent: dict[CommandKey, float] = {}
+    for group in pooled:
+        for key, own in group.items():
+            spent[key] = max(spent.get(key, 0.0), math.fsum(one.count * one.mean_s for one in own))
+    most = set(sorted(spent, key=lambda key: -spent[key])[:_SHOWN])
+    return [key for key in spent if key in most]
+
+
+def _answers(records: Sequence[Record], archive: Archive, shown: Sequence[Statement]) -> dict[str, Any]:
+    """Histogram by name, of all trials together."""
+    return merged(records, sorted({one.histogram for one in shown}), archive)
+
+
+def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
+    """Of several trials only histograms tell: no percentile is made of percentiles."""
+    whole = answers.get(own[0].histogram)
+    if whole is not None and whole.count == sum(one.count for one in own):
+        return sample.quantiles(whole, PERCENTILES)
+    if len(own) > 1:
+        return {}
+    return {name: value for name in PERCENTILES if (value := getattr(own[0], name)) is not None}
+
+
+def _mean_s(own: Sequence[Statement]) -> float:
+    return math.fsum(one.count * one.mean_s for one in own) / (sum(one.count for one in own) or 1)
+
+
+def _timed(
+    own: Sequence[Statement], ratio: QueryRatio | None, answers: Mapping[str, Any], first: Sequence[Statement]
+) -> Timed:
+    count, mean_s = sum(one.count for one in own) or 1, _mean_s(own)
+    squares = math.fsum(one.count * (one.stdev_s**2 + (one.mean_s - mean_s) ** 2) for one in own)
+    return Timed(
+        script=file_name(own[0].script),
+        line=own[0].line,
+        text=cut(own[0].text, _LONGEST),
+        count=sum(one.count for one in own),
+        failed=sum(one.failed for one in own),
+        mean_s=mean_s,
+        stdev_s=math.sqrt(squares / count),
+        percentiles=_percentiles(own, answers),
+        ratio=ratio,
+        first_s=_mean_s(first) if ratio is not None and first else None,
+    )
+
+
+def sure(subjects: Sequence[Times]) -> Iterator[tuple[str, Timed, QueryRatio]]:
+    """Name, command and ratio where its interval leaves out 1, of each system or cell the farthest from 1 first."""
+    for subject in subjects:
+        known = [(one, one.ratio) for one in subject.statements if one is not None and one.ratio is not None]
+        apart = [(one, ratio) for one, ratio in known if ratio.known and (ratio.low > 1 or ratio.high < 1)]
+        for one, ratio in sorted(apart, key=lambda pair: -abs(math.log(pair[1].ratio))):
+            yield subject.name, one, ratio

@@ -1,0 +1,114 @@
+"""The tests of workload storage, read back from the metrics of records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.catalogue import base_name, part_of
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record
+from ironbench.study.summarise import Summary, over_passes
+from ironbench.workloads.storage.profiles import KDISKMARK, known, order
+
+WORKLOAD = "storage"
+RATE = "storage_bytes_per_s"
+_PROFILE = "profile="
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One test of one system, or of one side of a comparison."""
+
+    name: str
+    """In names of metrics."""
+    title: str
+    direction: str
+    """`read`, `write` or `mix`."""
+    kind: str
+    """`sequential`, `random`, `sync`, `cost` or `sustained`."""
+    block_bytes: int
+    figures: Mapping[str, Summary]
+    """By metric without its part; of those a record has."""
+
+    @property
+    def rate(self) -> Summary:
+        return self.figures[RATE]
+
+    @property
+    def low(self) -> float:
+        """Of all passes of all trials."""
+        return over_passes(self.figures, RATE).low
+
+    @property
+    def high(self) -> float:
+        return over_passes(self.figures, RATE).high
+
+    def centre(self, metric: str) -> float | None:
+        summary = self.figures.get(metric)
+        return summary.centre if summary else None
+
+    @property
+    def iops(self) -> float:
+        return self.rate.centre / self.block_bytes
+
+
+def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
+    """In the order of a table; empty where storage was not measured."""
+    figures: dict[str, dict[str, Summary]] = {}
+    for name, summary in metrics.items():
+        part = part_of(name)
+        if base_name(name).startswith("storage_") and part.startswith(_PROFILE):
+            figures.setdefault(part.removeprefix(_PROFILE), {})[base_name(name)] = summary
+    tests = []
+    for name, own in sorted(figures.items(), key=lambda item: order(item[0])):
+        test = known(name)
+        if test is not None and RATE in own:
+            tests.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
+    return tuple(tests)
+
+
+MOST_BY_CHANCE = 0.01
+"""How often the ranges of a row may be apart although nothing changed; where it is more often, they are not judged."""
+
+
+def passes_of(record: Record) -> int:
+    return int(record.choice.options.get("passes", 1))
+
+
+def apart_by_chance(a: Sequence[Record], b: Sequence[Record]) -> float:
+    """Probability that the passes of two equal and steady devices have ranges apart, for one row: of all orders of
+    their rates, which are equally likely, two have one side wholly below the other (the smallest p value of the
+    two-sided rank-sum test: Wilcoxon, Biometrics Bulletin 1, 1945). It does not include drift between two runs, which
+    moves all passes of a run."""
+    passes = [sum(map(passes_of, side)) for side in (a, b)]
+    return 2 / math.comb(sum(passes), passes[0]) if all(passes) else 1.0
+
+
+def any_apart(each: float, rows: int) -> float:
+    """Probability that at least one of several independent rows has ranges apart by chance."""
+    return 1 - (1 - each) ** rows
+
+
+def ranges_by_chance(
+    a: Mapping[str, Summary], b: Mapping[str, Summary], trials: tuple[Sequence[Record], Sequence[Record]]
+) -> tuple[Note, ...]:
+    """How often equal devices have ranges apart in this comparison; empty where ranges are not judged."""
+    rows = len({one.name for one in tested(a)} & {one.name for one in tested(b)})
+    each = apart_by_chance(*trials)
+    if not rows or each > MOST_BY_CHANCE:
+        return ()
+    in_turns = bool({one.series for one in trials[0]} & {one.series for one in trials[1]})
+    return (note("ranges-by-chance", rows=rows, each=each, any=any_apart(each, rows), in_turns=in_turns),)
+
+
+def _kind(name: str) -> str:
+    name = name.removeprefix(KDISKMARK)
+    if name.startswith("rnd"):
+        return "random"
+    if name.startswith("cost"):
+        return "cost"
+    if name.startswith(("fsync", "fdatasync", "dsync")):
+        return "sync"
+    return "sustained" if name.startswith("sustained") else "sequential"

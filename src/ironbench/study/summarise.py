@@ -1,0 +1,130 @@
+"""Summarises the trials of one cell: centre, range, interval, pooled percentiles.
+
+The interval is Student's (Biometrika 6, 1908); below three values only a range is given.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ironbench.catalogue import base_name
+from ironbench.model.record import Record
+from ironbench.model.sample import enough, percentile, sampled
+from ironbench.stats.intervals import t_quantile
+from ironbench.study.archive import EMPTY, Archive
+
+_LEAST = 3
+"""Fewest values for an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """n values of one metric in one cell. Units are those of the metric."""
+
+    n: int
+    centre: float
+    """The median: one bad trial does not move it. Of a percentile of several trials: that of all their transactions
+    together (`with_pooled`)."""
+    mean: float
+    low: float
+    high: float
+    """Smallest and largest value seen."""
+    deviation: float
+    """Standard deviation; 0 for one value."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % t interval of the mean, from 3 values on; it assumes independent, roughly normal values."""
+        if self.n < _LEAST:
+            return None
+        half = t_quantile(0.975, self.n - 1) * self.deviation / math.sqrt(self.n)
+        return self.mean - half, self.mean + half
+
+    @property
+    def spread(self) -> float:
+        """Largest minus smallest as a share of the centre; 0 for one value, infinite around a centre of 0."""
+        if self.high == self.low:
+            return 0.0
+        return (self.high - self.low) / abs(self.centre) if self.centre else math.inf
+
+    @property
+    def doubt(self) -> str:
+        """Number of values, and which measures of spread they allow."""
+        if self.n == 1:
+            return "n=1: no spread"
+        if self.n < _LEAST:
+            return f"n={self.n}: range only"
+        return f"n={self.n}: range and 95 % t interval of the mean"
+
+
+def summarise(values: Sequence[float]) -> Summary | None:
+    """None when there is no finite value: a number that was not measured is not a zero."""
+    finite = [float(value) for value in values if math.isfinite(value)]
+    if not finite:
+        return None
+    mean, low, high = statistics.fmean(finite), min(finite), max(finite)
+    # `statistics.stdev` calculates with fractions, which takes 20 times as long.
+    squares = math.fsum((value - mean) ** 2 for value in finite) if high > low else 0.0
+    deviation = math.sqrt(squares / (len(finite) - 1)) if squares else 0.0
+    return Summary(len(finite), statistics.median(finite), mean, low, high, deviation)
+
+
+def overlap(a: Summary, b: Summary) -> bool:
+    """Whether the ranges of two summaries have a value in common."""
+    return a.low <= b.high and b.low <= a.high
+
+
+def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
+    """The summary of a metric, with the range of all passes of all trials where trials recorded their lowest and best
+    pass, as those of workload storage do."""
+    own, base = metrics[name], base_name(name)
+    lowest, best = (metrics.get(f"{base}_{end}{name[len(base) :]}") for end in ("lowest", "best"))
+    return replace(own, low=lowest.low if lowest else own.low, high=best.high if best else own.high)
+
+
+# The median of three 99th percentiles is the 99th percentile of nothing. So percentiles of several trials are pooled:
+# they are those of all transactions together, from merged histograms, unless the page says otherwise.
+
+
+def merged(trials: Sequence[Record], names: Sequence[str], archive: Archive) -> dict[str, Any]:
+    """Histogram by name (`response_time{script=x}`), merged over the trials that have it; each trial is read once."""
+    pooled: dict[str, Any] = {}
+    for record in trials:
+        histograms = archive.histograms(record.id)
+        for name in names:
+            if name not in histograms:
+                continue
+            if name in pooled:
+                pooled[name].merge(histograms[name])
+            else:
+                pooled[name] = type(histograms[name]).from_bytes(histograms[name].to_bytes())
+    return pooled
+
+
+def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
+    """`summaries`, summaries of `trials`, with pooled percentiles as centres; ranges stay those of the trials.
+
+    Centre and range are of the same trials: those with transactions enough for the percentile. So it lies within.
+    Where no trial has a histogram it stays the median of the trials.
+    """
+    known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
+    if len(trials) < 2 or not known or archive is EMPTY:
+        return dict(summaries)
+    by_trials: dict[tuple[int, ...], list[str]] = {}
+    for metric in known:
+        entered = [at for at, one in enumerate(trials) if metric in one.metrics and sampled(one, metric)]
+        by_trials.setdefault(tuple(entered), []).append(metric)
+    pooled: dict[str, Summary] = {}
+    for places, metrics in by_trials.items():
+        names = sorted({known[metric][0] for metric in metrics})
+        histograms = merged([trials[at] for at in places], names, archive)
+        for metric in metrics:
+            name, share = known[metric]
+            if name in histograms and enough(share, histograms[name].count):
+                centre = float(histograms[name].quantiles([share])[0])
+                pooled[metric] = replace(summaries[metric], centre=centre)
+    return {**summaries, **pooled}

@@ -1,0 +1,176 @@
+"""One trial second by second, thinned to what a chart can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+
+from ironbench.catalogue import base_name, part_of
+from ironbench.model.record import Record
+from ironbench.model.sample import enough
+from ironbench.study.archive import Archive, Columns
+from ironbench.study.summarise import merged
+
+MOST_POINTS = 400
+QUANTILES = (
+    0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
+    0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995, 0.99999,
+)  # fmt: skip
+_DEVICE = (
+    "device_write_bytes_per_s",
+    "device_read_bytes_per_s",
+    "device_writes_per_s",
+    "device_reads_per_s",
+    "device_write_latency_s",
+    "device_read_latency_s",
+    "device_flushes_per_s",
+    "device_flush_latency_s",
+    "device_utilisation_share",
+)
+
+
+_LATE = 0.05
+"""Seconds that a trial may end before its last second does."""
+
+ONE_DEVICE = 0.02
+"""Share by which the counters of one device may differ when they are read for two roles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One quantity over time; NaN-free."""
+
+    metric: str
+    part: str
+    """`log` for a role, empty for the whole."""
+    t_s: tuple[float, ...]
+    value: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What happened during one trial."""
+
+    trial: str
+    step_s: float
+    """Seconds that one point stands for."""
+    lines: tuple[Line, ...] = ()
+    devices: tuple[Line, ...] = ()
+    own: tuple[Line, ...] = ()
+    """What a workload that drives itself measured over time, by profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Response (or service) time by share of transactions, merged over trials."""
+
+    metric: str
+    count: int
+    points: tuple[tuple[float, float], ...] = field(default=())
+    """(share of transactions, seconds)."""
+
+
+def typical(trials: Sequence[Record]) -> Record:
+    """The trial whose throughput is the (lower) median: a real one, so that its timeline belongs to its number."""
+    ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
+    return ranked[(len(ranked) - 1) // 2]
+
+
+def timeline(record: Record, archive: Archive) -> Timeline:
+    seconds = archive.seconds(record.id)
+    times = [float(t) for t in seconds.get("t_s", ())]
+    step = max(1, math.ceil(len(times) / MOST_POINTS))
+    # A count of the last second is a rate only if the trial lasted until its end.
+    whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
+    lines = tuple(
+        Line(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
+        for name, column, reduce in (
+            ("throughput", "transactions", fmean),
+            ("errors", "errors", fmean),
+            ("response_time_p50_s", "response_p50_s", _middle),
+            ("response_time_p99_s", "response_p99_s", max),
+        )
+        if column in seconds
+        for known in (whole if reduce is fmean else len(times),)
+    )
+    observed = archive.observed(record.id)
+    return Timeline(record.id, float(step), lines, devices(observed), _own(observed))
+
+
+def _own(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            base_name(name),
+            part_of(name).removeprefix("profile="),
+            tuple(float(t) for t in columns["t_s"]),
+            tuple(float(value) for value in columns["value"]),
+        )
+        for name, columns in observed.items()
+        if part_of(name).startswith("profile=")
+    )
+
+
+def devices(observed: Mapping[str, Columns]) -> tuple[Line, ...]:
+    """Device quantities by role, those that stay at zero left out; roles that share a device share a line."""
+    lines: list[Line] = []
+    for name in sorted(observed, key=_device_order):
+        if base_name(name) in _DEVICE:
+            points = zip(observed[name]["t_s"], observed[name]["value"], strict=True)
+            window = [(float(t), float(value)) for t, value in points if t >= 0]
+            times, values = [t for t, _ in window], [value for _, value in window]
+            line = Line(
+                base_name(name),
+                part_of(name).removeprefix("role="),
+                *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), fmean),
+            )
+            twin = next((place for place, other in enumerate(lines) if _same(other, line)), None)
+            if twin is not None:
+                lines[twin] = replace(line, part=f"{lines[twin].part} and {line.part}")
+            elif any(line.value):
+                lines.append(line)
+    return tuple(lines)
+
+
+def _same(a: Line, b: Line) -> bool:
+    """Whether two roles show one device: its counters read a moment apart differ by very little."""
+    if a.metric != b.metric or len(a.value) != len(b.value) or not any(a.value):
+        return False
+    apart = sum(abs(x - y) for x, y in zip(a.value, b.value, strict=True))
+    return apart <= ONE_DEVICE * sum(a.value)
+
+
+def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
+    """Of all transactions of `trials` together. None where there are none, or too
+    few values for a median."""
+    whole = merged(trials, [metric], archive).get(metric)
+    if whole is None or not enough(0.5, whole.count):
+        return None
+    shares = [share for share in QUANTILES if enough(share, whole.count)]
+    return Percentiles(metric, whole.count, tuple(zip(shares, whole.quantiles(shares), strict=True)))
+
+
+def _values(columns: Columns, name: str) -> list[float]:
+    return [float(value) for value in columns[name]]
+
+
+def _thinned(
+    times: Sequence[float], values: Sequence[float], step: int, reduce: Callable[[Sequence[float]], float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    kept_t, kept = [], []
+    for start in range(0, len(times), step):
+        part = [value for value in values[start : start + step] if math.isfinite(value)]
+        if part:
+            kept_t.append(times[start])
+            kept.append(float(reduce(part)))
+    return tuple(kept_t), tuple(kept)
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def _device_order(name: str) -> tuple[int, str]:
+    base = base_name(name)
+    return (_DEVICE.index(base) if base in _DEVICE else len(_DEVICE), name)

@@ -1,0 +1,71 @@
+"""What the workers of several trials did, by worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from ironbench.model.record import Record
+from ironbench.model.workers import Worker
+from ironbench.study.archive import Archive
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Of one worker, over all trials."""
+
+    number: int
+    host: str
+    clients: int
+    throughput: float
+    """Mean of the trials."""
+    p99_s: float | None
+    """The highest of the trials, as all of the following: a mean of percentiles would be none."""
+    threads_cpu_share: float
+    machine_cpu_share: float | None
+    start_s: float
+    clock_error_s: float
+    clock_offset_s: float
+    """The one that is furthest from zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Of one system or cell."""
+
+    name: str
+    trials: int
+    shares: tuple[Share, ...]
+    start_spread_s: float
+    """The largest of the trials."""
+
+
+def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Workers, ...]:
+    """`groups`: name and trials; those without workers are left out."""
+    workers = []
+    for name, records in groups:
+        trials = [one for record in records if (one := archive.workers(record.id))]
+        if trials:
+            numbers = sorted({worker.number for one in trials for worker in one})
+            by_number = [[worker for one in trials for worker in one if worker.number == number] for number in numbers]
+            spread_s = max(worker.start_s for one in trials for worker in one)
+            workers.append(Workers(name, len(trials), tuple(map(_share, by_number)), spread_s))
+    return tuple(workers)
+
+
+def _share(each: Sequence[Worker]) -> Share:
+    last = each[-1]
+    machines = [one.machine_cpu_share for one in each if one.machine_cpu_share is not None]
+    return Share(
+        number=last.number,
+        host=last.host,
+        clients=last.clients,
+        throughput=fmean(one.transactions / one.elapsed_s if one.elapsed_s else 0.0 for one in each),
+        p99_s=max((one.response_time_p99_s for one in each if one.response_time_p99_s is not None), default=None),
+        threads_cpu_share=max(one.threads_cpu_share for one in each),
+        machine_cpu_share=max(machines, default=None),
+        start_s=max(one.start_s for one in each),
+        clock_error_s=max(one.clock_error_s for one in each),
+        clock_offset_s=max((one.clock_offset_s for one in each), key=abs),
+    )

@@ -1,0 +1,188 @@
+"""The workers of an experiment, as the loop uses them: hired when a trial first needs them, gone when it is over."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench.errors import FailureError, InputError, written
+from ironbench.host import scratch
+from ironbench.host.child import package_folder
+from ironbench.model.driven import Driven
+from ironbench.model.system import Load
+from ironbench.printer import Printer
+from ironbench.trial.cluster import merge, parts
+from ironbench.trial.cluster.control import HINT, Control, ServerSampler, sampler
+from ironbench.words import counted
+
+if TYPE_CHECKING:
+    from ironbench._core import Progress
+
+
+@dataclass(slots=True)
+class Crew:
+    """Made for an experiment; starts nothing before the first trial that has workers."""
+
+    printer: Printer
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _control: Control | None = None
+    _reached: set[tuple[int, str, parts.Server]] = field(default_factory=set)
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def of(self, load: Load) -> Crew | None:
+        """None: this process drives it."""
+        return self if load.workers else None
+
+    def reach(self, load: Load, target: dict[str, Any]) -> None:
+        """InputError: a worker has no way to the server."""
+        known = parts.server(target)
+        if load.workers and known and (load.workers, load.cluster, known) not in self._reached:
+            self._require_reached(self._ready(load), load, known)
+
+    def _require_reached(self, control: Control, load: Load, known: parts.Server) -> None:
+        if not known or (load.workers, load.cluster, known) in self._reached:
+            return
+        parts.require_common(dict(known), away := [one["host"] for one in control.workers if not one["here"]])
+        for number, why in enumerate(control.request({"ask": "reach", "server": dict(known)})["reach"]):
+            if why:
+                cause = f"worker {number + 1} on {control.workers[number]['host']} does not reach the server: {why}"
+                way_out = f"name it in {written('system.dsn')} by an address that every machine reaches"
+                raise InputError(written("system.dsn") if away else written("load.workers"), cause, way_out)
+        self._reached.add((load.workers, load.cluster, known))
+
+    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """One trial by all workers; observers sample here. What a worker refuses is raised."""
+        control = self._ready(load)
+        whole = msgspec.json.decode(plan, type=dict[str, Any])
+        self._require_reached(control, load, parts.server(whole["engine"]))
+        sampling = ServerSampler(sampler(whole["observers"], whole["engine"].get("connection")), load)
+        hired = len(control.workers)
+        if hired < load.workers:
+            self.printer.say(f"  {hired} of {counted(load.workers, 'worker')}: the cluster has no more machines")
+        cut = parts.cut(plan, hired)
+        try:
+            found, lost = control.driven(cut, progress, sampling)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            seen = sampling.end()
+        if lost:
+            self.printer.say(f"  {lost}")
+            self.close()  # Ray may be what is broken
+        if not found:
+            raise FailureError("workers", lost or "none of them has a result")
+        return merge.driven(found, load, seen, sampling.began_ns, lost, started)
+
+    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        return self.drive(plan, load, progress, started)
+
+    def copiers(self, load: Load) -> Copiers | None:
+        """None: this machine copies the rows of large data alone."""
+        return Copiers(self, load) if load.workers else None
+
+    def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:
+        """Copies all pieces of a load plan that are not done; `lost`: why it could not be ended. Raises what a worker
+        refused."""
+        control = self._ready(load)
+        self._require_reached(control, load, parts.server(plan["engine"]))
+        try:
+            found = control.copied(plan, show)
+        except BaseException:
+            self.close()
+            raise
+        if found["lost"]:
+            self.printer.say(f"  {found['lost']}")
+            self.close()
+        return found
+
+    def close(self) -> None:
+        """Ends what was started. May be called twice."""
+        self._open.close()
+        self._control = None
+        self._reached.clear()
+
+    def _ready(self, load: Load) -> Control:
+        """As many workers as the load asks for. InputError, FailureError."""
+        if self._control is not None and not (self._control.alive() and self._control.address == load.cluster):
+            self.close()
+        if self._control is None:
+            self.printer.say(f"starting {counted(load.workers, 'worker')} {_where(load.cluster)}")
+            folder = self._open.enter_context(scratch.folder(short=True))
+            self._control = self._open.enter_context(contextlib.closing(Control(load.cluster, folder)))
+        try:
+            self._control.hire(load.workers, load.fewer_workers)
+        except BaseException:
+            self.close()  # the control process ends after what it refuses
+            raise
+        return self._control
+
+
+@dataclass(frozen=True, slots=True)
+class Copiers:
+    """The workers of a load, as it is loaded by them."""
+
+    _crew: Crew
+    _load: Load
+
+    @property
+    def count(self) -> int:
+        return self._load.workers
+
+    @property
+    def here(self) -> int:
+        """At most one where each has a machine of its own."""
+        return 1 if self._load.cluster else self._load.workers
+
+    def begin(self, target: dict[str, Any]) -> None:
+        self._crew.reach(self._load, target)
+
+    def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
+        return self._crew.copied(plan, self._load, show)
+
+
+def require(load: Load) -> None:
+    """InputError: no such workers can be had here."""
+    if load.fewer_workers and not load.cluster:
+        cause = "machines are lost of a cluster, and none is named"
+        raise InputError(
+            written("load.fewer_workers"), cause, f"name one by {written('load.cluster')}, or leave it out"
+        )
+    if not load.workers:
+        if load.cluster:
+            cause = "a cluster is named, and no workers"
+            raise InputError(written("load.cluster"), cause, f"say how many {written('load.workers')} there are")
+        return
+    if importlib.util.find_spec("ray") is None:
+        raise InputError(written("load.workers"), "the Python package ray is not installed", HINT)
+    package_folder("ray", "", HINT)
+
+
+def machines(cluster: str) -> int:
+    """Machines of a running cluster that can hold a worker. InputError: there is no such cluster."""
+    with contextlib.closing(Control(cluster, Path("/tmp"))) as control:
+        return control.machines
+
+
+def require_machines(load: Load, machines: int) -> None:
+    """InputError: there are too few."""
+    if load.workers > machines:
+        cause = (
+            f"{counted(load.workers, 'worker')}, and the cluster has {counted(machines, 'machine')} with a CPU for one"
+        )
+        raise InputError(written("load.workers"), cause, "ask for fewer, or join more machines to the cluster")
+
+
+def _where(cluster: str) -> str:
+    return f"on the Ray cluster {cluster}" if cluster else "on this machine"

@@ -1,0 +1,193 @@
+"""The workers of a control process: on a Ray cluster of its own on this machine, or on a running one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from ironbench.errors import FailureError, InputError
+from ironbench.model.workers import MOST_CONNECTIONS
+from ironbench.trial.cluster.worker import Worker
+from ironbench.words import counted
+
+LOST_S = 5.0
+"""A worker that does not answer for so long is lost."""
+_AT_ONCE = MOST_CONNECTIONS + 8
+"""Calls of one worker: pieces that it copies, and questions meanwhile."""
+_PATIENCE_S = 5.0
+_JOINED = "begin it with `ray start` on each machine, this one included: see docs/guide/many-machines.md"
+CLUSTER_S = 20.0
+"""A running cluster, or the actors on it, must be there after so long."""
+_STORE_BYTES = 80 << 20
+"""Ray's least object store; results are far smaller."""
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_memory_monitor_refresh_ms": "0",  # whoever runs out of memory is the kernel's to choose
+    "RAY_enable_metrics_collection": "0",
+    "RAY_DEDUP_LOGS": "0",
+}
+
+
+class Hired:
+    """The workers that drive or load, and how they come to be."""
+
+    def __init__(self) -> None:
+        self.workers: list[Any] = []
+        self.hosts: list[dict[str, Any]] = []
+        """Of each worker: its host, process and CPUs."""
+        self._waiting: list[Any] = []
+        """Of a trial with more workers: starting them takes seconds of CPU time."""
+        self._group: Any = None
+        self._address = ""
+
+    def begin(self, asked: dict[str, Any]) -> None:
+        """Starts a cluster of its own, or joins the one that is asked for. InputError."""
+        os.environ |= _SETTINGS | {"PYTHONPATH": os.pathsep.join(asked["packages"])}
+        self._address = asked["address"]
+        for name in ("http_proxy", "https_proxy", "all_proxy"):  # gRPC would ask them for other machines of the cluster
+            os.environ.pop(name, None)
+            os.environ.pop(name.upper(), None)
+        if self._address:
+            _require_answer(self._address, asked["written"])
+            self._join(asked)
+            return
+        # The only thing that keeps Ray on the loopback device (ray/_private/services.py, get_node_ip_address).
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        # Nobody else on this machine can use it; without a token in the environment Ray writes one into ~/.ray.
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        import ray
+
+        ray.init(
+            num_cpus=0,
+            object_store_memory=_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=asked["folder"],
+            _node_ip_address="127.0.0.1",
+        )
+
+    def _join(self, asked: dict[str, Any]) -> None:
+        """InputError: there is no such cluster, or it is of another version."""
+        import ray
+
+        travels = {"py_modules": asked["travels"], "env_vars": _SETTINGS}
+        try:
+            ray.init(
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                namespace=f"ironbench-{os.getpid()}",
+                runtime_env=travels,
+            )
+        except ConnectionError as error:
+            cause = " ".join(str(error).split()) or "nothing answers there"
+            raise InputError(asked["written"], f"this is no running Ray cluster: {cause}", _JOINED) from None
+        except ray.exceptions.AuthenticationError:
+            way_out = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or ~/.ray/auth_token as the cluster has it"
+            raise InputError(asked["written"], "this Ray cluster asks for its token", way_out) from None
+        except RuntimeError as error:
+            cause = " ".join(str(error).split())[-300:]
+            same = "install the same versions of Ray and Python on every machine"
+            raise InputError(asked["written"], cause, same if "ersion" in cause else _JOINED) from None
+
+    def machines(self) -> int:
+        """Those that can hold a worker."""
+        import ray
+
+        nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        return sum(1 for node in nodes if node["Alive"] and node["Resources"].get("CPU", 0) >= 1)
+
+    def hire(self, count: int, fewer: bool) -> list[dict[str, Any]]:
+        """As many workers, on as many machines of a cluster; what they say of themselves. `fewer`: on the machines that
+        are left, where there are not as many. FailureError."""
+        import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        if fewer:
+            count = max(1, min(count, self.machines()))
+        hired = [*self.workers, *self._waiting]
+        gone = [number for number, worker in enumerate(hired) if self._answers(worker) is None]
+        if self._address and (gone or count > len(hired)):
+            self._dismiss(hired)
+            hired, gone = [], []
+            count = self._place(count, fewer)
+        self._dismiss(hired[number] for number in gone)
+        kept = [worker for number, worker in enumerate(hired) if number not in gone]
+        self.workers, self._waiting = kept[:count], kept[count:]
+        kind = ray.remote(Worker)
+        while len(self.workers) < count:
+            number = len(self.workers)
+            where: dict[str, Any] = {"num_cpus": 0}
+            if self._group is not None:
+                where = {"num_cpus": 1, "scheduling_strategy": PlacementGroupSchedulingStrategy(self._group, number)}
+            self.workers.append(kind.options(max_concurrency=_AT_ONCE, max_restarts=0, **where).remote())
+        try:
+            self.hosts = list(ray.get([worker.hello.remote() for worker in self.workers], timeout=4 * CLUSTER_S))
+            seen = ray.get([worker.machine.remote() for worker in self.workers], timeout=CLUSTER_S)
+        except ray.exceptions.RayError as error:
+            raise FailureError("workers", f"they could not be started: {first_line(error)}") from None
+        return [{**one, "machine": machine} for one, machine in zip(self.hosts, seen, strict=True)]
+
+    def dismiss_all(self) -> None:
+        self._dismiss([*self.workers, *self._waiting])
+        self.workers, self._waiting = [], []
+
+    def name(self, number: int) -> str:
+        return f"worker {number + 1} on {self.hosts[number]['host']} (process {self.hosts[number]['pid']})"
+
+    def _place(self, count: int, fewer: bool) -> int:
+        """Keeps a CPU free on each of `count` machines, or of fewer; of how many. FailureError."""
+        from ray.util.placement_group import placement_group, remove_placement_group
+
+        for asked in range(count, 0, -1):
+            if self._group is not None:
+                remove_placement_group(self._group)
+            self._group = placement_group([{"CPU": 1}] * asked, strategy="STRICT_SPREAD")
+            # A machine that is gone counts as there until Ray has noticed.
+            if self._group.wait(CLUSTER_S):
+                return asked
+            if not fewer:
+                break
+        cause = f"no {counted(count, 'machine')} of it have a free CPU each"
+        raise FailureError("Ray cluster", cause, "end what else uses it, join more machines, or use fewer workers")
+
+    def _answers(self, worker: Any) -> int | None:
+        import ray
+
+        try:
+            return int(ray.get(worker.now.remote(), timeout=LOST_S))
+        except ray.exceptions.RayError:
+            return None
+
+    def _dismiss(self, workers: Iterable[Any]) -> None:
+        import ray
+
+        for worker in workers:
+            ray.kill(worker)
+
+
+def _require_answer(address: str, subject: str) -> None:
+    """InputError: nothing is there. Ray itself would try for half a minute."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise InputError(
+            subject, "is no address of a Ray cluster", "write HOST:PORT, as `ray start --head` says it, or auto"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+    except (OSError, ValueError) as error:
+        cause = f"nothing answers there: {getattr(error, 'strerror', None) or error}"
+        raise InputError(subject, cause, _JOINED) from None
+
+
+def first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,276 @@
+"""The child of ours that speaks with Ray, so that neither its threads nor its end are in our process.
+
+It starts a cluster of its own on this machine, or joins a running one, and asks one actor per worker for what the
+parent wants. It is two processes: one uses Ray; the other only waits for the end of the first or of the parent,
+whatever Ray does then, and ends every process that is left, at once.
+
+Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is driven. Each is
+answered by frames, the last of which has `over` or is a refusal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Set
+from pathlib import Path
+from typing import Any
+
+from ironbench import units
+from ironbench.errors import FailureError
+from ironbench.host.child import Channel, answer
+from ironbench.trial.cluster import clocks, guard, loading
+from ironbench.trial.cluster.clocks import Answer, Offset
+from ironbench.trial.cluster.hiring import CLUSTER_S, LOST_S, Hired, first_line
+from ironbench.trial.cluster.worker import BOOT
+
+LATE_S = 30.0
+"""So long after the first worker is ready the last one must be, too."""
+_ENDED = frozenset({"done", "aborted", "refused"})
+"""Phases of a worker that drives no more."""
+_LOOK_S = 0.2
+_SOON_S = 0.005
+_QUESTIONS = 16
+"""For the time, of each worker."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def main(parent: Channel) -> None:
+    """The child's side."""
+    owner, prctl = os.pidfd_open(os.getppid()), ctypes.CDLL(None).prctl
+    # What Ray starts and leaves alone becomes a child of this process, which can then find it.
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    driver = os.fork()
+    if driver:
+        parent.close()
+        guard.wait(owner, driver)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    child = _RayChild(parent)
+    threading.Thread(target=child.listen, daemon=True).start()
+    child.serve()
+
+
+class _LostError(Exception):
+    """A worker is gone, late, or does not answer."""
+
+
+class _RayChild:
+    def __init__(self, parent: Channel) -> None:
+        self._parent = parent
+        self._asked: queue.SimpleQueue[tuple[dict[str, Any], bytes]] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._hired = Hired()
+
+    def listen(self) -> None:
+        while (frame := self._parent.receive()) is not None:
+            if "stop" in frame[0]:
+                self._stopping.set()
+            else:
+                self._asked.put(frame)
+        os._exit(0)
+
+    def serve(self) -> None:
+        while True:
+            asked, data = self._asked.get()
+            self._stopping.clear()
+            if asked["ask"] == "begin":
+                self._begin(asked)
+            elif asked["ask"] == "workers":
+                answer(self._parent, {"over": True, "workers": self._hired.hire(asked["count"], asked["fewer"])})
+            elif asked["ask"] == "reach":
+                answer(self._parent, {"over": True, "reach": self._reach(asked["server"])})
+            elif asked["ask"] == "load":
+                self._load(asked["plan"])
+            elif asked["ask"] == "drive":
+                self._drive(_split(data, asked["bytes"]))
+
+    def _begin(self, asked: dict[str, Any]) -> None:
+        self._hired.begin(asked)
+        import ray  # reads its settings when it is imported: `begin` has made them
+
+        answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._hired.machines()})
+
+    def _reach(self, server: dict[str, Any]) -> list[str]:
+        """What keeps each worker from the server, in words; empty where nothing does. FailureError: one is gone."""
+        import ray
+
+        asked = [worker.reach.remote(server) for worker in self._hired.workers]
+        ray.wait(asked, num_returns=len(asked), timeout=CLUSTER_S)
+        found: list[str] = []
+        for number, one in enumerate(asked):
+            try:
+                found.append(ray.get(one, timeout=0.1))
+            except ray.exceptions.GetTimeoutError:
+                found.append(f"it could not tell within {units.span(CLUSTER_S)}; does its machine find that name?")
+            except ray.exceptions.RayError as error:
+                raise FailureError("workers", f"{self._hired.name(number)} was lost: {first_line(error)}") from None
+        return found
+
+    def _load(self, plan: dict[str, Any]) -> None:
+        """Answers with what the workers have copied, now and then."""
+        slots = loading.connections(self._hired.hosts)
+        began_s = time.monotonic()
+
+        def look() -> None:
+            answer(self._parent, {"copied": self._all(lambda _, worker: worker.copied.remote())})
+
+        try:
+            ended = loading.shared(self._hired.workers, slots, plan, look)
+        except _LostError as error:
+            ended = {"lost": str(error)}
+        # The text that rows are cut from, 300 MB, goes with their processes.
+        self._hired.dismiss_all()
+        elapsed_s = time.monotonic() - began_s
+        answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
+
+    # A trial.
+
+    def _drive(self, plans: list[bytes]) -> None:
+        lost = ""
+        offsets: list[Offset] = []
+        try:
+            self._all(lambda number, worker: worker.begin.remote(plans[number]))
+            self._until({"ready", *_ENDED})
+            offsets = self._offsets()
+            begin_ns = clocks.begin_ns(time.time_ns(), offsets)
+            self._start(begin_ns, offsets)
+            answer(self._parent, {"began": begin_ns})
+            self._until(_ENDED)
+        except _LostError as error:
+            lost = str(error)
+            answer(self._parent, {"lost": lost})
+        self._hand_over(offsets, lost)
+
+    def _start(self, begin_ns: int, offsets: list[Offset]) -> None:
+        """Tells all workers the start. _LostError: a clock was set meanwhile."""
+        sent_ns = time.time_ns()
+        waits = self._all(lambda number, worker: worker.start.remote(begin_ns + offsets[number].ns))
+        heard_ns = time.time_ns()
+        for number, wait_ns in enumerate(waits):
+            if jump_ns := clocks.jump(sent_ns, heard_ns, begin_ns, wait_ns):
+                by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
+                raise _LostError(f"the clock of {self._hired.name(number)} was set {by}, or ours was, during the start")
+
+    def _until(self, phases: Set[str]) -> None:
+        """All workers are in one of the phases. _LostError."""
+        stopped, first_s, told_s = False, 0.0, 0.0
+        soon = "ready" in phases
+        while True:
+            states = self._all(lambda _, worker: worker.state.remote())
+            if not soon or time.monotonic() - told_s > _LOOK_S:
+                told_s = time.monotonic()
+                answer(self._parent, {"states": states})
+            here = [state[0] in phases for state in states]
+            if all(here):
+                return
+            void = any(state[0] in ("refused", "aborted") for state in states)
+            if (void or self._stopping.is_set()) and not stopped:
+                stopped = True
+                self._all(lambda _, worker: worker.stop.remote())
+            if soon and any(here):
+                first_s = first_s or time.monotonic()
+                if time.monotonic() - first_s > LATE_S:
+                    late = self._hired.name(here.index(False))
+                    raise _LostError(f"{late} was not ready {units.span(LATE_S)} after another was")
+            self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
+            if stopped:
+                time.sleep(_SOON_S)
+
+    def _all(self, ask: Callable[[int, Any], Any]) -> list[Any]:
+        """What every worker answers. _LostError."""
+        import ray
+
+        asked = [ask(number, worker) for number, worker in enumerate(self._hired.workers)]
+        try:
+            return list(ray.get(asked, timeout=LOST_S))
+        except ray.exceptions.RayError:
+            pass
+        for number, one in enumerate(asked):
+            try:
+                ray.get(one, timeout=0.1)
+            except ray.exceptions.GetTimeoutError:
+                raise _LostError(f"{self._hired.name(number)} did not answer for {units.span(LOST_S)}") from None
+            except ray.exceptions.RayError:
+                raise _LostError(f"{self._hired.name(number)} was lost") from None
+        return list(ray.get(asked, timeout=LOST_S))
+
+    def _offsets(self) -> list[Offset]:
+        import ray
+
+        def asked(worker: Any) -> Answer:
+            sent_ns = time.time_ns()
+            theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
+            heard_ns = time.time_ns()
+            answer(self._parent, {"asked": True})  # on a network that loses packets, all questions take long
+            return Answer(sent_ns, theirs_ns, heard_ns)
+
+        try:
+            return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._hired.workers]
+        except ray.exceptions.RayError as error:
+            raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
+
+    def _hand_over(self, offsets: list[Offset], lost: str) -> None:
+        """Results of all that have one; of a trial that lost a worker, what the others have done by now."""
+        if lost:
+            self._end_rest()
+        missing = set(range(len(self._hired.workers)))
+        for number, (found, data) in self._results(lost):
+            missing.discard(number)
+            known = offsets[number] if offsets else Offset(0, 0)
+            # A kernel has one clock; a time that differs by more than asking explains was set for a process.
+            same = (
+                self._hired.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
+            )
+            clock = {"offset_ns": known.ns, "error_ns": known.error_ns, "same": same}
+            answer(self._parent, {"worker": number, "found": found, "clock": clock}, data)
+        if missing and not lost:
+            lost = f"{self._hired.name(min(missing))} did not hand over what it had done"
+            answer(self._parent, {"lost": lost})
+        answer(self._parent, {"over": True, "lost": lost})
+
+    def _end_rest(self) -> None:
+        """Stops the workers that still answer, and waits a little for what they have."""
+        import ray
+
+        deadline = time.monotonic() + 2.0
+        waiting = list(self._hired.workers)
+        while waiting and time.monotonic() < deadline:
+            asked = [worker.stop.remote() for worker in waiting]
+            ray.wait(asked, num_returns=len(asked), timeout=0.5)
+            states = [worker.state.remote() for worker in waiting]
+            done, _ = ray.wait(states, num_returns=len(states), timeout=0.5)
+            waiting = [one for one, state in zip(waiting, states, strict=True) if state in done and not _over(state)]
+
+    def _results(self, lost: str) -> Iterator[tuple[int, tuple[dict[str, Any], bytes]]]:
+        import ray
+
+        asked = [worker.result.remote() for worker in self._hired.workers]
+        # All are waited for together: the parent does not wait for each of many that are lost.
+        done, _ = ray.wait(asked, num_returns=len(asked), timeout=1.0 if lost else LOST_S)
+        for number, one in enumerate(asked):
+            if one in done:
+                with contextlib.suppress(ray.exceptions.RayError):
+                    yield number, ray.get(one, timeout=1.0)
+
+
+def _over(state: Any) -> bool:
+    """Also where nobody answers any more."""
+    import ray
+
+    try:
+        return ray.get(state, timeout=0.1)[0] in _ENDED
+    except ray.exceptions.RayError:
+        return True
+
+
+def _split(data: bytes, lengths: list[int]) -> list[bytes]:
+    pieces, at = [], 0
+    for length in lengths:
+        pieces.append(data[at : at + length])
+        at += length
+    return pieces

@@ -1,0 +1,205 @@
+"""The state of the caches at the start of a trial: brought about, and verified by what the trial read.
+
+`cold`: the engine has just been started and no page of its files is in memory. `warm`: the engine's cache and the page
+cache hold the workload's tables, as far as they fit. `hot`: warm, and the workload was rehearsed until the share of
+reads that the cache answers stayed the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ironbench import engines, units
+from ironbench.engines.administration import DENIED
+from ironbench.engines.library import LibraryEngine
+from ironbench.errors import FailureError, InputError, written
+from ironbench.host import copies
+from ironbench.host.fingerprint import virtualisation
+from ironbench.host.limits import memory_available
+from ironbench.host.tree import Tree
+from ironbench.model.note import note
+from ironbench.model.session import Session
+from ironbench.model.system import Load, System
+from ironbench.model.trial_notes import NO_NOTES, TrialNotes
+from ironbench.words import in_percent
+
+STATES = ("cold", "warm", "hot")
+STEADY = 0.005
+"""Change of the hit rate from one rehearsal to the next, below which it is called steady."""
+MOST_REHEARSALS = 15
+FITS = 0.8
+"""Of the memory that there is: data up to this share of it stay in it."""
+WARM_SHARE = 0.01
+WARM_BYTES = 1 << 20
+"""A warm trial reads no more than this from its devices, or that share of its data."""
+
+Rehearse = Callable[[], None]
+"""Drives the workload for a while without measuring it."""
+
+
+def require(system: System, load: Load) -> None:
+    """InputError for a state that this system cannot be brought into."""
+    if load.cache and load.cache not in STATES:
+        raise InputError("cache", f"{load.cache!r} is no state of caches", f"known: {', '.join(STATES)}")
+    if load.cache and not engines.get(system.engine).can("data"):
+        cause = f"ironbench brings no caches of {system.engine} into a state"
+        raise InputError(written("load.cache", load.cache), cause, "leave it out")
+    if load.cache == "cold" and system.dsn is not None and not system.control:
+        raise InputError(
+            "cache cold",
+            f"a running server ({written('system.dsn')}) is not restarted by ironbench",
+            f"use warm or hot, or leave it out; {written('system.control', 'ssh')} allows a restart",
+        )
+    if load.cache == "cold" and system.control and not system.restart:
+        cause = "the server restarts before each trial, and nobody says how"
+        hint = f"{written('system.restart', 'NAME.service')}, or a command in its place"
+        raise InputError(written("load.cache", "cold"), cause, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What was brought about, and what is needed to verify it."""
+
+    asked: str
+    prepared: TrialNotes = NO_NOTES
+    data_bytes: int = 0
+    fits: bool = True
+    """Whether the data can stay in memory as a whole."""
+
+
+def prepared(
+    session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
+) -> State:
+    """Brings the caches into the state that the load declares; cold is left to `chill`. FailureError."""
+    if not load.cache or not engines.get(session.engine).can("data"):  # labs of earlier builds were not refused
+        return State("")
+    require(system, load)
+    fits = data_bytes <= FITS * _memory_bytes(session, system, load.clients)
+    if load.cache == "cold":
+        word = "guest-cold (the host may hold the files in its memory)" if virtual() else "cold"
+        return State("cold", TrialNotes({"cache": f"{word}: engine restarted, files evicted"}), data_bytes, fits)
+    how = warm(session, system, tables)
+    if load.cache == "hot":
+        return _hot(session, how, rehearse, data_bytes, fits)
+    return State("warm", TrialNotes({"cache": f"warm: {how}"}), data_bytes, fits)
+
+
+def verified(state: State, read_bytes: int | None) -> TrialNotes:
+    """What the trial shows of the state of the caches: bytes that the engine had to read from its devices."""
+    if not state.asked:
+        return NO_NOTES
+    if read_bytes is None:
+        return TrialNotes({"cache verified": "no: the engine's reads cannot be seen from here"})
+    conditions = {"cache verified": f"{units.stored(read_bytes)} read from devices"}
+    if state.asked == "cold":
+        if read_bytes:
+            return TrialNotes(conditions)
+        return TrialNotes(conditions, (note("cache-not-cold"),))
+    if not state.fits:
+        conditions["cache verified"] += "; the data are larger than the memory for them"
+        return TrialNotes(conditions)
+    if read_bytes <= max(WARM_BYTES, WARM_SHARE * state.data_bytes):
+        return TrialNotes(conditions)
+    return TrialNotes(conditions, (note("cache-not-warm", declared=state.asked, read_bytes=read_bytes),))
+
+
+def read_bytes(session: Session) -> int | None:
+    """Bytes that the engine caused devices to read so far; None when its processes are out of sight.
+
+    A process that has waited for a child counts the child's reads as its own (Linux: wait_task_zombie, kernel/exit.c),
+    so that clients which have gone are not lost. A library engine runs in children of ours.
+    """
+    engine = engines.get(session.engine)
+    pids = [os.getpid()] if engine.can("in client") else list(session.processes())
+    if isinstance(engine, LibraryEngine):
+        if engine.can("in client"):
+            session.restart()  # its connection may be in a child, which counts here once it has ended
+        else:
+            pids.append(os.getpid())  # what children of ours read that have ended
+    counts = [_io(pid) for pid in pids]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def virtual() -> bool:
+    """Whether a hypervisor lies between us and the devices."""
+    return virtualisation(Tree()) != "none"
+
+
+def chill(session: Session) -> Mapping[str, str]:
+    """Restarts the engine and drops its files from the page cache; conditions to add. FailureError."""
+    session.restart()
+    for directory in set(session.directories().values()):
+        copies.sync(Path(directory))  # dirty pages cannot be dropped
+        copies.evict(Path(directory))
+    return {}
+
+
+def _hot(session: Session, how: str, rehearse: Rehearse, data_bytes: int, fits: bool) -> State:
+    last: float | None = None
+    for number in range(1, MOST_REHEARSALS + 1):
+        before = engines.get(session.engine).administration.hits(session)
+        rehearse()
+        share = hit_share(before, engines.get(session.engine).administration.hits(session))
+        if share is None:
+            text = f"hot: {how}, rehearsed once; this engine counts no hits"
+            return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
+        if last is not None and abs(share - last) < STEADY:
+            text = f"hot: {how}, rehearsed {number} times until steady at {in_percent(share)} hits"
+            return State("hot", TrialNotes({"cache": text}), data_bytes, fits)
+        last = share
+    unsteady = note("cache-not-steady", rehearsals=MOST_REHEARSALS)
+    return State("hot", TrialNotes({"cache": f"hot: {how}, not steady"}, (unsteady,)), data_bytes, fits)
+
+
+def _memory_bytes(session: Session, system: System, clients: int) -> int:
+    settings = session.facts().get("settings", {})
+    if (own := engines.get(session.engine).data_memory(settings, clients)) is not None:
+        return own
+    if system.memory_total_bytes is not None:
+        return system.memory_total_bytes
+    if system.dsn is not None:  # a server that is in no group of ours
+        return Tree().table("/proc/meminfo").get("MemAvailable", 0)
+    return memory_available(Tree()) or 0
+
+
+def _io(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/io").read_text()
+    except OSError:
+        return None
+    for line in text.splitlines():
+        if line.startswith("read_bytes:"):
+            return int(line.split()[1])
+    return None
+
+
+def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
+    """Fills the caches with the tables (none: all of the database), as far as they fit; how, in words. FailureError."""
+    ways = []
+    data = session.directories().get("data")
+    # In a memory control group a page belongs to whom read it first: what we read would escape the engine's limit.
+    if data is not None and system.memory_total_bytes is None and system.dsn is None:
+        copies.touch(Path(data))
+        ways.append("files read")
+    try:
+        own = engines.get(session.engine).administration.warm(session, tables)
+    except FailureError as error:
+        if error.sqlstate == DENIED:
+            what = "the workload's tables" if tables else "every table of the database"
+            error.hint = f"{written('load.cache')} warm or hot reads {what}: leave it out, or {error.hint}"
+        raise
+    if own:
+        ways.append(own)
+    return " and ".join(ways) or "nothing could be read beforehand"
+
+
+def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:
+    """Share of the blocks between two readings that were found; None without any."""
+    if not before or not after:
+        return None
+    hit, read = after["hit"] - before["hit"], after["read"] - before["read"]
+    return hit / (hit + read) if hit + read > 0 else None

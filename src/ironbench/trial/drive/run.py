@@ -1,0 +1,280 @@
+"""Compiles the frozen plan of one trial and runs it, here or in a child process, with a progress bar."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from ironbench.errors import FailureError
+from ironbench.host import job
+from ironbench.host.job import Placement
+from ironbench.model.driven import Driven
+from ironbench.model.observation import Source
+from ironbench.model.system import Load
+from ironbench.words import grouped
+
+if TYPE_CHECKING:
+    from ironbench._core import DriveResult, Progress
+    from ironbench.workloads.base import ScriptSource
+
+
+Follow = Callable[[str, float], None]
+"""Called several times a second and at the end: the phase of a trial, and the seconds since its window began."""
+Looks = Sequence[Callable[["Progress"], None]]
+"""Called as often, with all that is known of its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """What clients do: scripts with their variables, or other work of the core in their place."""
+
+    scripts: Sequence[ScriptSource] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    work: Mapping[str, Any] | None = None
+    """A load without an end of its own leaves the end to it."""
+    jobs: Mapping[str, Any] | None = None
+    """Who chooses among the scripts; None: their weights."""
+    reconnect: int = 0
+    """Requests of a directory, or transactions, after which a client opens a new connection; 0: never."""
+    bind_back: bool = False
+    """Whether a client of a directory that has bound as somebody binds as the connection's own user again."""
+
+
+def compiled_plan(
+    target: Mapping[str, Any], tasks: Tasks, load: Load, sources: Iterable[Source], client_cpus: Sequence[int] = ()
+) -> bytes:
+    """The plan as JSON, for crates/ironbench-core/src/drive/plan.rs.
+
+    `target` holds the password, if any: the result must not be stored.
+    """
+    schedule: dict[str, Any]
+    if load.rate is None:
+        schedule = {"kind": "closed", "think_time_s": load.think_time_s}
+    else:
+        schedule = {"kind": "open", "rate": load.rate, "arrivals": load.arrivals}
+    if load.curve is not None:
+        schedule["kind"] += "_curve"
+        schedule.pop("rate", None)
+        schedule["pieces"] = load.curve.pieces(load.warmup_s, load.duration_s or load.curve.length_s)
+    stop: dict[str, Any] = {"transactions": load.transactions or 1}
+    if load.transactions is None and load.duration_s is not None:
+        stop = {"duration_s": load.duration_s}
+    of_connections: dict[str, Any] = {"reconnect": tasks.reconnect} if tasks.reconnect else {}
+    if tasks.bind_back:
+        of_connections["bind_back"] = True
+    return msgspec.json.encode(
+        {
+            "engine": {**target, **of_connections},
+            "scripts": [{"name": s.name, "text": s.text, "weight": s.weight} for s in tasks.scripts],
+            "work": tasks.work,
+            **({"jobs": tasks.jobs} if tasks.jobs is not None else {}),
+            "variables": list(tasks.variables.items()),
+            "clients": load.clients,
+            "threads": load.threads,
+            "client_cpus": list(client_cpus),
+            "seed": load.seed,
+            "schedule": schedule,
+            "stop": stop,
+            "warmup_s": load.warmup_s,
+            "max_tries": load.max_tries,
+            "on_error": load.on_error,
+            "reconnect_on_loss": load.reconnect_on_loss,
+            "statements": load.report_per_statement,
+            "observers": [
+                {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources
+            ],
+        }
+    )
+
+
+def run(
+    plan: bytes,
+    load: Load,
+    show: Callable[[float, str], None],
+    child: Placement | None = None,
+    looks: Looks = (),
+    follow: Follow = lambda phase, elapsed_s: None,
+) -> DriveResult:
+    """Blocks until the trial is over, here or in a child: the process that a library engine runs in."""
+    from ironbench import _core
+
+    progress = _core.Progress()
+    with Watched(progress, load, show, looks, follow):
+        return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
+
+
+def drive_in_child(plan: bytes, progress: Progress, child: Placement) -> DriveResult:
+    """As `_core.drive`, in a child.
+
+    Ctrl-C and `progress.stop()` end the trial and keep its result; a second Ctrl-C ends the child and is raised.
+    Raises what the trial raised, and EngineDiedError when the child died: its cause names the signal.
+    """
+    from ironbench import _core
+
+    def show(state: Any) -> None:
+        phase, elapsed_s, transactions, failed, seconds = state
+        progress.show(phase, elapsed_s, transactions, failed, [tuple(second) for second in seconds])
+
+    call = job.Call("drive", plan, "the engine's process")
+    result = job.run(call, child, show=show, stopping=lambda: progress.stopping, keep=True)
+    return _core.DriveResult.from_bytes(result)
+
+
+class Lines:
+    """A line for every so many seconds of the measured window, and of the warm-up before it, worded as pgbench's -P."""
+
+    def __init__(self, say: Callable[[str], None], every_s: int) -> None:
+        self._say = say
+        self._every_s = every_s
+        self._seen = 0
+        """Seconds of the window looked at."""
+        self._passed: list[tuple[float, int, int, float, float]] = []
+        self._lines_to_come = 0
+        """Of the warm-up, whose last one is at 0 s."""
+        self._begun: tuple[float, int] | None = None
+        """Of the stretch of the warm-up that its next line tells of: seconds and transactions at its start,"""
+        self._warmed = (0.0, 0)
+        """and at the last look."""
+
+    def look(self, progress: Progress) -> None:
+        """To be called a few times a second, and at the end."""
+        if progress.phase == "warmup":
+            self._warm_up(progress.elapsed_s, progress.transactions)
+        elif self._lines_to_come and progress.phase != "connect":
+            self._warm_up_line(0)
+        for second in progress.seconds(self._seen):
+            self._seen += 1
+            self._passed.append(second)
+            if len(self._passed) == self._every_s and second[0] >= 1.0:
+                self._line(self._seen, self._passed)
+                self._passed = []
+
+    def _warm_up(self, elapsed_s: float, transactions: int) -> None:
+        to_come = math.ceil(-elapsed_s / self._every_s)
+        self._warmed = (elapsed_s, transactions)
+        if self._begun is None:
+            self._begun, self._lines_to_come = self._warmed, to_come
+        elif to_come < self._lines_to_come:
+            self._warm_up_line(to_come)
+
+    def _warm_up_line(self, to_come: int) -> None:
+        assert self._begun is not None
+        took_s, done = self._warmed[0] - self._begun[0], self._warmed[1] - self._begun[1]
+        if took_s > 0:
+            self._say(f"progress: {0 - to_come * self._every_s:.1f} s, warm-up, {done / took_s:.1f} tps")
+        self._begun, self._lines_to_come = self._warmed, to_come
+
+    def _line(self, at_s: int, passed: Sequence[tuple[float, int, int, float, float]]) -> None:
+        done = sum(second[1] for second in passed)
+        failed = sum(second[2] for second in passed)
+        some = [second for second in passed if second[1]]
+        mean = sum(second[1] * second[3] for second in some) / done if done else 0.0
+        # The variance of all together: of each second about its own mean, and of those means.
+        squares = sum(second[1] * (second[4] ** 2 + (second[3] - mean) ** 2) for second in some)
+        stdev = math.sqrt(squares / done) if done else 0.0
+        latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
+        self._say(f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed")
+
+
+STALLED_S = 60.0
+
+
+class Stall:
+    """Ends a trial that has no time limit when its server has stopped answering: for a minute no transaction has ended,
+    and then a query on another connection fails."""
+
+    def __init__(self, require_answer: Callable[[], None]) -> None:
+        self._require_answer = require_answer
+        self._ended, self._since = -1, 0.0
+        self.error: FailureError | None = None
+        """Why it was ended."""
+
+    def look(self, progress: Progress) -> None:
+        """To be called a few times a second."""
+        ended, now = progress.transactions + progress.errors, time.monotonic()
+        if ended != self._ended:
+            self._ended, self._since = ended, now
+        elif now - self._since >= STALLED_S and self.error is None:
+            try:
+                self._require_answer()
+            except FailureError as error:
+                self.error = error
+                progress.stop()
+            self._since = time.monotonic()
+
+
+LOOKS_PER_S = 5
+
+
+class Driver(Protocol):
+    """Whoever drives a trial in place of this process's main loop, such as workers on other machines."""
+
+    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """One trial by its compiled plan. Ctrl-C ends it and keeps its result."""
+        ...
+
+    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
+        """The same of a rehearsal, of which nothing is kept."""
+        ...
+
+
+class Watched:
+    """Shows the progress five times a second from a thread that does nothing else."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        load: Load,
+        show: Callable[[float, str], None],
+        looks: Looks,
+        follow: Follow,
+    ) -> None:
+        self._looks = looks
+        self._follow = follow
+        self._progress = progress
+        self._load = load
+        self._show = show
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self._follow(self._progress.phase, self._progress.elapsed_s)
+        for look in self._looks:
+            look(self._progress)
+
+    def _watch(self) -> None:
+        passed, warmed = deque([(0, 0.0)], maxlen=1 + LOOKS_PER_S), 0
+        while not self._done.wait(1 / LOOKS_PER_S):
+            done, elapsed, phase = self._progress.transactions, self._progress.elapsed_s, self._progress.phase
+            passed.append((done, elapsed))
+            warmed = done if phase in ("connect", "warmup") else warmed
+            note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
+            self._show(_fraction(self._load, done - warmed, elapsed), note)
+            self._follow(phase, elapsed)
+            for look in self._looks:
+                look(self._progress)
+
+
+def _rate(passed: Sequence[tuple[int, float]]) -> float:
+    """From the first to the last of (transactions, seconds)."""
+    (before, began_s), (done, ended_s) = passed[0], passed[-1]
+    return (done - before) / (ended_s - began_s) if ended_s > began_s else 0.0
+
+
+def _fraction(load: Load, transactions: int, elapsed_s: float) -> float:
+    if load.transactions is not None:
+        return min(1.0, transactions / (load.transactions * load.clients))
+    whole = (load.duration_s or 0.0) + load.warmup_s
+    return min(1.0, max(0.0, (elapsed_s + load.warmup_s) / whole)) if whole else 0.0

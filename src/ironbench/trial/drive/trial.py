@@ -1,0 +1,371 @@
+"""Drives one trial: counters before, the timed window of the core or of the workload itself, checks after."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ironbench import _core, engines, workloads
+from ironbench.engines.administration import Insight
+from ironbench.engines.given import understood
+from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
+from ironbench.host import processes, scratch
+from ironbench.host.job import Placement
+from ironbench.host.limits import Starved
+from ironbench.model.driven import Computed, Driven
+from ironbench.model.inside import NOTHING, Inside, Missing
+from ironbench.model.note import note
+from ironbench.model.observation import Sample, Source
+from ironbench.model.own_data import OwnData
+from ironbench.model.plan import Plan
+from ironbench.model.purpose import Purpose
+from ironbench.model.record import Check
+from ironbench.model.session import Remote, Row, Session
+from ironbench.model.system import Load, Trial
+from ironbench.printer import Printer
+from ironbench.trial.drive import before as preparing
+from ironbench.trial.drive import caches, power
+from ironbench.trial.drive.live import Live
+from ironbench.trial.drive.power import PowerCut
+from ironbench.trial.drive.run import Driver, Follow, Lines, Looks, Stall, Tasks, Watched, compiled_plan, run
+from ironbench.trial.drive.statements import statements
+from ironbench.trial.drive.work import Begun, run_work
+from ironbench.workloads.base import checked
+
+if TYPE_CHECKING:
+    from ironbench._core import DriveResult, Progress
+
+
+_WORDS_PATIENCE_S = 1.0
+Show = Callable[[float, str], None]
+Drives = Callable[[bytes, Load, "Progress", str], Driven]
+"""`Driver.drive`, or `Driver.rehearse`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What belongs to a trial besides its measured window."""
+
+    title: str = ""
+    """Of the progress bar."""
+    quiet_s: float | None = None
+    """See `before.at_last`."""
+    cut: PowerCut | None = None
+    """The power goes after the measured time, and the checks judge what is left."""
+    checking: Callable[[], AbstractContextManager[None]] = nullcontext
+    """The checks are made in it where the power stays."""
+    follow: Follow = lambda phase, elapsed_s: None
+    chill: preparing.Chill = caches.chill
+    driver: Driver | None = None
+    """Who drives it; None: this process."""
+    live: Live | None = None
+    """Where it shows itself while it runs."""
+    together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
+    """What the checks hold the data against: the summary, or with it that of others who worked on them meanwhile. None:
+    there are no checks."""
+    by_clock: bool = True
+    """False: by turns, between which the clock of a frozen server goes on."""
+
+
+def drive(
+    plan: Plan,
+    session: Session,
+    trial: Trial,
+    sources: Callable[[], Iterable[Source]],
+    printer: Printer,
+    surroundings: Surroundings = Surroundings(),
+) -> Driven:
+    """One trial from start to end. An engine that fails is not an exception: the result says so.
+
+    `sources` are asked for when the engine is as it will be measured.
+    """
+    started, starved = datetime.now(UTC).isoformat(timespec="seconds"), Starved()
+    with scratch.folder() as folder:
+        begun = Begun(started, folder)
+        driving = _Drive(plan, session, trial, begun, surroundings.driver)
+        try:
+            with understood(plan.system.dsn is not None):
+                result = driving.whole(sources, printer, surroundings)
+            broken = not result.alive or result.summary.get("aborted", False)
+            return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
+        except IronbenchError as error:
+            printer.error(error)
+            alive = session.alive() and not isinstance(error, EngineDiedError)
+            words = _joined(starved, "" if alive else _last_words(session))
+            log, inside = _read(begun.log), driving.inside
+            return Driven(started, alive, failure=error.note, last_words=words, log=log, inside_server=inside)
+
+
+def _joined(starved: Starved, words: str) -> str:
+    """What the kernel did, then what the engine said of it."""
+    return "; ".join(filter(None, (starved.words(), words)))
+
+
+def trial_seed(seed: int, trial: Trial, trials: int) -> int:
+    """Every trial draws its own random numbers, the same ones for the same seed. `trials`: how many are planned.
+
+    The only trial of a run draws those of the seed itself, as pgbench with --random-seed does.
+
+    Trials that all drew the same would hit the same rows again and again: caches would flatter the later ones, and a
+    workload that inserts and deletes at random would push the same customers to their limits. In a lab all cells of a
+    block draw the same: they are compared with each other, each from the same data, so that what the numbers happen to
+    be cancels (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
+    """
+    if trials == 1 and trial.purpose == Purpose.SWEEP:
+        return seed
+    cell = "" if trial.purpose in (Purpose.LAB, Purpose.OBSERVED) else trial.cell.name
+    text = f"{seed} {cell} {trial.purpose} {trial.block}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
+
+
+class _Drive:
+    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: Begun, driver: Driver | None) -> None:
+        self._plan, self._session, self._trial, self._begun, self._driver = plan, session, trial, begun, driver
+        self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
+        self._scripts = self._workload.scripts(session.engine, plan.choice)
+        self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
+        self.inside = NOTHING
+        """What the server has said so far."""
+
+    def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: Surroundings) -> Driven:
+        """Made ready, driven, checked."""
+        plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
+        # Without data there is nothing to hold to any rule.
+        has_data = workload.dataset(session.engine, self._options) is not None
+        alone = trial.purpose == Purpose.SWEEP and len({one.cell.name for one in plan.trials}) == 1
+        what = "trial" if alone else trial.purpose
+        title = around.title or f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
+        with printer.bar(title) as show:
+            ready = preparing.engine_ready(plan, session, trial, lambda: _rehearsed(self._rehearse()), around.by_clock)
+            before = workload.before(session, self._options) if has_data else None
+            self.inside = self._begun_inside()
+            ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)
+            looks = [Lines(printer.say, plan.progress_s).look] if plan.progress_s else []
+            looks += [around.live.look] if around.live else []
+            load = replace(trial.cell.load, seed=self._seed)
+            drives = None if self._driver is None else self._driver.drive
+            window = partial(
+                self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, drives=drives
+            )
+            result = _with_cpu(session, window)
+        alive = session.alive()
+        ended = alive and not result.summary["aborted"]
+        whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
+        protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
+        doubts = tuple(
+            note(workload.caution, text=text) for text in workload.cautions(session.engine, plan.choice, protocol)
+        )
+        figures = workload.measured(session, self._options, before, result.summary) if whole else {}
+        self.inside = self._ended_inside(result) if alive else self.inside
+        prepared = preparing.after(ready, session) if alive else ready.prepared
+        checks: tuple[Check, ...] = ()
+        done = around.together(result.summary) if ended else None
+        if has_data and ended and around.cut is None and done is not None:
+            with around.checking(), _limited(session):
+                checks = workload.check(session, self._options, before, done)
+        elif ended and around.cut is not None:
+            survived = power.cut(session, around.cut, self._seed)
+            prepared = prepared.merge(survived.conditions(), survived.warnings())
+            result = replace(result, power_cut=True)
+            figures = {**figures, **survived.metrics()}
+            summary = {**result.summary, power.SUMMARY: True}
+            if has_data:
+                checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
+        if ended:
+            with _limited(session):
+                checks = (*checks, *_own_check(session, plan.choice.data))
+        return replace(
+            result,
+            alive=alive,
+            scripts={script.name: script.text for script in self._scripts},
+            metrics={**result.metrics, **figures},
+            checks=(*result.checks, *checks),
+            last_words="" if alive else _last_words(session),
+            counts=workload.counts,
+            inside_server=self.inside,
+            prepared=prepared.merge(result.prepared.conditions, (*doubts, *result.prepared.warnings)),
+            log=_read(self._begun.log),
+        )
+
+    def _begun_inside(self) -> Inside:
+        """Plans are asked for before caches are emptied, for planning reads. A server that does not answer now ends
+        no trial: driving it will."""
+        if not self._plan.observe:
+            return NOTHING
+        load = self._trial.cell.load
+        protocol = engines.get(self._session.engine).protocol(load.protocol)
+        asked = statements(self._scripts, self._variables, protocol, self._seed)
+        try:
+            return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
+        except IronbenchError as error:
+            return Inside(missing=(Missing("What the server says of the trial", error.cause),))
+
+    def _ended_inside(self, result: Driven) -> Inside:
+        begun, window_s = self.inside, float(result.summary.get("elapsed_s") or 0.0)
+        if not self._plan.observe or window_s <= 0:
+            return begun
+        samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in result.samples.items()}
+        try:
+            return self._insight.end(self._session, begun, samples, window_s)
+        except IronbenchError as error:
+            why = Missing("What the server says of the trial", error.cause)
+            return replace(begun, missing=(*begun.missing, why))
+
+    @property
+    def _insight(self) -> Insight:
+        return engines.get(self._session.engine).administration.insight
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {**self._workload.variables(self._options), **self._plan.choice.defines}
+
+    def _rehearse(self) -> Driven:
+        rehearsal = preparing.rehearsal(self._trial)
+        seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
+        drives = None if self._driver is None else self._driver.rehearse
+        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, drives=drives)
+
+    def _window(
+        self,
+        load: Load,
+        sources: Callable[[], Iterable[Source]],
+        show: Show,
+        looks: Looks = (),
+        follow: Follow = lambda phase, elapsed_s: None,
+        drives: Drives | None = None,
+    ) -> Driven:
+        """What is measured: the core's drive loop, or the workload's own work."""
+        plan, session, workload = self._plan, self._session, self._workload
+        if workload.drives:
+            return run_work(plan, session, load, sources, show, self._begun, follow)
+        if (units := workload.units(self._options)) is not None:
+            load = replace(load, transactions=-(-units // load.clients))
+        work = workload.core_work(session.engine, self._options)
+        tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load))
+        reconnect, bind_back = workload.reconnect(self._options) or load.reconnect, workload.binds_back(self._options)
+        tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back)
+        sampled = tuple(sources())
+        # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
+        target = session.target(load.protocol, load.io)
+        compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
+        stall = None
+        if load.duration_s is None and isinstance(session, Remote):
+            looks = [*looks, (stall := Stall(session.require_answer)).look]
+        result = self._measured(compiled, target, load, show, looks, follow, drives)
+        if stall is not None and stall.error is not None:
+            raise stall.error
+        return result
+
+    def _measured(
+        self,
+        compiled: bytes,
+        target: Mapping[str, Any],
+        load: Load,
+        show: Show,
+        looks: Looks,
+        follow: Follow,
+        drives: Drives | None,
+    ) -> Driven:
+        plan, session = self._plan, self._session
+        if drives is not None:
+            progress = _core.Progress()
+            with Watched(progress, load, show, looks, follow):
+                return drives(compiled, load, progress, self._begun.at)
+        in_child = engines.get(session.engine).can("in client") or "driver" in target
+        on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
+        child = Placement(self._begun.log, on_cpus, session.within()) if in_child else None
+        return unpacked(run(compiled, load, show, child, looks, follow), self._begun.at)
+
+
+def unpacked(result: DriveResult, started: str) -> Driven:
+    """What the core brought home. `started`: time of day, ISO 8601."""
+    return Driven(
+        started,
+        alive=True,
+        summary=msgspec.json.decode(result.summary, type=dict[str, Any]),
+        timeline=result.timeline,
+        seconds=result.seconds,
+        histograms=result.histograms,
+        samples=result.samples,
+    )
+
+
+CHECK_S = 3600.0
+"""Limit of each query by which a workload checks its data."""
+
+
+def _limited(session: Session) -> AbstractContextManager[None]:
+    return session.limited(CHECK_S) if isinstance(session, Remote) else nullcontext()
+
+
+_FALSE = ("0", "f", "false")
+
+
+def _own_check(session: Session, data: OwnData | None) -> tuple[Check, ...]:
+    """What the query answers that must be true after every trial; an error is an answer that is not true."""
+    if data is None or not data.check:
+        return ()
+    name = f"check ({shortened(data.check)})"
+    try:
+        rows = session.query(data.check)
+    except FailureError as error:
+        return (checked(name, "true", f"error: {error.cause}"),)
+    return (checked(name, "true", *_answer(session, rows)),)
+
+
+def _answer(session: Session, rows: list[Row]) -> tuple[str, bool]:
+    """In words, and whether it is true."""
+    if len(rows) != 1 or len(rows[0]) != 1:
+        return f"{len(rows)} rows of {len(rows[0]) if rows else 0} columns, and not one value", False
+    value = rows[0][0]
+    if value is None:
+        return "null", False
+    true = engines.get(session.engine).traits.dialect.true
+    if value in true:
+        return "true", True
+    return ("false" if value in _FALSE else f"{shortened(value)!r}, which is neither true nor false"), False
+
+
+def _last_words(session: Session) -> str:
+    """Connections break before the process is gone and its messages are written: so waits a little for them."""
+    deadline = time.monotonic() + _WORDS_PATIENCE_S
+    while not (words := session.last_words()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return words
+
+
+def _rehearsed(result: Driven) -> None:
+    """FailureError when a rehearsal came to nothing: the trial would, too."""
+    summary = result.summary
+    if summary["aborted"]:
+        raise FailureError("rehearsal", summary["cause"] or "the workload ended early")
+    if summary["cut_short"]:
+        raise KeyboardInterrupt
+
+
+def _read(log: Path) -> bytes:
+    return log.read_bytes() if log.exists() else b""
+
+
+def _with_cpu(session: Session, work: Callable[[], Driven]) -> Driven:
+    """What came of the work, and what was computed from its begin to its end."""
+    began_s, before_s = time.time(), _cpu_s(session)
+    result = work()
+    computed = Computed(began_s, time.time(), _cpu_s(session) - before_s)
+    # A server that has died is gone, and its CPU with it.
+    return replace(result, computed=computed) if computed.cpu_s > 0 else result
+
+
+def _cpu_s(session: Session) -> float:
+    """So far. Processes that have ended are in what their parents waited for."""
+    return sum(processes.cpu_s(pid) for pid in (os.getpid(), *session.processes()))

@@ -1,0 +1,132 @@
+"""The user's own data on a running server: loaded once into a database of ours, of which each trial gets a copy.
+
+A template of the user's is copied as it stands. Whatever ironbench makes there it drops, and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+
+from ironbench import engines, units
+from ironbench.engines.data_import import DatabaseCopies
+from ironbench.errors import InputError, IronbenchError, written
+from ironbench.host import space
+from ironbench.model.own_data import OwnData
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import Setup, System
+from ironbench.printer import Printer
+from ironbench.trial.load import own
+from ironbench.trial.load.loaded import Loaded
+from ironbench.trial.load.source import DataSource
+from ironbench.trial.load.space import SLACK
+from ironbench.words import counted
+
+
+def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Printer) -> DataSource:
+    """The database that trials get copies of, loaded now or found. InputError, FailureError: nothing is left of it."""
+    with closing(engines.get(setup.system.engine).data_import.copies(setup.system, secrets)) as copies:
+        _say_what_was_left(copies.abandoned(), printer)
+        state = copies.state(data.template) if data.template else ""
+        if data.template and not data.setup:
+            loaded = Loaded(data_bytes=copies.size(data.template), key=data.key)
+            return DataSource("database", data.key, loaded=loaded, secrets=secrets,
+                              database=data.template, state=state)  # fmt: skip
+        key = f"{data.key} {state}".strip()
+        if (kept := copies.kept(key)) is not None:
+            printer.say(f"data: {data.words}, kept in database {kept.name}")
+            loaded = Loaded(data_bytes=kept.bytes, key=data.key, reused=True)
+            return DataSource("database", data.key, None, kept.bytes, loaded, secrets, kept.name)
+        made = copies.new(key, data.template)
+        try:
+            with engines.running(copies.within(setup.system, made.name), secrets, 1) as session:
+                _require_room(session, data)
+                loaded = own.fill(session, data, printer)
+            copies.reconnect()  # it has had nothing to do for as long as the load took
+            made = copies.complete(made, key)
+        except BaseException:
+            with suppress(IronbenchError):
+                copies.reconnect()
+                copies.drop(made.name)
+            raise
+        return DataSource("database", data.key, None, made.bytes, loaded, secrets, made.name)
+
+
+def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
+    if abandoned:
+        what = (
+            f"{counted(len(abandoned), 'database')} ({', '.join(abandoned)}; {units.stored(sum(abandoned.values()))})"
+        )
+        removes = "`ironbench cleanup` with --dsn removes what it made there"
+        printer.say(f"left there by an ironbench that has ended: {what}; {removes}")
+
+
+def _require_room(session: Session, data: OwnData) -> None:
+    """InputError where the server's directory is in sight and too small for the data and a copy of them."""
+    if (directory := session.directories().get("data")) is None:
+        return
+    needed, free = int(2 * SLACK * data.data_bytes), space.free_bytes(directory)
+    if free < needed:
+        cause = f"the data and a copy for trials need about {units.stored(needed)}, {units.stored(free)} are free"
+        raise InputError(directory, cause, "free some space, or name a server with more")
+
+
+@dataclass(slots=True)
+class TrialDatabases:
+    """The copies that trials run in, one at a time on each server."""
+
+    _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
+    """By the address of the database that trials name."""
+    _current: dict[str, str] = field(default_factory=dict)
+    """The same address → name of the copy there."""
+
+    def restored(self, setup: Setup, source: DataSource) -> dict[str, str]:
+        """A new copy in place of the one before; conditions of the trial. InputError, FailureError."""
+        place = _place(setup)
+        if place not in self._servers:
+            self._servers[place] = engines.get(setup.system.engine).data_import.copies(setup.system, source.secrets)
+        copies, began = self._servers[place], time.perf_counter()
+        self._drop(place)
+        if source.state and copies.state(source.database) != source.state:
+            cause = "somebody has changed it since these trials began, so they would not start from the same data"
+            hint = "let nobody use it meanwhile: a copy of it makes a template of its own"
+            raise InputError(written("data.template", source.database), cause, hint)
+        copy = copies.new(source.key, source.database)
+        self._current[place] = copy.name
+        took = units.span(time.perf_counter() - began)
+        return {"data": f"copy of database {source.database} ({source.key})", "restored": f"{copy.how}, {took}"}
+
+    def system(self, setup: Setup) -> System:
+        """The system whose engine runs in the copy, where there is one."""
+        if setup.system.dsn is None or (place := _place(setup)) not in self._current:
+            return setup.system
+        return self._servers[place].within(setup.system, self._current[place])
+
+    def close(self) -> None:
+        """Drops the copies. FailureError: one is still used."""
+        failure: IronbenchError | None = None
+        for place, copies in self._servers.items():
+            try:
+                self._drop(place)
+            except IronbenchError as error:
+                failure = error
+            finally:
+                copies.close()
+        self._servers.clear()
+        if failure is not None:
+            raise failure
+
+    def _drop(self, place: str) -> None:
+        if place in self._current:
+            self._servers[place].reconnect()  # a trial may have restarted the server (system.control)
+            self._servers[place].drop(self._current[place])
+            del self._current[place]
+
+
+def _place(setup: Setup) -> str:
+    """Without what connections set for themselves: cells that differ in that alone have one copy, one after another."""
+    assert setup.system.dsn is not None
+    return engines.get(setup.system.engine).without_session_settings(setup.system.dsn)

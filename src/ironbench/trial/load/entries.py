@@ -1,0 +1,151 @@
+"""The data of a workload in a directory: entries below one that bears ironbench's mark."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ironbench import engines, units
+from ironbench.engines.administration import BEGUN, ENTRY_MARK
+from ironbench.errors import FailureError, InputError, IronbenchError, written
+from ironbench.model.session import Directory, Session
+from ironbench.printer import Printer
+from ironbench.trial.load.loaded import Loaded
+from ironbench.words import counted, grouped
+from ironbench.workloads import Dataset
+
+
+@dataclass(slots=True)
+class _Passed:
+    """What has gone through it."""
+
+    bytes: int = 0
+
+
+def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> Loaded:
+    """Reuses the entries when they are complete and of the same key, else loads them. InputError: others' entries."""
+    assert isinstance(session, Directory) and dataset.entries is not None
+    mark = _mark(session, dataset)
+    if mark == dataset.key:
+        printer.say(f"data: {dataset.key}, used again")
+        return Loaded(rows=dataset.rows, data_bytes=dataset.bytes, reused=True, key=dataset.key)
+    if mark is not None and not own_server and not mark.startswith(BEGUN):
+        cause = f"holds {mark}, and {dataset.key} is wanted" if mark else "exists, and was not loaded by ironbench"
+        hint = f"name another base DN in {written('system.dsn')}"
+        if mark:
+            hint = f"remove what is there by `ironbench cleanup --dsn`, or {hint}"
+        raise InputError(f"entry {_top(dataset)}{session.base}", cause, hint)
+    if mark is not None and not own_server:
+        drop(session, dataset)
+    if not own_server:
+        _require_absent(session, dataset)
+    passed = _Passed()
+    begin = time.perf_counter()
+    with printer.bar(f"load {dataset.key}") as show:
+
+        def seen(pieces: Iterable[bytes]) -> Iterator[bytes]:
+            for piece in pieces:
+                passed.bytes += len(piece)
+                yield piece
+                show(min(0.99, passed.bytes / max(1, dataset.bytes)), units.stored(passed.bytes))
+
+        try:
+            changes = seen(dataset.changes(session.base)) if dataset.changes else ()
+            session.fill(seen(dataset.entries(session.base)), changes)
+        except IronbenchError as error:
+            raise _explained(session, dataset, error, own_server) from error
+    elapsed_s = time.perf_counter() - begin
+    _set_mark(session, dataset, dataset.key)
+    now = datetime.now(UTC).strftime("%H:%M:%S")
+    rate = grouped(dataset.rows / elapsed_s)
+    printer.say(
+        f"data: {dataset.key}, {counted(dataset.rows, 'entry', 'entries')} at {rate} entries/s, "
+        f"{units.span(elapsed_s)} in all, {now} UTC"
+    )
+    return Loaded(dataset.rows, passed.bytes, elapsed_s, {"rows": elapsed_s}, dataset.bytes, 1, key=dataset.key)
+
+
+def _require_absent(session: Session, dataset: Dataset) -> None:
+    """InputError: an entry of the user's file exists already, or the file changes one of others, so a load could not be
+    undone."""
+    assert isinstance(session, Directory)
+    if dataset.stranger and (found := dataset.stranger(session.base)):
+        where, dn = found
+        hint = (
+            "remove the change from the file; ironbench changes no entry of a running directory that it has not added"
+        )
+        raise InputError(where, f"changes entry {dn}, which the file does not add", hint)
+    for dn in dataset.roots(session.base) if dataset.roots else ():
+        try:
+            there = session.query(f"search {_escaped(dn)}?1.1?base")
+        except FailureError as error:
+            if getattr(error, "number", 0) != _NO_SUCH_OBJECT:
+                raise
+            there = []
+        if there:
+            where = dataset.line_of(dn, "add") if dataset.line_of else ""
+            raise InputError(where or dn, f"entry {dn} exists in this directory", "remove it there, or from the file")
+
+
+def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_server: bool) -> IronbenchError:
+    """The error with the line of the user's file, after what was added to a running directory was removed."""
+    hint = error.hint
+    if not own_server:
+        try:
+            drop(session, dataset)
+            hint = "the entries that were added have been removed; correct the entry"
+        except IronbenchError:
+            hint = "entries that were added are still there: `ironbench cleanup --dsn` removes them"
+    subject = error.subject
+    if dataset.line_of is not None and (found := _REFUSED.search(f"{error.subject}: {error.cause}")):
+        subject = dataset.line_of(found[1] or found[3], found[2] or "add") or subject
+    return type(error)(subject, _LOADERS_LINE.sub("", error.cause), hint)
+
+
+_REFUSED = re.compile(r'dn="(.*?)" \(line=\d+\)|\b(add|modify|delete|rename) (\S.*?)(?:: |$)')
+"""The DN that slapadd (`get_dn` in servers/slapd/slapadd.c) or our own client names."""
+_LOADERS_LINE = re.compile(r" \(line=\d+\)")
+"""A line of what slapadd was given, which is not the user's file."""
+
+
+def drop(session: Session, dataset: Dataset) -> None:
+    """Removes the entries that ironbench loaded. FailureError."""
+    mark = _mark(session, dataset)
+    if mark is None:
+        return
+    if not mark:
+        raise FailureError(f"entry {_top(dataset)}", "was not loaded by ironbench, and stays")
+    [(dn, *_)] = session.query(f"search {_top(dataset)}?1.1?base")
+    engines.get(session.engine).administration.remove_entries(session, str(dn))
+
+
+def _top(dataset: Dataset) -> str:
+    """RDN of the entry that holds all others; the base completes it."""
+    return f"{dataset.name},"
+
+
+def _mark(session: Session, dataset: Dataset) -> str | None:
+    """The key of the data; "" where others made the entry, None where there is none."""
+    try:
+        rows = session.query(f"search {_top(dataset)}?description?base")
+    except FailureError as error:
+        if getattr(error, "number", 0) == _NO_SUCH_OBJECT:
+            return None
+        raise
+    marks = [line for line in (rows[0][1] or "").splitlines() if line.startswith(ENTRY_MARK)] if rows else []
+    return marks[0].removeprefix(ENTRY_MARK) if marks else ""
+
+
+_NO_SUCH_OBJECT = 32
+
+
+def _set_mark(session: Session, dataset: Dataset, key: str) -> None:
+    session.query(f"modify {_top(dataset)}?replace description={_escaped(ENTRY_MARK + key)}")
+
+
+def _escaped(text: str) -> str:
+    """As an operation takes it, which has `?` between its parts."""
+    return text.replace("%", "%25").replace("?", "%3F").replace("[", "%5B")

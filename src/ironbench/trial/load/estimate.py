@@ -1,0 +1,212 @@
+"""What a lab will take: rates seen on a small virtual machine, good for an order of magnitude."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench import engines, units, workloads
+from ironbench.engines.base import Costs
+from ironbench.model.system import Setup
+from ironbench.plan import blocks
+from ironbench.plan.budget import Cells
+from ironbench.trial.load.space import CHILD_BYTES
+from ironbench.words import counted, grouped
+
+COPY_BYTES_PER_S = 0.13e9
+"""Where the file system cannot share blocks: seen on the virtual disk of a small machine, made durable."""
+EXPENSIVE = 0.10
+"""Of a trial's length; beyond it, copying before every trial would eat the budget."""
+LOAD_BYTES_PER_S = 40e6
+"""Rows, keys and statistics, by size of the finished data; as much for each worker that loads."""
+READ_BYTES_PER_S = 0.5e9
+"""Warming caches."""
+REHEARSING_S = 2.0
+"""Until the hit rate is steady: two rehearsals of a short trial, as a rule."""
+MOUNT_S = 4.0
+"""An emulated device: process, file system, calibration, and all of it taken away."""
+PIN_S = 0.5
+"""To hold a server to CPUs over ssh and let it go again: a process there for each of its threads."""
+MADE_ROWS_PER_S = 0.8e6
+"""Rows of large data that one core makes in a second, whoever takes them: assumed. `bench pieces` measures it."""
+RECORD_BYTES = 300_000
+"""Of one trial: record, timeline, histograms, observed series."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The data that a cell starts from."""
+
+    key: str
+    """Equal for cells that start from the same; empty: none are loaded."""
+    bytes: int
+    work_s: float | None = None
+    """About how long a trial measures that has no duration: until its work is done."""
+    once: bool = False
+    """Whether one copy may do for a whole lab: nothing is written, and `restore` is left to ironbench."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLoad:
+    """Large data that workers load by pieces."""
+
+    key: str
+    workers: int
+    pieces: int
+    rows: int
+    made_s: float
+    """To make the rows, by one core of each worker."""
+    memory_bytes: int
+    """Of each worker."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"{counted(self.rows, 'row')} are loaded in {counted(self.pieces, 'piece')} by whichever of "
+            f"{counted(self.workers, 'worker')} is free: one core of each makes them in {units.span(self.made_s)}, "
+            f"with {units.memory(self.memory_bytes)} of memory, if a core makes {grouped(MADE_ROWS_PER_S)} rows/s, "
+            "which is assumed; the server may need longer"
+        )
+
+
+def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
+    """What the workers of a lab will load, each once."""
+    from ironbench import _core
+
+    workers = max((setup.cell.load.workers for setup in setups), default=0)
+    found: dict[str, SharedLoad] = {}
+    for setup in setups if workers else ():
+        imported = setup.choice.data is not None and setup.choice.data.imported
+        dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
+        if dataset is None or not dataset.large or imported or dataset.key in found:
+            continue
+        # As many as for one connection of each; where data are large, pieces are of one size.
+        pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
+        made_s = dataset.rows / MADE_ROWS_PER_S / workers
+        found[dataset.key] = SharedLoad(dataset.key, workers, len(pieces), dataset.rows, made_s, CHILD_BYTES)
+    return list(found.values())
+
+
+def cells(
+    setups: Sequence[Setup],
+    contents: Mapping[str, Content],
+    own_times: bool,
+    rated: Sequence[Setup] = (),
+    rated_blocks: int = 0,
+) -> Cells:
+    """`contents` by name of cell. `own_times`: every cell keeps its measured time, whatever the budget."""
+    loads = {
+        contents[setup.cell.name].key: contents[setup.cell.name].bytes / LOAD_BYTES_PER_S / _loaders(setup)
+        for setup in setups
+        if contents[setup.cell.name].key
+    }
+    once = _copied_once([*setups, *rated], contents) if own_times else {}
+    copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
+    peak_trials = blocks.peaks([*setups, *rated])
+    search_trials = blocks.searching(setups) // max(1, len(setups))  # all cells are searched alike
+    return Cells(
+        own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
+        around_s=tuple(
+            _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
+        ),
+        once_s=sum(load_s + _costs(setups[0]).start_stop_s for load_s in loads.values()),
+        # Trials before the first block leave nothing to the next (`ironbench.lab.trial`).
+        copies_s=sum(copies.values())
+        + peak_trials * once.get(setups[0].cell.name, 0.0)
+        + search_trials * sum(once.get(setup.cell.name, 0.0) for setup in setups),
+        peak_trials=peak_trials,
+        declared_peaks=blocks.peaks(setups),
+        search_trials=search_trials,
+        pilots_s=sum(_around_s(one, contents[one.cell.name].bytes, pilot=True) for one in blocks.piloted(setups)),
+        rated_around_s=tuple(
+            _around_s(setup, contents[setup.of].bytes) - once.get(setup.cell.name, 0.0) for setup in rated
+        ),
+        rated_blocks=rated_blocks if rated else 0,
+    )
+
+
+def _loaders(setup: Setup) -> int:
+    """How many load the data of a cell at the same time: workers, where they are large."""
+    workers = setup.cell.load.workers
+    if not workers or (setup.choice.data is not None and setup.choice.data.imported):
+        return 1
+    dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
+    return workers if dataset is not None and dataset.large else 1
+
+
+def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:
+    """Cells of known length that start from what the trial before left, and how long a copy of their data takes.
+
+    `trial.load.restore` decides this when the trials run. All cells in one directory must leave the same there.
+    """
+    seconds: dict[str, float] = {}
+    for place in {setup.system.layout.data for setup in setups}:
+        there = [setup for setup in setups if setup.system.layout.data == place]
+        first = there[0]
+        same = all(
+            contents[one.origin].key == contents[first.origin].key and one.system.layout == first.system.layout
+            for one in there
+        )
+        if same and all(_too_dear(one, contents[one.origin]) for one in there):
+            copy_s = contents[first.origin].bytes / COPY_BYTES_PER_S
+            seconds |= {one.cell.name: copy_s for one in there}
+    return seconds
+
+
+def _too_dear(setup: Setup, content: Content) -> bool:
+    """To be copied before every trial."""
+    load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device ends with its trial
+    length_s = content.work_s if load.duration_s is None else load.duration_s
+    if not (content.once and content.key and lasts) or length_s is None:
+        return False
+    return content.bytes / COPY_BYTES_PER_S > EXPENSIVE * (length_s + load.warmup_s)
+
+
+def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
+    if setup.cell.load.duration_s is None:
+        return content.work_s or 0.0
+    return setup.cell.load.duration_s if own_times else None
+
+
+def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:
+    """A snapshot of each content, data and log of each directory in use, and the records. A server that is not ours
+    has room for its data, or has them already."""
+    setups = [setup for setup in setups if setup.system.dsn is None]
+    loaded = (contents[setup.cell.name] for setup in setups)
+    snapshots = {content.key: content.bytes for content in loaded if content.key}
+    used: dict[str, int] = {}
+    for setup in setups:
+        place, size = setup.system.layout.data or "", contents[setup.cell.name].bytes
+        costs = _costs(setup)
+        log = costs.log_of(size)
+        used[place] = max(used.get(place, 0), costs.empty_bytes + size + log)
+    empty = max((_costs(setup).empty_bytes for setup in setups), default=0)
+    return sum(size + empty for size in snapshots.values()) + sum(used.values()) + trials * RECORD_BYTES
+
+
+def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
+    """Of a pilot also what it measures, which no budget chooses; it has no warm-up.
+
+    A server that is not ours is given a copy of the user's own data alone, and restarted where that is allowed.
+    """
+    warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
+    warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0
+    engine = _costs(setup).start_stop_s + (MOUNT_S if setup.system.layout.devices else 0.0)
+    driven = blocks.PILOT_S if pilot else setup.cell.load.warmup_s
+    own = setup.choice.data is not None and setup.choice.data.imported
+    copying = data_bytes / COPY_BYTES_PER_S if own or not setup.system.dsn else 0.0
+    driven += workloads.get(setup.choice.workload).resting_s(setup.choice.options)
+    return driven + warming + (_changing(setup) if setup.system.dsn else engine) + copying
+
+
+def _changing(setup: Setup) -> float:
+    """A running server of the user's: its restart, and its CPUs."""
+    if not setup.system.control:
+        return 0.0
+    restart = _costs(setup).start_stop_s if setup.cell.load.cache == "cold" else 0.0
+    return restart + (PIN_S if setup.system.server_cpus else 0.0)
+
+
+def _costs(setup: Setup) -> Costs:
+    return engines.get(setup.system.engine).traits.costs

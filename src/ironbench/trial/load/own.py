@@ -1,0 +1,215 @@
+"""The user's own data: what their files are, and how they get into an empty database."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from ironbench import engines, units
+from ironbench.engines.data_import import Restored, Show, show_read, shown
+from ironbench.engines.library import LibraryEngine
+from ironbench.errors import EngineDiedError, FailureError, InputError, written
+from ironbench.host.line import CANCELLED
+from ironbench.model.own_data import OwnData
+from ironbench.model.session import Session
+from ironbench.model.system import System
+from ironbench.printer import Printer
+from ironbench.trial.load import rows, tables
+from ironbench.trial.load.loaded import Loaded
+from ironbench.words import counted, listed
+from ironbench.workloads import Workload
+
+_CHUNK_BYTES = 1 << 22
+_LARGE_BYTES = 1 << 28
+"""Files that take a second or more to read and to examine."""
+SETUP_BYTES = 1_000_000
+"""Where only setup files make the data, nobody knows how large they become."""
+
+
+def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
+    """With digests of the files, and what the dump is. Starts nothing. InputError: they cannot be used."""
+    engine = engines.get(system.engine)
+    data_import = engine.data_import
+    if data.imported and not workload.foreign:
+        cause = f"workload {workload.name} brings its own data"
+        hint = "run your own scripts on them: ironbench run script FILE"
+        raise InputError(_first_field(data), cause, hint)
+    if data.dump and not data_import.dumps:
+        takers = listed([name for name in engines.names() if engines.get(name).data_import.dumps])
+        cause = f"engine {engine.name} takes no dumps"
+        raise InputError(written("data.dump"), cause, f"these engines do: {takers}")
+    if data.setup and not data_import.setup:
+        raise InputError(written("data.setup"), f"engine {engine.name} runs no files of SQL", "leave it out")
+    if data.template and system.dsn is not None and data_import.databases and not data_import.templates:
+        cause = f"engine {engine.name} has no statement that copies a database, and ironbench reads none of yours"
+        raise InputError(written("data.template"), cause, f"make a dump of it, and name that by {written('data.dump')}")
+    if data.template and (system.dsn is None or not data_import.templates):
+        cause = f"a template is a database on a running server, and {written('system.dsn')} names none that has them"
+        raise InputError(written("data.template"), cause, f"name the server, or a dump by {written('data.dump')}")
+    if data.imported and system.dsn is not None and not data_import.databases:
+        cause = f"engine {engine.name} makes no databases on a running server"
+        hint = f"leave {written('system.dsn')} out: ironbench then starts a server of its own"
+        raise InputError(_first_field(data), cause, hint)
+    with _progress(data):
+        digests = _digests(data)
+        for file in data.setup:
+            data_import.examined_setup(Path(file), Path(data.dump) if data.dump else None)
+        if not data.dump:
+            return replace(data, digests=digests, data_bytes=SETUP_BYTES if data.setup and not data.template else 0)
+        found = data_import.examined(system, Path(data.dump))
+    size = sum(os.stat(file).st_size for file in _files(Path(data.dump)))  # noqa: PTH116
+    return replace(data, digests=digests, kind=found.kind, tools=found.tools, bytes=size, data_bytes=found.data_bytes)
+
+
+@contextmanager
+def _progress(data: OwnData) -> Iterator[None]:
+    """Shows on stderr how much of large files has been read."""
+    size = 0
+    with suppress(OSError):  # a missing file is named when it is read
+        size = sum(path.stat().st_size for file in data.files for path in _files(Path(file)))
+    printer = Printer() if size >= _LARGE_BYTES else Printer.silent()
+    with printer.bar(f"examine {listed([Path(file).name for file in data.files])}") as show, shown(show):
+        yield
+
+
+def _first_field(data: OwnData) -> str:
+    name = next(name for name in ("dump", "template", "setup") if getattr(data, name))
+    return written(f"data.{name}")
+
+
+def refuse_changed(data: OwnData) -> None:
+    """InputError: a file is gone, or is not what it was when the trials were planned."""
+    for file, now, then in zip(data.files, _digests(data), data.digests, strict=True):
+        if now != then:
+            raise InputError(file, "was changed since these trials were planned", "set it back, or begin anew")
+
+
+def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
+    """Fills an empty database. InputError, FailureError: it is not what was wanted, and nothing may start from it."""
+    refuse_changed(data)
+    data_import = engines.get(session.engine).data_import
+    began, restored = time.perf_counter(), Restored()
+    version = str(session.facts().get("version", "")).partition(" ")[0]
+    with printer.bar(f"load {data.words}: {expected(data, [f'{session.engine} {version}'])}") as show:
+        if data.dump:
+            restored = data_import.restored(session, Path(data.dump), rows.most_connections(session.engine), show)
+        left_out = Counter(restored.left_out) + set_up(session, data, show)
+        show(0.95, "statistics")
+        data_import.settle(session)
+        size = tables.size(session, ())
+    elapsed_s = time.perf_counter() - began
+    words = f"{data.words} ({restored.without})" if restored.without else data.words
+    printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in all")
+    if not restored.has_end_mark:
+        printer.say(
+            f"data: nothing at the end of {data.words} shows that it is complete: check that it was not cut off"
+        )
+    if left_out:
+        printer.say("data: left out: " + ", ".join(f"{kind} ({count})" for kind, count in left_out.items()))
+    if restored.objects:
+        there = listed([counted(count, _singular(kind), kind) for kind, count in restored.objects.items()])
+        printer.say(f"data: {there}, as the dump lists them")
+    return Loaded(elapsed_s=elapsed_s, data_bytes=size, key=data.key, objects=restored.objects, left_out=left_out)
+
+
+def _singular(kind: str) -> str:
+    return kind.removesuffix("es") if kind.endswith("xes") else kind.removesuffix("s")
+
+
+def set_up(session: Session, data: OwnData, show: Show) -> Counter[str]:
+    """How many statements of each kind were left out."""
+    left_out: Counter[str] = Counter()
+    dump = Path(data.dump) if data.dump else None
+    for file in data.setup:
+        show(0.9, Path(file).name)
+        left_out.update(engines.get(session.engine).data_import.set_up(session, Path(file), show, dump))
+    return left_out
+
+
+def expected(data: OwnData, servers: Sequence[str] = (), kept_bytes: int | None = None) -> str:
+    """`custom dump of version 15.8, 210 MB; about 1.2 GB when loaded into postgres 18.4, about 30 s`
+
+    `servers`: engines with their versions, as far as they are known. `kept_bytes`: the size of a load that is kept.
+    """
+    if not data.dump:
+        what = [f"a copy of database {data.template}"] if data.template else []
+        return " and ".join([*what, *([counted(len(data.setup), "file") + " of SQL"] if data.setup else [])])
+    from ironbench.trial.load.estimate import LOAD_BYTES_PER_S
+
+    dump = f"{data.kind}, {units.stored(data.bytes)}"
+    loaded = f"when loaded into {listed(servers)}" if servers else "when loaded"
+    if kept_bytes is not None:
+        return f"{dump}; {units.stored(kept_bytes)} {loaded}, which is kept"
+    span = units.span(max(1.0, data.data_bytes / LOAD_BYTES_PER_S))
+    return f"{dump}; about {units.stored(data.data_bytes)} {loaded}, about {span}"
+
+
+def require_check(session: Session, data: OwnData | None) -> None:
+    """InputError: the query that checks them, if any, cannot be understood. Whether it holds is asked after each
+    trial."""
+    if data is None or not data.check:
+        return
+    engine = engines.get(session.engine)
+    try:
+        session.query(data.check)
+    except FailureError as error:
+        # Syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Codes of libraries have no
+        # such classes: what they refuse now, they would refuse after every trial.
+        ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
+        library = isinstance(engine, LibraryEngine) and not ended
+        if error.sqlstate[:2] == "42" or library:
+            usual = "write a query that answers true or false, for example select count(*) > 0 from orders"
+            hint = engine.data_import.way_out(session, error) or usual
+            raise InputError(written("data.check"), error.cause, hint) from None
+
+
+def _digests(data: OwnData) -> tuple[str, ...]:
+    """InputError: a file is not there, or cannot be read."""
+    fields = [*(["data.dump"] if data.dump else []), *("data.setup" for _ in data.setup)]
+    return tuple(_of_path(written(field), Path(file)) for field, file in zip(fields, data.files, strict=True))
+
+
+def _of_path(subject: str, path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        found = sorted(_files(path))
+        for file in found:
+            info = file.stat()
+            if not stat.S_ISREG(info.st_mode):
+                raise InputError(f"{subject} {path}", "is not a regular file", "name a file that can be read twice")
+            name = file.name if path.is_dir() else ""
+            digest.update(f"{name} {_of_file(str(file), info.st_size, info.st_mtime_ns, info.st_ino)}\n".encode())
+    except FileNotFoundError:
+        raise InputError(f"{subject} {path}", "no such file", "name a file that is there") from None
+    except OSError as error:
+        cause = f"cannot be read: {error.strerror or error}"
+        raise InputError(f"{subject} {path}", cause, "change its permissions") from None
+    if not found:
+        raise InputError(f"{subject} {path}", "is an empty directory", "name a dump")
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=10_000)
+def _of_file(path: str, size: int, mtime_ns: int, inode: int) -> str:
+    """Of the contents. A file of the same size, time and inode is not read again by this process."""
+    digest = hashlib.sha256()
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            show_read(os.path.basename(path), file.tell(), size)  # noqa: PTH119
+    return digest.hexdigest()
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    yield from (entry for entry in path.iterdir() if entry.is_file())

@@ -1,0 +1,79 @@
+"""Makes an engine ready for a plan's workload: loads its data, or finds that they are there."""
+
+from __future__ import annotations
+
+from ironbench import engines, workloads
+from ironbench.engines.administration import TABLES
+from ironbench.model.plan import Plan
+from ironbench.model.session import Session
+from ironbench.printer import Printer
+from ironbench.trial.load import entries, pieces, rows
+from ironbench.trial.load.loaded import Loaded
+from ironbench.trial.load.marker import TABLE, Marker
+from ironbench.trial.load.rows import Copiers
+from ironbench.trial.load.space import enough_memory, enough_space
+from ironbench.trial.load.tables import (
+    present,
+    refuse_altered,
+    refuse_changed,
+    refuse_foreign_routines,
+    refuse_occupied,
+    refuse_strangers,
+    size,
+)
+from ironbench.workloads import Dataset
+
+
+def data_ready(session: Session, plan: Plan, printer: Printer, copiers: Copiers | None = None) -> Loaded:
+    """The data of the plan's workload, complete. InputError: strangers' tables, too little space. FailureError."""
+    dataset = workloads.get(plan.choice.workload).dataset(session.engine, plan.choice.options)
+    if dataset is None:
+        return Loaded()
+    return fill(session, dataset, rows.connections(session), printer, plan.system.dsn is None, copiers)
+
+
+def fill(
+    session: Session,
+    dataset: Dataset,
+    connections: int,
+    printer: Printer,
+    own_server: bool = True,
+    copiers: Copiers | None = None,
+) -> Loaded:
+    """Reuses the tables when they are complete and of the same key, else makes them anew.
+
+    Complete tables are dropped on a server of our own only: on somebody's server loading them may have taken hours, or
+    somebody else may have made them again under the same names.
+    """
+    if dataset.entries is not None:
+        return entries.fill(session, dataset, printer, own_server)
+    marker = Marker(session, dataset.name)
+    refuse_occupied(session, (*dataset.tables, TABLE, pieces.TABLE))
+    tables_there = present(session, dataset.tables)
+    known = marker.read()
+    if known is None and tables_there:
+        refuse_strangers(session, dataset, tables_there)
+        return Loaded(rows=dataset.rows, data_bytes=size(session, dataset.tables), reused=True, key=dataset.key)
+    if known is not None and known.complete and tables_there:
+        refuse_changed(session, dataset, known.key, tables_there, own_server)
+    if known is not None and known.complete and known.key == dataset.key and len(tables_there) == len(dataset.tables):
+        refuse_altered(session, dataset, marker.fixed())
+        printer.say(f"data: {dataset.key}, loaded at {known.loaded_at} UTC, used again")
+        return Loaded(known.rows, known.bytes, known.elapsed_s, {}, size(session, dataset.tables), 0, True, dataset.key)
+    begun = known is not None and not known.complete and known.key == dataset.key
+    if begun and len(tables_there) == len(dataset.tables) and rows.resumable(session, dataset):
+        printer.say(f"data: {dataset.key}, a load that was interrupted goes on")
+        enough_memory(dataset, copiers.here if copiers else 1)
+        return rows.loaded(session, dataset, connections, marker, printer, resume=True, copiers=copiers)
+    if not own_server:
+        needs = ((f"table {dataset.tables[0]}", TABLES),)
+        engines.get(session.engine).administration.require_rights(session, needs)
+    if known is None or not own_server:  # on a server of ours they came with these data, before routines had marks
+        refuse_foreign_routines(session, dataset.references)
+    if known is not None:
+        if known.complete and tables_there:
+            printer.say(f"data: {known.key} is dropped for {dataset.key}")
+        rows.drop(session, tables_there)
+    enough_space(session, dataset)
+    enough_memory(dataset, copiers.here if copiers else 1)
+    return rows.loaded(session, dataset, connections, marker, printer, copiers=copiers)

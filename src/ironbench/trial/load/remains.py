@@ -1,0 +1,67 @@
+"""What an experiment leaves in a database of others, and how it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from ironbench import engines, workloads
+from ironbench.engines.administration import Made
+from ironbench.errors import IronbenchError
+from ironbench.model.lab import Lab
+from ironbench.model.secrets import Secrets
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Setup
+from ironbench.printer import Printer
+from ironbench.trial.load import marker, pieces
+
+
+def _left(session: Session, choices: Sequence[Choice]) -> Made:
+    """What is marked there and belongs to the data of these choices: nothing of other experiments."""
+    found = (workloads.get(one.workload).dataset(session.engine, one.options) for one in choices)
+    datasets = [dataset for dataset in found if dataset is not None]
+    own_keys = {one.data.key for one in choices if one.data is not None and one.data.imported}
+    if not datasets and not own_keys:
+        return Made()
+    made = engines.get(session.engine).administration.made(session)
+    own = {marker.TABLE, pieces.TABLE}.union(*(dataset.tables for dataset in datasets))
+    tables = {name: size for name, size in made.tables.items() if name.strip('"') in own}
+    statements = " ".join(statement for dataset in datasets for statement in dataset.references)
+    routines = tuple(name for name in made.routines if name.partition("(")[0].split()[-1] in statements)
+    databases = {
+        name: size for name, size in made.databases.items() if made.keys.get(name, "").partition(" ")[0] in own_keys
+    }
+    entries = made.entries if any(dataset.entries for dataset in datasets) else {}
+    return replace(made, tables=tables, routines=routines, databases=databases, entries=entries)
+
+
+def say_of_lab(lab: Lab, secrets: Mapping[str, Secrets], printer: Printer) -> None:
+    """Once for each server of others."""
+    theirs: dict[str, list[Setup]] = {}
+    for setup in lab.possible:
+        if setup.system.dsn:
+            theirs.setdefault(setup.system.dsn, []).append(setup)
+    named: set[tuple[str, str]] = set()
+    for setups in theirs.values():
+        own_secrets = secrets.get(setups[0].origin, Secrets())
+        say_at(setups[0], own_secrets, [setup.choice for setup in setups], printer, named)
+
+
+def say_at(
+    setup: Setup, secrets: Secrets, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]
+) -> None:
+    """At the server of a setup."""
+    with suppress(IronbenchError), engines.running(setup.system, secrets, 1) as session:
+        say(session, str(setup.system.dsn), choices, printer, named)
+
+
+def say(session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]) -> None:
+    """The data of these choices on a server of others, however the run ended. `named`: server and database of those
+    that were spoken of: one database may have several addresses."""
+    with suppress(IronbenchError):  # one that died keeps what it has
+        made = _left(session, choices)
+        if made.words and (made.server, made.database) not in named:
+            named.add((made.server, made.database))
+            kept = f"left there: {made.words}, so that the next run need not load"
+            printer.say(f"{kept}; ironbench cleanup --dsn '{dsn}' removes all that ironbench made there")

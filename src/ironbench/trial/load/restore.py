@@ -1,0 +1,137 @@
+"""Brings a system's data back to their first state before a trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ironbench import engines, units, workloads
+from ironbench.host import copies, space
+from ironbench.model.note import Note, note
+from ironbench.model.session import Session
+from ironbench.model.system import Choice, Load, Setup, System
+from ironbench.printer import Printer
+from ironbench.trial.load import entries, prepare, rows
+from ironbench.trial.load.databases import TrialDatabases
+from ironbench.trial.load.estimate import COPY_BYTES_PER_S, EXPENSIVE
+from ironbench.trial.load.source import DataSource
+from ironbench.trial.load.tables import present
+from ironbench.workloads import Dataset
+
+MOST_GARBAGE = 0.02
+"""Dead rows as a share of the live ones, above which a table is cleaned: less than a trial would notice, and so much
+that a large database is not read through for nothing. Below 2 % of its pages PostgreSQL's vacuum leaves the keys alone
+(BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
+
+
+def often(setup: Setup, source: DataSource, restore: str) -> str:
+    """`trial`, `block` or `lab`: when the data go back. `restore` is the lab's word: `trial`, `block` or `auto`.
+
+    With `auto`, where restoring would take more than a tenth of the trial, which has to have a length for that: once
+    for the lab suffices where nothing is written, and once per block where nothing that lasts (`Workload.stable`).
+    Work that says so (`Workload.starts_from_copy`) always gets its copy.
+    """
+    if restore != "auto":
+        return restore
+    workload, load = workloads.get(setup.choice.workload), setup.cell.load
+    if workload.starts_from_copy:
+        return "trial"
+    length_s = load.duration_s
+    if length_s is None and load.transactions is None:
+        length_s = workload.expected_s(setup.system.engine, setup.choice.options)
+    if lasting(setup) or length_s is None or cost_s(setup, source) <= EXPENSIVE * (length_s + load.warmup_s):
+        return "trial"
+    return "block" if workload.writes(setup.choice.options) else "lab"
+
+
+def lasting(setup: Setup) -> bool:
+    """Whether a trial changes its data for good."""
+    workload = workloads.get(setup.choice.workload)
+    return workload.writes(setup.choice.options) and not workload.stable
+
+
+def cost_s(setup: Setup, source: DataSource) -> float:
+    """About how long restoring takes."""
+    if source.kind == "database":
+        return source.bytes / COPY_BYTES_PER_S
+    if source.kind == "snapshot" and source.folder is not None and setup.system.layout.data is not None:
+        shared = copies.can_share(source.folder, space.existing(setup.system.layout.data))
+        return 0.0 if shared else source.bytes / COPY_BYTES_PER_S
+    return source.loaded.elapsed_s if source.kind == "reload" else 0.0
+
+
+def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
+    """The data of a cell before its trial, in a database of their own or as `restored`; conditions of the trial.
+    InputError: no room. FailureError."""
+    return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
+
+
+def restored(setup: Setup, source: DataSource) -> dict[str, str]:
+    """Restores the data of a cell whose engine is stopped, and says how. InputError: no room. FailureError."""
+    begin = time.perf_counter()
+    if source.kind == "snapshot" and source.folder is not None:
+        done = engines.get(setup.system.engine).restore(setup.system, source.folder)
+        took_s = time.perf_counter() - begin
+        amount = f"{units.stored(done.bytes)} in {units.span(took_s)}"
+        return {"data": f"snapshot {source.folder.name} ({source.key})", "restored": f"{done.how}, {amount}"}
+    if source.kind == "reload":
+        _loaded_anew(setup, source)
+        return {"data": f"loaded anew ({source.key})", "restored": f"load, {units.span(time.perf_counter() - begin)}"}
+    return {"data": "as found", "restored": "no"}
+
+
+AS_FOUND = "data-as-found"
+
+
+def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
+    """What a reader must know when trials do not start from the same data, unless they turn out to write nothing."""
+    if source.kind != "as-found" or not workloads.get(setup.choice.workload).writes(setup.choice.options):
+        return ()
+    return (note(AS_FOUND),)
+
+
+def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:
+    """Loads the data anew where the next trial's checks need them as loaded, and says so. InputError, FailureError.
+
+    On a server of others only tables that bear ironbench's mark are dropped. A cold trial is checked afterwards, for
+    a check fills caches: one that changes the data itself cannot be checked, whatever it starts from.
+    """
+    workload = workloads.get(choice.workload)
+    dataset = workload.dataset(session.engine, choice.options)
+    if dataset is None or (load.cache == "cold" and workload.writes(choice.options)):
+        return {}
+    if not workload.needs_untouched(session, choice.options):
+        return {}
+    if system.dsn is not None and not set(dataset.tables) <= set(
+        engines.get(session.engine).administration.made(session).tables
+    ):
+        return {}
+    printer.say(f"data: {dataset.key} is loaded anew, for trials have changed it and answers are to be checked")
+    began = time.perf_counter()
+    _anew(session, dataset, printer, system.dsn is None)
+    return {"data": f"loaded anew ({dataset.key})", "restored": f"load, {units.span(time.perf_counter() - began)}"}
+
+
+def _anew(session: Session, dataset: Dataset, printer: Printer, own_server: bool) -> None:
+    if dataset.entries is not None:
+        entries.drop(session, dataset)
+    else:
+        rows.drop(session, present(session, dataset.tables))
+    prepare.fill(session, dataset, rows.connections(session), printer, own_server)
+
+
+def _loaded_anew(setup: Setup, source: DataSource) -> None:
+    """On a server that is not ours, tables that this process loaded."""
+    with engines.running(setup.system, source.secrets, setup.cell.load.clients) as session:
+        dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
+        if dataset is not None:
+            _anew(session, dataset, Printer(), own_server=False)
+
+
+def without_garbage(session: Session, dataset: Dataset) -> Mapping[str, str]:
+    """Cleans tables of what the trials before left behind; what was done, as conditions of the next trial.
+
+    The next trial then finds the data at the size they were loaded with.
+    """
+    administration = engines.get(session.engine).administration
+    return administration.remove_garbage(session, dataset.tables, MOST_GARBAGE)

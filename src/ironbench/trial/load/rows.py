@@ -1,0 +1,309 @@
+"""One load from empty tables to statistics, its phases timed apart."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ironbench import engines, units
+from ironbench.engines.administration import checkpoint
+from ironbench.errors import FailureError, IronbenchError
+from ironbench.host import copies, job
+from ironbench.model.session import Line, Session
+from ironbench.model.workers import MOST_CONNECTIONS
+from ironbench.printer import Printer
+from ironbench.trial.load.loaded import Loaded
+from ironbench.trial.load.marker import Marker
+from ironbench.trial.load.pieces import Pieces
+from ironbench.trial.load.tables import fixed_rows, size
+from ironbench.words import counted, grouped
+from ironbench.workloads import Dataset
+
+POLL_S = 0.1
+SILENCE_S = 120.0
+"""After so long in which a server neither takes nor sends a byte, it is given up if it does not answer a new connection
+either. How long a load takes is not limited."""
+_BROKEN = ("08", "57P")
+"""Classes of SQLSTATE: a connection is lost, or the server ends it (PostgreSQL, appendix A)."""
+_ATTEMPTS = 3
+"""Of a load by workers: one that loses a worker goes on with others."""
+
+Show = Callable[[float, str], None]
+
+
+class Copiers(Protocol):
+    """Workers that copy the rows of large data, piece by piece."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def here(self) -> int:
+        """How many of them are on this machine."""
+        ...
+
+    def begin(self, target: dict[str, Any]) -> None:
+        """Starts them. InputError: one has no way to the server. FailureError."""
+        ...
+
+    def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
+        """`rows`, `bytes`, `connections`; `lost`: why it could not be ended, or empty."""
+        ...
+
+
+def connections(session: Session) -> int:
+    """As many as the machine has cores, for the server does most of the work; at least 2, that none waits for a row."""
+    return most_connections(session.engine)
+
+
+def most_connections(engine: str) -> int:
+    return engines.get(engine).traits.writers or max(2, min(MOST_CONNECTIONS, len(os.sched_getaffinity(0))))
+
+
+def drop(session: Session, tables: Sequence[str]) -> None:
+    for table in tables:
+        session.query(f"drop table {table}")
+
+
+def resumable(session: Session, dataset: Dataset) -> bool:
+    """Whether an interrupted load of these very data may go on where it stopped."""
+    return dataset.large and Pieces(session, dataset.name).known()
+
+
+def loaded(
+    session: Session,
+    dataset: Dataset,
+    connections: int,
+    marker: Marker,
+    printer: Printer,
+    resume: bool = False,
+    copiers: Copiers | None = None,
+) -> Loaded:
+    """Makes the tables and fills them. They count as complete only when all of it succeeded. FailureError.
+
+    `resume`: what an interrupted load brought in whole is kept. `copiers`: who copies the rows of large data.
+    """
+    phases: dict[str, float] = {}
+    pieces = Pieces(session, dataset.name) if dataset.large else None
+    if pieces and copiers:
+        copiers.begin(session.target())
+    begin = time.perf_counter()
+    with printer.bar(f"load {dataset.key}") as show:
+        with _Timed(phases, "schema"):
+            if not resume:
+                _begun(session, dataset, marker, pieces)
+        with _Timed(phases, "rows"):
+            try:
+                copied = _copied(session, dataset, connections, show, pieces, copiers)
+            except FailureError as error:
+                raise complained(session, error) from error
+            resume |= copied.get("resumed", False)
+            for directory in set(session.directories().values()) if session.within() else ():
+                copies.sync(Path(directory))
+                copies.evict(Path(directory))  # this process wrote them, whose memory is not limited
+        with _Timed(phases, "keys"):
+            show(0.9, "keys")
+            _in_parallel(session, pieces.missing("keys", dataset.keys) if pieces else dataset.keys, connections)
+        with _Timed(phases, "references"):
+            for statement in pieces.missing("references", dataset.references) if pieces else dataset.references:
+                session.query(engines.get(session.engine).administration.marked(statement))
+        with _Timed(phases, "analyze"):
+            show(0.97, "statistics")
+            _settle(session, dataset, connections)
+        elapsed_s = time.perf_counter() - begin
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        rows = _counted(session, dataset) if resume else copied["rows"]
+        marker.note_fixed(now, fixed_rows(session, dataset))
+        marker.complete(now, rows, copied["bytes"], elapsed_s)
+        if pieces:
+            pieces.end()
+    done = Loaded(
+        rows,
+        copied["bytes"],
+        elapsed_s,
+        phases,
+        size(session, dataset.tables),
+        copied["connections"],
+        key=dataset.key,
+        resumed=resume,
+    )
+    if resume:
+        completed = f"an interrupted load completed in {units.span(elapsed_s)}"
+        printer.say(f"data: {dataset.key}, {counted(rows, 'row')}, {completed}")
+        return done
+    copying = phases["rows"]
+    of = f" of {counted(copiers.count, 'worker')}" if copiers and pieces else ""
+    by = counted(done.connections, "connection") + of
+    printer.say(
+        f"data: {dataset.key}, {counted(done.rows, 'row')} by {by} "
+        f"at {grouped(done.rows / copying)} rows/s ({units.stored(done.bytes / copying)}/s), "
+        f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in all"
+    )
+    return done
+
+
+def complained(session: Session, error: FailureError) -> FailureError:
+    """The error with what the server wrote when its connections broke: a disk that is full may be named there alone."""
+    if not error.sqlstate.startswith(_BROKEN) or not (words := session.last_words()):
+        return error
+    told = FailureError(error.subject, f"{error.cause}; its messages: {words}", error.hint)
+    told.sqlstate, told.number = error.sqlstate, error.number
+    return told
+
+
+def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: Pieces | None) -> None:
+    """The tables, empty. That there are notes about pieces says that all tables are there, so these are begun last."""
+    if pieces:
+        pieces.end()
+    marker.begin(dataset.key)
+    for statement in dataset.schema:
+        session.query(statement)
+    # On a server of others that is how they can be distinguished from theirs.
+    engines.get(session.engine).administration.mark(session, dataset.tables)
+    if pieces:
+        pieces.begin()
+
+
+def _counted(session: Session, dataset: Dataset) -> int:
+    """Rows of all tables."""
+    counts = " + ".join(f"(select count(*) from {table})" for table in dataset.tables)
+    return int(session.query(f"select {counts}")[0][0] or 0)
+
+
+class _Timed:
+    """Adds the seconds of a block to `phases`."""
+
+    def __init__(self, phases: dict[str, float], name: str) -> None:
+        self._phases, self._name = phases, name
+
+    def __enter__(self) -> None:
+        self._begin = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._phases[self._name] = time.perf_counter() - self._begin
+
+
+def _copied(
+    session: Session,
+    dataset: Dataset,
+    connections: int,
+    show: Show,
+    pieces: Pieces | None,
+    copiers: Copiers | None,
+) -> dict[str, Any]:
+    """Copies in a thread, so that this one can show progress and listen for Ctrl-C; large data in a process, or by
+    workers."""
+    from ironbench import _core
+
+    plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
+    if pieces:
+        plan |= {"done": pieces.rows(), "note": pieces.note}
+    plan["engine"] = session.target()  # last: a library lets go of its file then
+    begin = time.perf_counter()
+
+    def show_rows(rows: int, size: int) -> None:
+        spent = max(time.perf_counter() - begin, 1e-9)
+        note = f"{counted(rows, 'row')}, {units.stored(size / spent)}/s"
+        show(min(0.9, 0.9 * rows / max(dataset.rows, 1)), note)
+
+    if pieces and copiers:
+        return _by_workers(copiers, plan, pieces, show_rows)
+    if pieces or "loader" in plan["engine"]:
+        return copied_in_child(msgspec.json.encode(plan), show_rows)
+    progress = _core.LoadProgress()
+    with ThreadPoolExecutor(1) as one:
+        future = one.submit(_core.load_rows, msgspec.json.encode(plan), progress)
+        try:
+            while not _done(future, POLL_S):
+                show_rows(progress.rows, progress.bytes)
+        except BaseException:
+            progress.stop()
+            raise
+        return msgspec.json.decode(future.result(), type=dict[str, Any])
+
+
+def _by_workers(
+    copiers: Copiers, plan: dict[str, Any], pieces: Pieces, show: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """Goes on without a worker that was lost, with the pieces that nobody has noted. FailureError: it happens again
+    and again."""
+    for attempt in range(_ATTEMPTS):
+        found = copiers.copied(plan | {"done": pieces.rows()}, show)
+        if not found["lost"]:
+            return found | {"resumed": attempt > 0}
+    raise FailureError("load", f"{found['lost']}", "run the same again: it goes on with the pieces that are missing")
+
+
+def copied_in_child(plan: bytes, show: Callable[[int, int], None]) -> dict[str, Any]:
+    """As `_core.load_rows`, in a process whose 300 MB of text are gone with it. FailureError, also when that died.
+
+    `show` gets rows and bytes so far, several times a second, in another thread.
+    """
+    result = job.run(job.Call("load", plan, "load", FailureError), show=lambda state: show(*state))
+    return msgspec.json.decode(result, type=dict[str, Any])
+
+
+def _done(future: Any, timeout_s: float) -> bool:
+    return bool(wait([future], timeout_s).done)
+
+
+def _in_parallel(session: Session, statements: Sequence[str], connections: int) -> None:
+    """Runs statements that do not depend on each other, over connections of their own where the engine can."""
+    if not engines.get(session.engine).can("parallel statements") or len(statements) < 2:
+        for statement in statements:
+            session.query(statement)
+        return
+    own = [session.line() for _ in range(min(connections, len(statements)))]
+    try:
+        _shared_out(own, statements)
+    finally:
+        for connection in own:
+            connection.close()
+
+
+def _shared_out(connections: Sequence[Line], statements: Sequence[str]) -> None:
+    """Each connection takes the next statement until none is left or one failed; then that failure is raised."""
+    waiting = iter(statements)
+    lock, failures = threading.Lock(), list[IronbenchError]()
+
+    def work(connection: Line) -> None:
+        while True:
+            with lock:
+                statement = None if failures else next(waiting, None)
+            if statement is None:
+                return
+            try:
+                connection.query(statement)
+            except IronbenchError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(connection,)) for connection in connections]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        waiting = iter(())
+        for connection in connections:
+            connection.cancel()
+        for thread in threads:
+            thread.join()
+        raise
+    if failures:
+        raise failures[0]
+
+
+def _settle(session: Session, dataset: Dataset, connections: int) -> None:
+    """Statistics for the planner, and nothing left over that the first trial would have to pay for."""
+    dialect = engines.get(session.engine).traits.dialect
+    _in_parallel(session, dialect.after_load(dataset.tables), connections)
+    checkpoint(session, dialect)  # where the right is lacking, the trial's balance sheet shows checkpoints anyway

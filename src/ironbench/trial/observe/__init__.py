@@ -1,0 +1,200 @@
+"""What is watched during a trial. Every module here, and in an engine's folder `observers`, with an `OBSERVER` is one.
+
+The core's sampling threads read the declared sources raw, at fixed times; everything here runs before or after the
+measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import Protocol, runtime_checkable
+
+from ironbench import engines
+from ironbench.errors import InputError, nearest
+from ironbench.host.tree import Tree
+from ironbench.model.driven import Driven, client_cpu_s
+from ironbench.model.observation import Counted, Observation, Sample, Series, Source
+from ironbench.model.observer import Samples, Waits
+from ironbench.model.record import Budget
+from ironbench.model.session import Session
+from ironbench.model.system import Load
+from ironbench.trial.observe import late, parts, processes
+from ironbench.trial.observe.cpu import CpuSeconds, budget
+
+__all__ = ["CpuSeconds", "Observer", "Samples", "budget", "get", "names", "observed", "observers", "parse", "sources"]
+
+
+class Observer(Protocol):
+    """Declares what to read, and later makes metrics and series of it. Pure but for questions to the session."""
+
+    name: str
+    doc: str
+    """One sentence for `ironbench list observers`."""
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        """Sources named `observer.part`; empty when this observer sees nothing here."""
+        ...
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        """Metrics by catalogue name over the measured window [0, window_s], and series over all samples."""
+        ...
+
+
+@runtime_checkable
+class WaitObserver(Observer, Protocol):
+    """An observer that samples what backends wait for."""
+
+    def waits(self, samples: Samples, window_s: float) -> Waits:
+        """Of the measured window."""
+        ...
+
+
+@cache
+def observers() -> tuple[Observer, ...]:
+    """Every observer, of the machine and of all engines, by name."""
+    every = [*_of_machine(), *(one for engine in engines.names() for one in _of_engine(engine))]
+    return tuple(sorted(every, key=lambda observer: observer.name))
+
+
+@cache
+def _of_machine() -> tuple[Observer, ...]:
+    return tuple(_in(__name__))
+
+
+@cache
+def _of_engine(engine: str) -> tuple[Observer, ...]:
+    """Those in the engine's folder `observers`, if it has one."""
+    package = f"{engines.__name__}.{engine}.observers"
+    return tuple(_in(package)) if engine in engines.names() and find_spec(package) else ()
+
+
+def _in(package: str) -> Iterator[Observer]:
+    modules = (import_module(f"{package}.{entry.name}") for entry in iter_modules(import_module(package).__path__))
+    return (module.OBSERVER for module in modules if hasattr(module, "OBSERVER"))
+
+
+def names() -> list[str]:
+    return [observer.name for observer in observers()]
+
+
+def get(name: str) -> Observer:
+    """InputError with the nearest names when there is none of that name."""
+    for observer in observers():
+        if observer.name == name:
+            return observer
+    raise InputError(f"observer {name!r}", "there is no such observer", nearest(name, names()))
+
+
+def sources(
+    session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
+) -> tuple[Source, ...]:
+    """What the core shall sample for this engine on this machine; may ask the engine which views it has.
+
+    `clients`: backends that there will be; sources that cost more with each are read less often.
+    Never fails because a source is absent: it is then left out. Nothing at all when `observe` is false.
+    """
+    if not observe:
+        return ()
+    tree = machine or Tree()
+    asked = (*_of_machine(), *_of_engine(session.engine))
+    return tuple(paced(source, clients) for observer in asked for source in observer.sources(session, tree))
+
+
+def paced(source: Source, backends: int) -> Source:
+    """The source with a period at which it costs no more of a core than it may."""
+    cost_s = source.cost_s + source.backend_cost_s * backends
+    return replace(source, period_s=max(source.period_s, cost_s / source.most_cost))
+
+
+def parse(samples: Samples, window_s: float) -> Observation:
+    """Everything the observers make of the samples, in one. A source without samples yields nothing."""
+    metrics: dict[str, float] = {}
+    series: list[Series] = []
+    counted: list[Counted] = []
+    late_s: dict[str, float] = {}
+    for observer in observers():
+        observation = observer.parse(samples, window_s)
+        metrics.update(observation.metrics)
+        series.extend(observation.series)
+        counted.extend(observation.counted)
+        late_s.update(observation.late)
+    if "dirty_left_bytes" in metrics:
+        metrics["dirty_left_bytes"] += metrics.get("dirty_buffers_left_bytes", 0.0)
+    return Observation(metrics, tuple(series), tuple(counted), late_s)
+
+
+def observed(
+    driven: Driven, load: Load | None = None, connections: int | None = None
+) -> tuple[Observation, Budget | None]:
+    """What was observed in a trial, and its CPU budget (None when the machine's CPU was not sampled).
+
+    `load`: what drove the trial; without it, a closed loop is taken. `connections`: how many work on the engine, where
+    those are not the load's clients.
+    """
+    samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
+    summary = driven.summary
+    window_s = float(summary.get("elapsed_s") or 0.0)
+    if window_s <= 0:
+        return Observation(), None
+    observation = late.published(parse(samples, window_s), summary, scripts=not driven.drives_itself)
+    if (log := observation.metrics.get("wal_bytes_per_s")) is not None and summary.get("transactions"):
+        observation.metrics["wal_bytes_per_transaction"] = log * window_s / summary["transactions"]
+    busy = None
+    if load is not None and _some_wait_for_work(load, connections):
+        busy = _busy_clients(driven, window_s)
+    elif load is not None and load.curve is not None and load.curve.of == "clients":
+        busy = load.curve.mean(0.0, window_s)  # the others are connected, and rest until the curve wants them
+    for one in observers():
+        if isinstance(one, WaitObserver):
+            observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
+    threads_cpu_s = client_cpu_s(summary)
+    inside = driven.inside
+    there = driven.elsewhere
+    here = there is None or there.ours
+    own = ({os.getpid()} if here else set()) | (there.own if there else set())
+    programs = processes.programs_growth(samples, window_s, own)
+    watching_s = 0.0
+    if there and (watching := processes.own_growth(samples, window_s, there.own)) is not None:
+        observation.metrics["watch_cpu_cores"] = watching.rate("own")
+        watching_s = watching.rate("own") * window_s
+    if programs is not None:
+        observation.metrics["others_cpu_cores"] = programs.rate("programs")
+    observers_s = summary.get("observer_cpu_s") or 0.0 if here else 0.0
+    emulation_s = observation.metrics.get("emulation_cpu_cores", 0.0) * window_s
+    library_s = 0.0
+    if inside:
+        # It works in the threads that call it, and in threads of its own in the same process, a child of ours.
+        children = None if driven.drives_itself else processes.children_growth(samples, window_s, os.getpid())
+        whole_s = children.rate("children") * window_s - observers_s - emulation_s if children else 0.0
+        library_s = max(threads_cpu_s, whole_s)
+    # Of workers only those on this machine.
+    client_s = summary.get("client_cpu_here_s", threads_cpu_s)
+    ours = CpuSeconds(
+        client=0.0 if inside or not here else client_s,
+        observers=observers_s + watching_s,
+        emulation=emulation_s,
+        library=library_s,
+        programs=programs.rate("programs") * window_s if programs is not None else None,
+    )
+    return observation, budget(samples, window_s, ours, summary.get("observer_backend_pids") or ())
+
+
+def _some_wait_for_work(load: Load, connections: int | None) -> bool:
+    """Whether connections without a transaction wait for work that has not arrived: of an open loop, or of others'
+    work, as a brokerage's market does. Clients that think are at work."""
+    return load.rate is not None or (connections is not None and connections > load.clients and not load.think_time_s)
+
+
+def _busy_clients(driven: Driven, window_s: float) -> float | None:
+    """Mean number of clients with a transaction under way: rate × service time (Little 1961)."""
+    served = driven.histograms.get("service_time")
+    if served is None or not served.count:
+        return None
+    at_edges_s = float(driven.summary.get("unfinished_s", 0.0)) - float(driven.summary.get("carried_s", 0.0))
+    return max(0.0, served.count * served.mean_s + at_edges_s) / window_s

@@ -1,0 +1,38 @@
+"""Data still owed to the devices when the trial ends: without it, a system that only postpones looks fast.
+
+`dirty_left_bytes`: pages changed in the kernel's cache and not yet written (Dirty + Writeback), and those that the
+engine holds back in its own buffers, where it counts them.
+"""
+
+from __future__ import annotations
+
+from ironbench.host.tree import Tree
+from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Values, last_within, points
+from ironbench.model.session import Session
+from ironbench.trial.observe.memory import parse_meminfo
+
+_KERNEL = "dirty.meminfo"
+_PERIOD_S = 5.0
+"""Only the reading at the end of the window counts, which the core takes whatever the period."""
+
+
+class Dirty:
+    name = "dirty"
+    doc = "Changed data left to write at the end of the trial"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        return (Source(_KERNEL, "file", "/proc/meminfo", _PERIOD_S),)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        end = last_within(points(samples.get(_KERNEL), _parse), window_s)
+        return Observation({"dirty_left_bytes": end.values["bytes"]} if end is not None else {})
+
+
+def _parse(text: str) -> Values:
+    values = parse_meminfo(text)
+    return {"bytes": values["Dirty"] + values.get("Writeback", 0.0)}
+
+
+OBSERVER = Dirty()

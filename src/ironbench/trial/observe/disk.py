@@ -1,0 +1,119 @@
+"""What the block devices under `data`, `temp` and `log` do (Linux: Documentation/block/stat.rst).
+
+Each role's directory is led to its device by /proc/self/mountinfo, and the device's own counters are read from
+/sys/dev/block: the figures of /proc/diskstats, one device at a time. Roles on one device show the same figures. A role
+in memory, on a network file system or on ZFS has no block device to see, and no metrics.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ironbench.host.mounts import all_mounts, device_number, mount_of
+from ironbench.host.tree import Tree
+from ironbench.model.observation import Observation, Series, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Values, growth, points, present, rate_series, steps
+from ironbench.model.session import Session
+
+_PREFIX = "disk."
+_FIELDS = (
+    ("reads", 0, 1.0),
+    ("read_bytes", 2, 512.0),
+    ("read_s", 3, 1e-3),
+    ("writes", 4, 1.0),
+    ("write_bytes", 6, 512.0),
+    ("write_s", 7, 1e-3),
+    ("busy_s", 9, 1e-3),
+    ("queued_s", 10, 1e-3),
+    ("flushes", 15, 1.0),
+    ("flush_s", 16, 1e-3),
+)
+"""Counter, its place in the line, its unit. Flushes are there since Linux 5.5, and for whole disks only."""
+_COUNTS = {
+    "device_reads_per_s": "reads",
+    "device_writes_per_s": "writes",
+    "device_flushes_per_s": "flushes",
+}
+_VOLUMES = {
+    "device_read_bytes_per_s": ("read_bytes", "reads"),
+    "device_write_bytes_per_s": ("write_bytes", "writes"),
+}
+_LATENCIES = {
+    "device_read_latency_s": ("read_s", "reads"),
+    "device_write_latency_s": ("write_s", "writes"),
+    "device_flush_latency_s": ("flush_s", "flushes"),
+}
+_TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
+"""Metric → its counter, and that of its requests: a window has whole ones, though its edges lie between samples."""
+
+
+class Disk:
+    name = "disk"
+    doc = "Reads, writes, bytes, latency, queue and utilisation of the device under each role"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        return tuple(
+            Source(f"{_PREFIX}{role}", "file", f"/sys/dev/block/{number}/stat")
+            for role, number in role_devices(session.directories(), machine).items()
+        )
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        metrics: dict[str, float] = {}
+        series: list[Series] = []
+        for source in samples:
+            if not source.startswith(_PREFIX):
+                continue
+            label = f"{{role={source.removeprefix(_PREFIX)}}}"
+            readings = points(samples[source], _parse)
+            if (grown := growth(readings, window_s)) is None:
+                continue
+            each = steps(readings)
+            whole = _metrics(grown)
+            metrics |= {f"{name}{label}": value for name, value in whole.items()}
+            for name in whole:
+                series.append(rate_series(f"{name}{label}", each, partial(_metric, name=name)))
+        return Observation(metrics, tuple(series))
+
+
+def role_devices(directories: dict[str, str], machine: Tree) -> dict[str, str]:
+    """Role → `major:minor` of the block device under its directory, for those that have one to see."""
+    mounts = all_mounts(machine)
+    numbers: dict[str, str] = {}
+    for role, directory in directories.items():
+        mount = mount_of(machine.resolved(directory), mounts)
+        number = device_number(mount, machine) if mount else None
+        if number and machine.exists(f"/sys/dev/block/{number}/stat"):
+            numbers[role] = number
+    return numbers
+
+
+def _parse(text: str) -> Values:
+    words = text.split()
+    return {name: float(words[place]) * unit for name, place, unit in _FIELDS if place < len(words)}
+
+
+def _metric(grown: Growth, name: str) -> float | None:
+    return _metrics(grown).get(name)
+
+
+def _metrics(grown: Growth) -> dict[str, float]:
+    values: dict[str, float | None] = {
+        name: grown.count_rate(counter) for name, counter in _COUNTS.items() if counter in grown.by
+    }
+    values |= {
+        name: grown.volume(size, counter) / grown.span_s
+        for name, (size, counter) in _VOLUMES.items()
+        if size in grown.by
+    }
+    # The kernel shows whole milliseconds (Documentation/admin-guide/iostats.rst): fast requests show none of it.
+    values |= {
+        name: grown.ratio(time, counter)
+        for name, (time, counter) in _LATENCIES.items()
+        if grown.by.get(time) and grown.count(counter)
+    }
+    values |= {name: grown.rate(counter) for name, counter in _TIMES.items() if counter in grown.by}
+    return present(values)
+
+
+OBSERVER = Disk()

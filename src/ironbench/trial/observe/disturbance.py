@@ -1,0 +1,64 @@
+"""What took the CPU from the work between two moments: other programs and other virtual machines.
+
+The same parts as those of a trial's CPU budget (`observe.cpu`), for stretches of a second or so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from ironbench.host.tree import Tree
+from ironbench.model.points import Values
+from ironbench.trial.observe import processes
+from ironbench.trial.observe.cpu import parse_stat
+
+_IDLE = ("cpu.idle", "cpu.iowait")
+_NOT_WORK = ("cpu.irq", "cpu.softirq", "cpu.steal")
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The machine's CPU time so far."""
+
+    ticks: Values
+    programs_s: float | None
+    """Of other programs; None: some of them are out of sight."""
+    own_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Between two moments, as shares of all cores' time."""
+
+    programs: float = 0.0
+    steal: float = 0.0
+    counted: bool = True
+    """Whether `programs` was counted; else the kernel's own threads are in it, too."""
+
+    @property
+    def share(self) -> float:
+        return self.programs + self.steal
+
+
+def read(own: Set[int], machine: Tree | None = None) -> Counters:
+    """`own`: processes of the work, whose descendants belong to it, too."""
+    machine = machine or Tree()
+    ticks = {name: value for name, value in parse_stat(machine.read("/proc/stat") or "").items() if "cpu." in name}
+    return Counters(ticks, *processes.programs_and_own_s(machine, own))
+
+
+def taken(before: Counters, after: Counters) -> Taken:
+    grown = {name: value - before.ticks.get(name, 0.0) for name, value in after.ticks.items()}
+    whole = sum(grown.values())
+    if whole <= 0:
+        return Taken()
+    steal = grown.get("cpu.steal", 0.0) / whole
+    work = whole - sum(grown.get(name, 0.0) for name in (*_IDLE, *_NOT_WORK))
+    used_s = work / processes.TICKS_PER_S - (after.own_s - before.own_s)
+    counted = before.programs_s is not None and after.programs_s is not None
+    if before.programs_s is not None and after.programs_s is not None:
+        used_s = min(used_s, after.programs_s - before.programs_s)
+    # What a process used whose parent does not wait for it is lost with it, and clocks differ by a tick here and there.
+    programs = max(0.0, used_s) * processes.TICKS_PER_S / whole
+    return Taken(programs, steal, counted)

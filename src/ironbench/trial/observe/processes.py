@@ -1,0 +1,188 @@
+"""CPU time of the engine's processes and of other programs, for the CPU budget (proc_pid_stat(5)).
+
+Servers start and end processes all the time. What a process used is not lost when it ends: the kernel adds it to its
+parent's "children" counters when the parent collects it. So the engine's CPU time is that of its first process with its
+ended children, plus that of every living descendant. All /proc/<pid>/stat are read every 5 s and at both ends of the
+window (about 10 µs each: 1000 backends cost 0.2 % of a core), and the engine's are picked by their parents afterwards.
+What neither the engine nor ironbench started is another program, unless it is a thread of the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from functools import partial
+
+from ironbench.host.tree import Tree
+from ironbench.model.observation import Observation, Source
+from ironbench.model.observer import Samples
+from ironbench.model.points import Growth, Point, Values, by_file, growth, points, rate_of, rate_series, steps
+from ironbench.model.session import Session
+
+_ALL = "processes.all"
+_ROOT = "processes.root."
+_PERIOD_S = 5.0
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD in the flags of a process (Linux: include/linux/sched.h)."""
+_FIRST_KERNEL_THREAD = 2
+"""kthreadd. It is seen from the first process namespace only, and not through a /proc mounted with `hidepid`."""
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Processes:
+    name = "processes"
+    doc = "CPU time of the engine's processes and of other programs, ended ones included"
+
+    def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
+        known = set(session.processes())
+        stats = {pid: _stat(machine.read(f"/proc/{pid}/stat") or "") for pid in known}
+        roots = [pid for pid, stat in stats.items() if stat is not None and stat.parent not in known]
+        every = Source(_ALL, "file", "/proc/*/stat", _PERIOD_S)
+        first = tuple(Source(f"{_ROOT}{pid}", "file", f"/proc/{pid}/stat", _PERIOD_S) for pid in sorted(roots))
+        return (*first, every)
+
+    def parse(self, samples: Samples, window_s: float) -> Observation:
+        readings = _whole(points(samples.get(_ALL), partial(_engine_cpu, first=roots(samples))))
+        if (grown := growth(readings, window_s)) is None or "engine" not in grown.by:
+            return Observation()
+        each = steps(readings)
+        return Observation(
+            {"engine_cpu_s": grown.by["engine"], "engine_cpu_cores": grown.rate("engine")},
+            (rate_series("engine_cpu_cores", each, rate_of("engine")),),
+        )
+
+
+def roots(samples: Samples) -> set[int]:
+    """The engine's first processes, as the sources named them."""
+    return {int(name.removeprefix(_ROOT)) for name in samples if name.startswith(_ROOT)}
+
+
+def engine_growth(samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()) -> Growth | None:
+    """CPU seconds over the window: `engine` without, `observers` of the server processes that served our observers."""
+    parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
+    return growth(_whole(points(samples.get(_ALL), parser)), window_s)
+
+
+def _whole(readings: list[Point]) -> list[Point]:
+    """Without a last reading that is below the one before: of processes that ended while it was taken, as those of all
+    clients do when the window is over, it has neither their own time nor that of their parent with them."""
+    while len(readings) > 1 and readings[-1].values["engine"] < readings[-2].values["engine"]:
+        readings = readings[:-1]
+    return readings
+
+
+def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
+    """CPU seconds of `programs` other than the engine and ironbench; None where some of them are out of sight.
+
+    `own`: processes of ironbench, whose children are its own, too.
+    """
+    readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | own))
+    return growth(_rising(readings, "programs"), window_s)
+
+
+def _rising(readings: list[Point], key: str) -> list[Point]:
+    """A sum over processes without its falls: the time of one whose parent does not wait for it is lost with it."""
+    reached, before, rising = 0.0, 0.0, []
+    for point in readings:
+        reached += max(0.0, point.values[key] - before)
+        before = point.values[key]
+        rising.append(Point(point.t_s, {key: reached}))
+    return rising
+
+
+def own_growth(samples: Samples, window_s: float, own: Set[int]) -> Growth | None:
+    """CPU seconds of processes and their descendants, as `own`. Some may take the place of others meanwhile."""
+    return growth(_rising(points(samples.get(_ALL), partial(_own_cpu, own=own)), "own"), window_s)
+
+
+def children_growth(samples: Samples, window_s: float, parent: int) -> Growth | None:
+    """CPU seconds of a process's descendants without itself, as `children`."""
+    return growth(points(samples.get(_ALL), partial(_children_cpu, parent=parent)), window_s)
+
+
+def _children_cpu(text: str, parent: int) -> Values:
+    stats = _stats(text)
+    ours = _with_descendants({parent} & stats.keys(), stats) - {parent}
+    return {"children": sum(stats[pid].own + stats[pid].ended for pid in ours) / TICKS_PER_S} if ours else {}
+
+
+def _own_cpu(text: str, own: Set[int]) -> Values:
+    stats = _stats(text)
+    ours = _with_descendants(set(own) & stats.keys(), stats)
+    return {"own": sum(stats[pid].own + stats[pid].ended for pid in ours) / TICKS_PER_S} if ours else {}
+
+
+def _programs_cpu(text: str, ours: set[int]) -> Values:
+    used_s = _programs_s(_stats(text), ours)
+    return {} if used_s is None else {"programs": used_s}
+
+
+def _programs_s(stats: Mapping[int, _Stat], ours: set[int]) -> float | None:
+    if _FIRST_KERNEL_THREAD not in stats:
+        return None
+    ours = _with_descendants(ours, stats)
+    others = (stat for pid, stat in stats.items() if pid not in ours and not stat.flags & _KERNEL_THREAD)
+    return sum(stat.own + stat.ended for stat in others) / TICKS_PER_S
+
+
+def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, float]:
+    """CPU seconds so far of programs that neither `own` nor their descendants are, None where some of them are out of
+    sight; and of those."""
+    stats = {}
+    for name in filter(str.isdigit, machine.names("/proc")):
+        if (stat := _stat(machine.read(f"/proc/{name}/stat") or "")) is not None:
+            stats[int(name)] = stat
+    family = _with_descendants(set(own) & stats.keys(), stats)
+    used_s = sum(stats[pid].own + stats[pid].ended for pid in family) / TICKS_PER_S
+    return _programs_s(stats, set(own)), used_s
+
+
+def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozenset()) -> Values:
+    """CPU seconds of the engine in one reading of all processes; empty when its first process is gone."""
+    stats = _stats(text)
+    ours = _with_descendants(first & stats.keys(), stats)
+    if not ours:
+        return {}
+    served = sum(stats[pid].own for pid in observers & ours)
+    used = sum(stats[pid].own + stats[pid].ended for pid in ours)
+    return {"engine": (used - served) / TICKS_PER_S, "observers": served / TICKS_PER_S}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    """What one process says of itself; CPU time in ticks."""
+
+    parent: int
+    flags: int
+    own: int
+    ended: int
+    """Of its ended children, that it has waited for."""
+
+
+def _with_descendants(first: set[int], stats: Mapping[int, _Stat]) -> set[int]:
+    family, more = set(first), set(first)
+    while more:
+        more = {pid for pid, stat in stats.items() if stat.parent in family} - family
+        family |= more
+    return family
+
+
+def _stats(text: str) -> dict[int, _Stat]:
+    by_pid = {}
+    for path, content in by_file(text).items():
+        name = path.split("/")[-2]
+        if name.isdigit() and (stat := _stat(content)) is not None:
+            by_pid[int(name)] = stat
+    return by_pid
+
+
+def _stat(text: str) -> _Stat | None:
+    """The name in parentheses may hold blanks and parentheses itself."""
+    words = text.rpartition(")")[2].split()
+    if len(words) < 15:
+        return None
+    return _Stat(int(words[1]), int(words[6]), int(words[11]) + int(words[12]), int(words[13]) + int(words[14]))
+
+
+OBSERVER = Processes()
