@@ -54,7 +54,7 @@ def records(user: User, text: str) -> list:
 
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param("postgres", marks=pytest.mark.long), pytest.param("sqlite", marks=pytest.mark.long), "mariadb"],
+    [pytest.param("postgres", marks=pytest.mark.long), "sqlite", pytest.param("mariadb", marks=pytest.mark.long)],
 )
 def test_one_lab_runs_on_another_engine_by_changing_one_word(user: User, engine: str) -> None:
     require_installed(engine)

@@ -83,7 +83,7 @@ def mysql(raw_mysql: RawMysql) -> Iterator[str]:
     params=[
         pytest.param("file", marks=needs["SQLite3"]),
         pytest.param("served", marks=needs["PostgreSQL Unicode"]),
-        pytest.param("mysql", marks=needs["MariaDB Unicode"]),
+        pytest.param("mysql", marks=[needs["MariaDB Unicode"], pytest.mark.long]),
     ]
 )
 def dsn(request: pytest.FixtureRequest) -> str:
@@ -163,6 +163,7 @@ def test_commits_and_rows_are_those_that_postgres_counted(user: User, raw_server
     assert 400 <= commits < 400 + 150, "the rest is what both sides ask around a trial"
 
 
+@pytest.mark.long
 @needs["MariaDB Unicode"]
 def test_commits_and_rows_are_those_that_mariadb_counted(user: User, raw_mysql: RawMysql, mysql: str) -> None:
     def read() -> list[int]:

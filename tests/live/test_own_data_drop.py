@@ -22,6 +22,7 @@ def test_a_name_of_ours_is_no_accident() -> None:
         assert not is_ours(name)
 
 
+@pytest.mark.long
 def test_a_copy_is_dropped_by_its_owner_while_autovacuum_works_in_it(place: Path) -> None:
     """PostgreSQL 15 refuses DROP DATABASE WITH (FORCE) to a role that may not end that worker."""
     if not DISTRIBUTION.is_dir():

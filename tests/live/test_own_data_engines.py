@@ -67,7 +67,7 @@ def test_a_check_that_cannot_be_understood_ends_the_run_before_a_trial_without_a
     [
         ("sqlite", '"', "files read"),
         pytest.param("duckdb", '"', "every column of 3 tables read", marks=pytest.mark.long),
-        pytest.param("mariadb", "`", "3 indexes read in their order", marks=MARIADB),
+        pytest.param("mariadb", "`", "3 indexes read in their order", marks=[MARIADB, pytest.mark.long]),
     ],
 )
 def test_warm_caches_hold_all_tables_of_the_user_whatever_their_names(

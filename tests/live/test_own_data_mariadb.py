@@ -100,6 +100,7 @@ def made(server: RawMysql) -> set[str]:
     return {name for name in databases(server) if is_ours(name)}
 
 
+@pytest.mark.long
 def test_a_dump_is_loaded_once_each_trial_gets_a_copy_and_cleanup_removes_what_stays(
     user: User, server: RawMysql
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_server_killed_in_the_middle_voids_the_population(place: Path, tmp_pat
     assert records(tmp_path)[0]["status"] == "voided"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_voids_the_population_and_says_so(place: Path, tmp_path: Path) -> None:
     small = place / "small"

@@ -44,6 +44,7 @@ def test_a_refuted_requirement_ends_with_4_and_a_confirmed_one_does_not(tmp_path
     assert "exit code 4: refuted: 'mean < 1ns'" in done.stderr
 
 
+@pytest.mark.long
 def test_a_rate_that_is_sustained_is_confirmed(tmp_path: Path) -> None:
     done = run(tmp_path, "--repeats", "3", "--rate", "50", "--duration", "1s", "--require", "rate = 50/s")
     assert "3 of 3 trials sustained" in done.stdout and "confirmed" in done.stdout, done.stdout + done.stderr

@@ -42,7 +42,8 @@ def records(lab: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(lab.glob("trials/*/record.json"))]
 
 
-@pytest.mark.parametrize("blocks", [1, pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("blocks", [1, 6])
 def test_a_gate_by_slices_names_the_plan_and_the_statement_that_a_dropped_index_changed(
     user: User, blocks: int
 ) -> None:

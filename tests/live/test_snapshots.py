@@ -73,7 +73,7 @@ def spoil(wanted: Setup) -> None:
         session.query("create table another (x int)")
 
 
-@pytest.mark.parametrize("engine", ["postgres", "sqlite", "mariadb"])
+@pytest.mark.parametrize("engine", ["postgres", "sqlite", pytest.param("mariadb", marks=pytest.mark.long)])
 def test_what_a_trial_changed_is_undone(place: Path, engine: str) -> None:
     wanted = setup(place, engine)
     kept, _ = ready(wanted)

@@ -75,6 +75,7 @@ def test_scripts_run_unchanged_under_pgbench(served: Served, protocol: str, weig
     assert re.search(r"actually processed: 200/200", done.stdout), done.stdout
 
 
+@rarely_mariadb("postgres", "sqlite", argument="target", indirect=True)
 def test_a_check_fails_when_its_rule_is_broken(target: Target) -> None:
     loaded(target, "igen-oltp")
     trial = Trial(target, "igen-oltp", transactions=10)
@@ -156,6 +157,7 @@ def test_clients_of_one_customer_place_no_order_twice(served: Served) -> None:
         assert int(newest or 0) - int(oldest or 0) + 1 == int(held or 0)
 
 
+@pytest.mark.long
 def test_the_size_stays_the_same_under_load(served: Served) -> None:
     """20 000 transactions; the number of orders is a sum of bounded walks and stays within its spread."""
     loaded(served, "igen-oltp")

@@ -218,13 +218,20 @@ def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str], co
     assert not {"numpy", "scipy", "duckdb"} & found
 
 
-@pytest.mark.parametrize("words", [["compare"], ["lead"], ["list", "records"], ["device", "show", "hdd-7200"]])
-def test_no_verb_waits_for_numpy_or_scipy_without_need(words: list[str], tmp_path: Path) -> None:
-    """Comparisons have intervals by Student's t; the modules of reports stay out of them."""
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results directory with an example of runs."""
+    results = tmp_path_factory.mktemp("results")
     for one in factories.example():
-        Store(tmp_path).keep(one, factories.evidence())
+        Store(results).keep(one, factories.evidence())
+    return results
+
+
+@pytest.mark.parametrize("words", [["compare"], ["lead"], ["list", "records"], ["device", "show", "hdd-7200"]])
+def test_no_command_waits_for_numpy_or_scipy_without_need(words: list[str], stocked: Path) -> None:
+    """Comparisons have intervals by Student's t; the modules of reports stay out of them."""
     sides = [factories.DISK.label, factories.MEMORY.label] if words[0] in ("compare", "lead") else []
-    results = ["--results", str(tmp_path)] if words[0] != "device" else []
+    results = ["--results", str(stocked)] if words[0] != "device" else []
     found = modules_loaded([*words, *sides, *results], 0)
     assert "ironbench.printer" in found
     assert not {"numpy", "scipy", "duckdb", "ironbench.study.study", "ironbench.report.document"} & found

@@ -89,6 +89,7 @@ def test_the_document_holds_findings_in_base_units() -> None:
     assert [cell["levels"] for cell in found["cells"]] == [{"log": "disk"}, {"log": "memory"}, {"log": "ssd"}]
 
 
+@pytest.mark.long
 def test_a_labs_pictures_are_drawn_without_a_browser() -> None:
     pytest.importorskip("vl_convert")
     made = study()

@@ -92,6 +92,7 @@ def test_a_picture_explains_every_mark_of_its_charts() -> None:
     assert "solid line: data" in json.dumps(image.picture([image._report(report_of(study_of(of_runs)))]))
 
 
+@pytest.mark.long
 def test_pictures_of_the_whole_report_are_drawn() -> None:
     trials = example()
     assert formats.get("svg")(studies(trials, Shelf(trials))).decode().count("confirmation trial") >= 3

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer.main
 from factories import record
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ironbench import cli
@@ -46,6 +46,7 @@ LOADS = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=25)
 @given(LOADS, st.integers(0, 2**63 - 1))
 def test_the_command_of_a_trial_declares_its_load(fields: dict[str, Any], seed: int) -> None:
     load = resolve.load(run_file.read("script", **fields).load, seed)
