@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "statuses.md"
 SOURCE = ROOT / "src" / "ironbench"
 TEXTS = [path.read_text() for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE / "report" / "wording"]
-OF_STUDIES = ("comparison", "findings", "footnotes", "limits", "search", "study", "target", "verdicts")
+OF_STUDIES = ("balance", "comparison", "findings", "footnotes", "limits", "scalability", "search", "study", "target", "verdicts")
 """Modules of words for notes of a study, which are in no record."""
 
 

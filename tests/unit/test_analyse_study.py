@@ -179,13 +179,13 @@ def test_an_open_loop_has_no_fixed_number_at_work() -> None:
 
 def test_the_balance_sheet_holds_ratios_and_says_what_is_not_known() -> None:
     (entry, *_), known = balance([record(clients=8)], {}), None
-    assert (entry.name, entry.value) == ("data to engine's cache", known)
+    assert (entry.name, entry.value) == (note("balance-data-to-cache"), known)
     sheet = {entry.name: entry for entry in balance(sweep(DISK, 3000, 6, clients=(8,), repeats=1), MACHINE)}
-    assert sheet["data to engine's cache"].value == pytest.approx(640e6 / (256 << 20))
-    assert sheet["clients per core"].value == 4
-    assert sheet["log device: bandwidth used per core"].value == pytest.approx(11e6)
-    assert sheet["checkpoint interval"].value is None
-    assert sheet["checkpoint interval"].words == "no checkpoint in 30 s"
+    assert sheet[note("balance-data-to-cache")].value == pytest.approx(640e6 / (256 << 20))
+    assert sheet[note("balance-clients")].value == 4
+    assert sheet[note("balance-bandwidth", roles=("log",))].value == pytest.approx(11e6)
+    interval = sheet[note("balance-checkpoint-interval")]
+    assert (interval.value, interval.words) == (None, note("balance-checkpoints", checkpoints=0, elapsed_s=30.0))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_an_undeclared_cache_is_as_large_as_the_engines_settings_say(
     system = replace(DISK, engine=engine, memory_bytes=None)
     entry = balance([record(system, 8, metrics={"data_bytes": 640e6})], {}, {"settings": settings})[0]
     assert entry.value == (pytest.approx(640e6 / cache_bytes) if cache_bytes else None)
-    assert entry.note == ("" if cache_bytes else "size of engine's cache not recorded")
+    assert entry.note == (None if cache_bytes else note("balance-size-unknown", of="cache"))
 
 
 def test_a_single_number_of_clients_has_no_peak() -> None:
@@ -338,8 +338,8 @@ def test_roles_on_one_device_are_told_once() -> None:
     assert (line.part, line.t_s, line.value) == ("data and log", (0.0, 1.0), (5.0, 6.0))
     metrics = {f"device_writes_per_s{{role={role}}}": 40.0 for role in ("log", "data")}
     names = [entry.name for entry in balance([record(metrics=metrics)], MACHINE)]
-    assert "data and log device: operations used per core" in names
-    assert "log device: operations used per core" not in names
+    assert note("balance-operations", roles=("data", "log")) in names
+    assert note("balance-operations", roles=("log",)) not in names
 
 
 def test_the_paths_of_a_server_are_no_difference_of_their_own() -> None:

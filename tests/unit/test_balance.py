@@ -10,7 +10,7 @@ from factories import Shelf, record
 
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.report.sections.differences import balance as sheet
-from ironbench.study.balance import balance
+from ironbench.study.balance import Entry, balance
 from ironbench.study.study import studies
 
 VDA = "vda, 256\u202fGiB"
@@ -41,15 +41,17 @@ def used(
     metrics = {"device_reads_per_s{role=data}": of_data, "device_reads_per_s{role=log}": of_log}
     metrics |= {f"capacity_used_share{{role={role}}}": share for role, share in shares.items()}
     entries = balance([record(System("postgres", "a", layout=layout), metrics=metrics)], machine)
-    return {
-        f"{entry.name.partition(':')[0]} {entry.note}".strip(): entry.value
-        for entry in entries
-        if "operations used" in entry.name
-    }
+    return {_device(entry): entry.value for entry in entries if entry.name.code == "balance-operations"}
+
+
+def _device(entry: Entry) -> str:
+    """`vda, 256 GiB data and log`, or the roles of a device of which nothing else is known."""
+    roles = entry.note.values["roles"] if entry.note else entry.name.values["roles"]
+    return " ".join((entry.name.values.get("device", "?"), *roles))
 
 
 def test_roles_on_one_device_are_one_row_though_their_counters_were_read_apart() -> None:
-    assert used(Layout("/srv/d"), 3.0, 4.0) == {f"{VDA} data and log": 3.0}
+    assert used(Layout("/srv/d"), 3.0, 4.0) == {f"{VDA} data log": 3.0}
 
 
 def test_two_devices_are_two_rows_though_their_counters_are_alike() -> None:
@@ -60,13 +62,13 @@ def test_two_devices_are_two_rows_though_their_counters_are_alike() -> None:
 
 
 def test_partitions_of_a_disk_are_one_row_of_their_sum() -> None:
-    assert used(Layout("/fast/d", log="/fast/log/l"), 100.0, 40.0) == {"nvme0n1, SSD 9 data and log": 140.0}
+    assert used(Layout("/fast/d", log="/fast/log/l"), 100.0, 40.0) == {"nvme0n1, SSD 9 data log": 140.0}
 
 
 def test_partitions_of_an_emulated_device_are_one_row_of_their_sum() -> None:
     parts = Partition("data", 1 << 30, "/tmp/x/data"), Partition("log", 1 << 30, "/tmp/x/log")
     layout = Layout("/tmp/x/data", log="/tmp/x/log", devices=(Device("hdd-7200", parts),))
-    assert used(layout, 100.0, 40.0) == {"emulated hdd-7200 data and log": 140.0}
+    assert used(layout, 100.0, 40.0) == {"emulated hdd-7200 data log": 140.0}
 
 
 def test_a_disk_whose_name_begins_with_that_of_another_is_no_partition_of_it() -> None:
@@ -80,7 +82,7 @@ def test_a_disk_whose_name_begins_with_that_of_another_is_no_partition_of_it() -
     }
 
 
-@pytest.mark.parametrize(("log_share", "rows"), [(0.3, {f"{VDA} data and log"}), (0.9, {"data device", "log device"})])
+@pytest.mark.parametrize(("log_share", "rows"), [(0.3, {f"{VDA} data log"}), (0.9, {"? data", "? log"})])
 def test_a_mount_that_is_in_no_fingerprint_is_told_by_how_full_it_is(log_share: float, rows: set[str]) -> None:
     layout = Layout("/srv/d", log="/srv/loop")
     assert used(layout, 100.0, 140.0, data=0.3, log=log_share).keys() == rows

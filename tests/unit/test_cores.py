@@ -9,6 +9,7 @@ import pytest
 from factories import DISK, MACHINE, Shelf, record
 
 from ironbench.catalogue.prices import Sheet
+from ironbench.model.note import note
 from ironbench.model.system import Choice, System
 from ironbench.study.balance import balance
 from ironbench.study.cost import Measured, costs
@@ -18,24 +19,25 @@ from ironbench.study.subjects import held_to
 
 
 @pytest.mark.parametrize(
-    ("system", "machine", "value", "said"),
+    ("system", "machine", "value", "known"),
     [
-        (DISK, MACHINE, 4, "2 cores, shared with the clients"),
-        (replace(DISK, client_cpus=(0,)), MACHINE, 4, "2 cores, shared with the clients"),
-        (replace(DISK, server_cpus=(0,)), MACHINE, 8, "1 core given to the engine"),
-        (replace(DISK, server_cpus=(0, 1, 2, 3)), MACHINE, 4, "2 cores given to the engine"),
-        (replace(DISK, server_cpus=(0,)), {}, 8, "1 core given to the engine"),
-        (replace(DISK, engine="sqlite", client_cpus=(0,)), MACHINE, 8, "1 core given to the engine"),
-        (System("none", "threads"), MACHINE, 4, "2 cores"),
-        (System("none", "threads", client_cpus=(0,)), MACHINE, 8, "1 core given to the threads"),
-        (DISK, {}, None, "number of cores not known"),
+        (DISK, MACHINE, 4, {"cores": 2, "shared": True}),
+        (replace(DISK, client_cpus=(0,)), MACHINE, 4, {"cores": 2, "shared": True}),
+        (replace(DISK, server_cpus=(0,)), MACHINE, 8, {"cores": 1, "held_by": "engine"}),
+        (replace(DISK, server_cpus=(0, 1, 2, 3)), MACHINE, 4, {"cores": 2, "held_by": "engine"}),
+        (replace(DISK, server_cpus=(0,)), {}, 8, {"cores": 1, "held_by": "engine"}),
+        (replace(DISK, engine="sqlite", client_cpus=(0,)), MACHINE, 8, {"cores": 1, "held_by": "engine"}),
+        (System("none", "threads"), MACHINE, 4, {"cores": 2, "shared": False}),
+        (System("none", "threads", client_cpus=(0,)), MACHINE, 8, {"cores": 1, "held_by": "threads"}),
+        (DISK, {}, None, {}),
     ],
 )
 def test_a_balance_sheet_counts_the_cores_that_the_system_was_held_to(
-    system: System, machine: dict[str, Any], value: float | None, said: str
+    system: System, machine: dict[str, Any], value: float | None, known: dict[str, Any]
 ) -> None:
-    sheet = {entry.name: entry for entry in balance([record(system)], machine)}
-    assert (sheet["clients per core"].value, sheet["clients per core"].note) == (value, said)
+    entry = balance([record(system)], machine)[2]
+    cores = note("balance-cores", **known) if known else note("balance-cores-unknown")
+    assert (entry.name, entry.value, entry.note) == (note("balance-clients"), value, cores)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +72,14 @@ def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
     rows = costs(None, Sheet({}), Measured({"held": held, "free": free}, {"m1": MACHINE})).rows
     assert [row.cores for row in rows] == [1, 2]
     shown = [balance(side, MACHINE)[2] for side in (held, free)]
-    assert [(entry.name, entry.value) for entry in shown] == [("clients per core", 1), ("clients per core", 0.5)]
+    assert [(entry.name.code, entry.value) for entry in shown] == [("balance-clients", 1), ("balance-clients", 0.5)]
 
 
 def test_the_cores_of_a_watched_server_are_those_of_its_machine_and_not_shared_with_the_clients() -> None:
     there = System("postgres", "there", dsn="postgresql://db/bench", server="ssh://db")
     one = replace(record(there, 8), machine="m0", server_machine="m1")
     entry = balance([one], MACHINE)[2]
-    assert (entry.value, entry.note) == (4, "2 cores")
+    assert (entry.value, entry.note) == (4, note("balance-cores", cores=2, shared=False))
     ours = {"cpu": {"cores": 64}}
     row = costs(None, Sheet({}), Measured({"there": [one]}, {"m0": ours, "m1": MACHINE})).rows[0]
     assert row.cores == 2

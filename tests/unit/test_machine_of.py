@@ -63,8 +63,8 @@ def test_every_place_that_divides_by_cores_takes_the_servers(server: str, cores:
     archive = Shelf(trials, machines=MACHINES)
     (study,) = studies(trials, archive)
     assert study.parts[0].cores == cores
-    sheet = {entry.name: entry.value for entry in study.parts[0].balance}
-    assert sheet["clients per core"] == (None if cores is None else pytest.approx(8 / cores))
+    sheet = {entry.name.code: entry.value for entry in study.parts[0].balance}
+    assert sheet["balance-clients"] == (None if cores is None else pytest.approx(8 / cores))
     assert costs(None, Sheet({}), Measured({"given": trials}, MACHINES)).rows[0].cores == cores
     (place,) = own(trials, archive, "score", Sheet({}), "")[0].places
     assert (place.cores, place.processor) == (cores, "server's processor" if cores else "")

@@ -8,10 +8,10 @@ from factories import DISK, record, sweep
 
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load
+from ironbench.report import wording
 from ironbench.report.sections.scalability import scalability
-from ironbench.stats.scalability import Estimate
 from ironbench.stats.usl import Usl
-from ironbench.study.scaling import MOST_CURVES, Scaling, _rate, scaling, scalings
+from ironbench.study.scaling import MOST_CURVES, Scaling, scaling, scalings
 
 
 def trials(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[Record]:
@@ -27,16 +27,17 @@ def of(curve: Usl, clients: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> Scaling
 
 def test_a_peak_within_the_range_is_told_with_its_interval() -> None:
     found = of(Usl(0.05, 0.001, 500.0))
-    assert found.sentences[0].startswith("The fitted curve peaks at 31 clients (95 % interval 3")
-    assert "20 clients (95 % interval" in found.sentences[1]
-    assert "more of them do less" in found.sentences[2]
+    peak, knee, coherency = found.sentences
+    value, low, high = peak.values["clients"]
+    assert peak.code == "curve-peak" and peak.values["certain"] and low < value < high and round(value) == 31
+    assert knee.code == "curve-knee" and round(knee.values["clients"][0]) == 20
+    assert coherency.code == "curve-coherency"
     assert found.cautions == ()
 
 
 def test_a_curve_that_falls_from_the_first_client_on_names_no_fraction_of_a_client() -> None:
     found = of(Usl(0.8, 0.3, 500.0))
-    assert found.sentences[0].startswith("The fitted curve falls from the first client on: one alone does most, ")
-    assert found.sentences[0].endswith(").")
+    assert found.sentences[0].code == "curve-falls"
     assert found.cautions == ()
 
 
@@ -46,52 +47,55 @@ def test_a_curve_that_neither_grows_nor_falls_is_not_said_to_fall() -> None:
     ]
     found = scaling("disk", flat)
     assert found is not None
-    assert "falls from" not in found.sentences[0]
+    assert found.sentences[0].code != "curve-falls"
 
 
 def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
     found = of(Usl(0.05, 0.0002, 500.0), (1, 2, 4, 8, 12, 16, 32))
-    assert "measure there before you rely on it" in found.sentences[0]
-    assert any("beyond the measured range" in text for text in found.cautions)
+    assert found.sentences[0].values["beyond"]
+    assert "curve-peak-beyond" in {one.code for one in found.cautions}
 
 
 def test_on_a_plateau_more_clients_are_not_said_to_do_less() -> None:
     """A flat end bends the fitted curve as a cost of coherency would."""
     found = of(Usl(0.05, 0.001, 500.0), (1, 2, 4, 8, 16, 24, 32, 40))
     assert found.fit.beta.low > 0
-    assert found.sentences[2].startswith("No fall of throughput was measured from 24 clients to 40")
+    assert found.sentences[2].code == "curve-without-measured-fall"
+    assert found.sentences[2].values == {"first": 24, "last": 40}
 
 
 def test_a_curve_that_rises_to_the_end_names_an_asymptote_and_no_peak() -> None:
     found = of(Usl(0.1, 0.0, 100.0), (1, 2, 4, 6, 8, 12))
     assert not found.fit.peak_is_certain
-    assert "(Amdahl's law) fits as well" in found.sentences[2]
+    assert found.sentences[2].code == "curve-without-coherency"
 
 
 def test_no_knee_is_named_where_contention_cannot_be_told_from_none() -> None:
     found = of(Usl(0.002, 0.004, 500.0), (1, 2, 4, 8))
     assert found.fit.alpha.low <= 0 < found.fit.alpha.high
-    assert found.sentences[0].startswith("The fitted curve")
-    assert "cannot be told from none, so no knee is named; if there is one, it lies at" in found.sentences[1]
-    assert "no knee within reach" not in " ".join(found.sentences)
+    assert found.sentences[1].code == "curve-without-knee"
+    assert found.sentences[1].values["least"] > 1
 
 
 def test_an_end_far_beyond_what_was_measured_is_no_bound() -> None:
-    assert _rate(Estimate(65_749, 40_373, 109_494_715)) == (
-        "65\u202f749/s (from 40\u202f373 on, with no upper end that these trials can tell)"
+    far = wording.scalability.rate((65_749, 40_373, 109_494_715))
+    assert (
+        far
+        == wording.scalability.rate((65_749, 40_373, None))
+        == "65\u202f749/s (from 40\u202f373 on, without an upper end)"
     )
-    assert _rate(Estimate(1000, 900, 1100)).endswith("(900 to 1\u202f100)")
+    assert wording.scalability.rate((1000, 900, 1100)).endswith("(900 to 1\u202f100)")
 
 
 def test_superlinear_growth_is_flagged() -> None:
     found = of(Usl(-0.02, 0.001, 100.0))
-    assert "superlinear" in found.sentences[1]
+    assert found.sentences[1].code == "curve-superlinear"
     assert contention(found).startswith("\u2212")
 
 
 def test_contention_is_the_same_in_the_sentence_and_in_the_table() -> None:
     found = of(Usl(0.05, 0.001, 500.0))
-    assert f"Contention is {contention(found)} of the work" in found.sentences[1]
+    assert contention(found) in wording.text(found.sentences[1])
 
 
 def contention(found: Scaling) -> str:
@@ -103,11 +107,12 @@ def contention(found: Scaling) -> str:
 
 
 def test_few_numbers_of_clients_and_a_curve_that_misses_are_cautions() -> None:
-    assert any("6 or more are advisable" in text for text in of(Usl(0.05, 0.001, 500.0), (1, 4, 16, 64)).cautions)
+    few = of(Usl(0.05, 0.001, 500.0), (1, 4, 16, 64)).cautions
+    assert ("curve-of-few-points", {"points": 4, "enough": 6}) in [(one.code, one.values) for one in few]
     cliff = [record(DISK, n, 100.0 * n if n < 20 else 400.0 + b) for n in (1, 2, 4, 8, 16, 32, 64) for b in range(3)]
     found = scaling("disk", cliff)
     assert found is not None
-    assert any("does not follow this system" in text for text in found.cautions)
+    assert "curve-misfit" in {one.code for one in found.cautions}
 
 
 def test_the_drawn_curve_covers_what_was_measured_and_goes_on_beyond_it() -> None:

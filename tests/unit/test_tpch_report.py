@@ -152,9 +152,10 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     assert page.peaks(study).texts[-1][:2] == ("in the throughput test", "2 streams and a refresh stream")
     assert study.place == "over the whole trial"
     names = {entry.name: entry for entry in study.parts[0].balance}
-    assert "throughput per core" not in names and "clients per core" not in names
-    assert "queries per second of the whole trial, per core" in names
-    assert names["streams per core"].note.startswith("2 streams and a refresh stream; ")
+    assert note("balance-throughput") not in names and note("balance-clients") not in names
+    assert note("balance-throughput", units="queries") in names
+    of = names[note("balance-streams")].note
+    assert of is not None and of.values["streams"] == "2 streams and a refresh stream"
     text = comparison(compare(Subject("a", (ran[0],)), Subject("b", (ran[1],))))
     assert "throughput of the whole trial ↑" in text and "\n  throughput ↑" not in text
     assert "A: 2 streams and a refresh stream, 1 trial" in text and "1 client" not in text
@@ -162,5 +163,5 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
 
 def test_a_power_test_has_the_one_client_that_it_has() -> None:
     study, page = shown(single(DISK, 1.0))
-    assert "clients per core" in {entry.name for entry in study.parts[0].balance}
+    assert note("balance-clients") in {entry.name for entry in study.parts[0].balance}
     assert all(row[0] != "in the throughput test" for row in page.peaks(study).texts)

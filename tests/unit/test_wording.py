@@ -68,10 +68,11 @@ def test_metrics_have_titles_that_are_words() -> None:
 
 
 def test_what_is_known_of_a_ratio_without_a_number_is_said_alone() -> None:
-    said = ratio_of(Entry("checkpoint interval", "s", None, words="1 checkpoint in 30 s"))
-    assert said == Missing("1 checkpoint in 30 s")
-    unknown = ratio_of(Entry("data to memory", "1", None, "size of the data not recorded"))
-    assert unknown == Missing("not known (size of the data not recorded)")
+    seen = note("balance-checkpoints", checkpoints=1, elapsed_s=30.0)
+    assert ratio_of(Entry(note("balance-checkpoint-interval"), "s", None, words=seen)) == Missing(wording.text(seen))
+    lacking = note("balance-size-unknown", of="data")
+    unknown = ratio_of(Entry(note("balance-data-to-memory"), "1", None, lacking))
+    assert unknown == Missing(f"not known ({wording.text(lacking)})")
 
 
 def test_exit_code_3_says_why() -> None:

@@ -261,7 +261,7 @@ def cautions(study: Study) -> list[str]:
         *(f"Left out of the comparison: {text}" for text in wording.texts(study.dropped)),
         *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
-        *(f"{one.name}: {text}" for one in study.scalings for text in one.cautions),
+        *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.cautions)),
         *wording.sentences(study.unlike),
     ]
 

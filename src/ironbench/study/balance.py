@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ironbench import engines, units, workloads
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
 from ironbench.study.subjects import (
     bare,
@@ -23,21 +24,22 @@ from ironbench.study.subjects import (
 )
 from ironbench.study.summarise import summarise
 from ironbench.study.timelines import ONE_DEVICE
-from ironbench.words import counted
 
 ROLES = ("data", "log", "temp")
+DATA_TO_CACHE, DATA_TO_MEMORY = "balance-data-to-cache", "balance-data-to-memory"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One ratio of a system. `value` is None where it is not recorded: unknown, not zero."""
 
-    name: str
+    name: Note
     unit: str
     """`1`, `s`, `bytes`, `bytes/s`, `1/s` or `share`."""
     value: float | None
-    note: str = ""
-    words: str = ""
+    note: Note | None = None
+    """What the ratio is based on, or why it is unknown."""
+    words: Note | None = None
     """Shown instead of a number."""
     machine: str = ""
     """Of a device that is known by more than its roles: devices of two machines are two, whatever they are called."""
@@ -51,49 +53,49 @@ def balance(
     data = _metric(records, "data_bytes")
     devices = _devices(records[0], machine)
     return (
-        _data_to(data, _cache_bytes(records[0], engine), "data to engine's cache"),
-        _data_to(data, _number(machine.get("memory_bytes")), "data to machine's memory"),
+        _data_to(note(DATA_TO_CACHE), data, _cache_bytes(records[0], engine), "cache"),
+        _data_to(note(DATA_TO_MEMORY), data, _number(machine.get("memory_bytes")), "memory"),
         _at_work(records[0], cores, core_note),
         Entry(_throughput_name(records), "1/s", _over(_metric(records, "throughput"), cores)),
         _checkpoints(records),
         _log(records),
-        Entry("data file system in use", "share", _metric(records, "capacity_used_share{role=data}")),
+        Entry(note("balance-file-system-used"), "share", _metric(records, "capacity_used_share{role=data}")),
         # Last, for each cell of a lab may have other devices.
         *(_bandwidth(records, device, cores) for device in devices),
         *(_operations(records, device, cores) for device in devices),
-        *(() if devices else (Entry("device bandwidth per core", "bytes/s", None, "no device was seen"),)),
+        *(() if devices else (Entry(note("balance-bandwidth"), "bytes/s", None, note("balance-no-device")),)),
     )
 
 
-def _at_work(record: Record, cores: int | None, core_note: str) -> Entry:
+def _at_work(record: Record, cores: int | None, core_note: Note) -> Entry:
     if (known := streams(record)) is None:
-        return Entry("clients per core", "1", _over(float(record.cell.load.clients), cores), core_note)
+        return Entry(note("balance-clients"), "1", _over(float(record.cell.load.clients), cores), core_note)
     count, words = known
-    return Entry("streams per core", "1", _over(float(count), cores), f"{words}; {core_note}")
+    of = note("balance-of-streams", streams=words, cores=core_note)
+    return Entry(note("balance-streams"), "1", _over(float(count), cores), of)
 
 
-def _throughput_name(records: Sequence[Record]) -> str:
+def _throughput_name(records: Sequence[Record]) -> Note:
     """Work with a throughput of its own kind leads with that; this one is of everything in the trial."""
     if leading(records[0].choice)[0] == "throughput":
-        return "throughput per core"
-    return f"{counted_in(records)[1]} per second of the whole trial, per core"
+        return note("balance-throughput")
+    return note("balance-throughput", units=counted_in(records)[1])
 
 
-def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, str]:
+def _cores(record: Record, machine: Mapping[str, Any]) -> tuple[int | None, Note]:
     """Of the system, and how that is known."""
     cores, of_threads = cores_held(record, machine_cores(machine)), bare(record)
     if cores is None:
-        return None, "number of cores not known"
-    words = counted(cores, "core")
+        return None, note("balance-cores-unknown")
     if held_to(record):
-        return cores, f"{words} given to the {'threads' if of_threads else 'engine'}"
+        return cores, note("balance-cores", cores=cores, held_by="threads" if of_threads else "engine")
     alone = of_threads or machine_of(record) != record.machine
-    return cores, words if alone else f"{words}, shared with the clients"
+    return cores, note("balance-cores", cores=cores, shared=not alone)
 
 
-def _data_to(data: float | None, memory: float | None, name: str) -> Entry:
-    lacks = "the data" if data is None else "" if memory else name.removeprefix("data to ")
-    return Entry(name, "1", _over(data, memory), lacks and f"size of {lacks} not recorded")
+def _data_to(name: Note, data: float | None, memory: float | None, of: str) -> Entry:
+    lacks = "data" if data is None else "" if memory else of
+    return Entry(name, "1", _over(data, memory), note("balance-size-unknown", of=lacks) if lacks else None)
 
 
 def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
@@ -112,24 +114,21 @@ class _Device:
     called: str = ""
     """Empty where nothing but its roles is known."""
 
-    @property
-    def holds(self) -> str:
-        return " and ".join(self.roles)
-
-    def entry(self, what: str, unit: str, value: float | None, machine: str) -> Entry:
+    def entry(self, code: str, unit: str, value: float | None, machine: str) -> Entry:
         if self.called:
-            return Entry(f"{self.called}: {what}", unit, value, self.holds, machine=machine)
-        return Entry(f"{self.holds} device: {what}", unit, value)
+            roles = note("balance-roles", roles=self.roles)
+            return Entry(Note(code, {"device": self.called}), unit, value, roles, machine=machine)
+        return Entry(Note(code, {"roles": self.roles}), unit, value)
 
 
 def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
-    return device.entry("bandwidth used per core", "bytes/s", _over(used, cores), machine_of(records[0]))
+    return device.entry("balance-bandwidth", "bytes/s", _over(used, cores), machine_of(records[0]))
 
 
 def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
-    return device.entry("operations used per core", "1/s", _over(used, cores), machine_of(records[0]))
+    return device.entry("balance-operations", "1/s", _over(used, cores), machine_of(records[0]))
 
 
 def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | None:
@@ -225,19 +224,19 @@ def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
 
 
 def _checkpoints(records: Sequence[Record]) -> Entry:
-    interval = _metric(records, "checkpoint_interval_s")
+    name, interval = note("balance-checkpoint-interval"), _metric(records, "checkpoint_interval_s")
     count = _metric(records, "checkpoints")
     if interval is None and count is not None:
-        seen = "no checkpoint" if count == 0 else counted(count, "checkpoint")
-        return Entry("checkpoint interval", "s", None, words=f"{seen} in {units.span(records[0].elapsed_s)}")
-    return Entry("checkpoint interval", "s", interval)
+        seen = note("balance-checkpoints", checkpoints=count, elapsed_s=records[0].elapsed_s)
+        return Entry(name, "s", None, words=seen)
+    return Entry(name, "s", interval)
 
 
 def _log(records: Sequence[Record]) -> Entry:
-    name, choice = "log per transaction", records[0].choice
+    name, choice = note("balance-log"), records[0].choice
     workload = workloads.find(choice.workload)
     if workload is not None and not workload.counts_all(choice.options):
-        return Entry(name, "bytes", None, f"other work than {workload.counts[1]} writes it")
+        return Entry(name, "bytes", None, note("balance-log-of-other-work", units=workload.counts[1]))
     return Entry(name, "bytes", _metric(records, "wal_bytes_per_transaction"))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Cell, Content, Missing
 from ironbench.report.charts.base import Table
 from ironbench.report.facts import difference_rows, fact, fact_name
 from ironbench.report.findings import metric_tables
 from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.section import Section, by_value, with_rows
+from ironbench.study.balance import DATA_TO_CACHE, DATA_TO_MEMORY
 from ironbench.study.differences import telling
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def balance(study: Study) -> Table:
     for name, machine in kinds:
         found = [next((e for e in side.balance if (e.name, e.machine) == (name, machine)), None) for side in sides]
         those = ", ".join(side.name for side, entry in zip(sides, found, strict=True) if entry)
-        title = name if names.count(name) == 1 else f"{name} ({those})"
+        title = wording.text(name) if names.count(name) == 1 else f"{wording.text(name)} ({those})"
         shown[title] = [(side.name, ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
     if study.parts or len(sides) <= _SIDE_BY_SIDE:
         rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
@@ -65,10 +67,11 @@ def balance(study: Study) -> Table:
 def ratio_of(entry: Entry | None) -> Cell | Missing:
     if entry is None:
         return ABSENT
+    known = wording.text(entry.note) if entry.note else ""
     if entry.value is None:
-        words = entry.words or NOT_KNOWN
-        return Missing(f"{words} ({entry.note})" if entry.note else words)
-    return Cell(entry.value, "to 1" if entry.name.startswith("data to") else entry.unit, note=entry.note)
+        words = wording.text(entry.words) if entry.words else NOT_KNOWN
+        return Missing(f"{words} ({known})" if known else words)
+    return Cell(entry.value, "to 1" if entry.name.code in (DATA_TO_CACHE, DATA_TO_MEMORY) else entry.unit, note=known)
 
 
 REST = "Everything else that differs"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
-from ironbench.report import theme
+from ironbench.report import theme, wording
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row, count, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
@@ -55,7 +55,7 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
     chart = Chart(
         "scalability",
         "The scalability law's curve",
-        " ".join(f"{one.name}: {' '.join(one.sentences)}" for one in scalings),
+        " ".join(f"{one.name}: {' '.join(wording.sentences(one.sentences))}" for one in scalings),
         base.specification(_law_layers(names, x), {"curve": curve, "means": means}, _HEIGHT),
         _law_table(scalings),
         f"{units}/s",
@@ -71,8 +71,10 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
 
 def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
     """A paragraph per system."""
-    alone = len(scalings) == 1
-    return tuple(" ".join(one.sentences) if alone else f"{one.name}: {' '.join(one.sentences)}" for one in scalings)
+    texts = [" ".join(wording.sentences(one.sentences)) for one in scalings]
+    return tuple(
+        texts if len(texts) == 1 else (f"{one.name}: {text}" for one, text in zip(scalings, texts, strict=True))
+    )
 
 
 _PARTS = ("measured", "beyond")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ironbench.model.note import Note
 from ironbench.model.record import Record
 from ironbench.report.wording import (
+    balance,
     caches,
     causes,
     comparison,
@@ -15,6 +16,7 @@ from ironbench.report.wording import (
     limits,
     load,
     machine,
+    scalability,
     search,
     slices,
     storage,
@@ -27,6 +29,7 @@ from ironbench.report.wording.registry import WORDING, text
 
 __all__ = [
     "WORDING",
+    "balance",
     "caches",
     "cause",
     "causes",
@@ -37,6 +40,7 @@ __all__ = [
     "limits",
     "load",
     "machine",
+    "scalability",
     "search",
     "sentences",
     "slices",

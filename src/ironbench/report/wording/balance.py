@@ -1,0 +1,127 @@
+"""Words for sizing ratios: their names, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ironbench import units as written
+from ironbench.model.note import Note
+from ironbench.report.wording.registry import text, wording
+from ironbench.words import counted, listed
+
+
+@wording("balance-data-to-cache")
+def data_to_cache() -> str:
+    """data to engine's cache"""
+    return "data to engine's cache"
+
+
+@wording("balance-data-to-memory")
+def data_to_memory() -> str:
+    """data to machine's memory"""
+    return "data to machine's memory"
+
+
+@wording("balance-size-unknown")
+def size_unknown(of: str) -> str:
+    """size of the data not recorded"""
+    lacking = {"data": "the data", "cache": "engine's cache", "memory": "machine's memory"}.get(of, of)
+    return f"size of {lacking} not recorded"
+
+
+@wording("balance-clients")
+def clients() -> str:
+    """clients per core"""
+    return "clients per core"
+
+
+@wording("balance-streams")
+def streams() -> str:
+    """streams per core"""
+    return "streams per core"
+
+
+@wording("balance-of-streams")
+def of_streams(streams: str, cores: Note) -> str:
+    """2 streams and a refresh stream; 4 cores"""
+    return f"{streams}; {text(cores)}"
+
+
+@wording("balance-cores")
+def cores(cores: int, held_by: str = "", shared: bool = False) -> str:
+    """4 cores, shared with the clients"""
+    if held_by:
+        return f"{counted(cores, 'core')} given to the {held_by}"
+    return f"{counted(cores, 'core')}{', shared with the clients' if shared else ''}"
+
+
+@wording("balance-cores-unknown")
+def cores_unknown() -> str:
+    """number of cores not known"""
+    return "number of cores not known"
+
+
+@wording("balance-throughput")
+def throughput(units: str = "") -> str:
+    """throughput per core; queries per second of the whole trial, per core"""
+    return f"{units} per second of the whole trial, per core" if units else "throughput per core"
+
+
+@wording("balance-checkpoint-interval")
+def checkpoint_interval() -> str:
+    """checkpoint interval"""
+    return "checkpoint interval"
+
+
+@wording("balance-checkpoints")
+def checkpoints(checkpoints: float, elapsed_s: float) -> str:
+    """1 checkpoint in 30 s"""
+    seen = counted(checkpoints, "checkpoint") if checkpoints else "no checkpoint"
+    return f"{seen} in {written.span(elapsed_s)}"
+
+
+@wording("balance-log")
+def log() -> str:
+    """log per transaction"""
+    return "log per transaction"
+
+
+@wording("balance-log-of-other-work")
+def log_of_other_work(units: str) -> str:
+    """work other than transactions also writes it"""
+    return f"work other than {units} also writes it"
+
+
+@wording("balance-file-system-used")
+def file_system_used() -> str:
+    """data file system in use"""
+    return "data file system in use"
+
+
+@wording("balance-bandwidth")
+def bandwidth(device: str = "", roles: Sequence[str] = ()) -> str:
+    """vda, 256 GiB: bandwidth used per core"""
+    return _of_device(device, roles, "bandwidth used per core") or "device bandwidth per core"
+
+
+@wording("balance-operations")
+def operations(device: str = "", roles: Sequence[str] = ()) -> str:
+    """data and log device: operations used per core"""
+    return _of_device(device, roles, "operations used per core") or "device operations per core"
+
+
+def _of_device(device: str, roles: Sequence[str], what: str) -> str:
+    name = device or (f"{listed(roles)} device" if roles else "")
+    return f"{name}: {what}" if name else ""
+
+
+@wording("balance-roles")
+def roles(roles: Sequence[str]) -> str:
+    """data and log"""
+    return listed(roles)
+
+
+@wording("balance-no-device")
+def no_device() -> str:
+    """no device was seen"""
+    return "no device was seen"
