@@ -12,7 +12,24 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "guide" / "statuses.md"
 SOURCE = ROOT / "src" / "ironbench"
 TEXTS = [path.read_text() for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE / "report" / "wording"]
-OF_STUDIES = ("balance", "comparison", "findings", "footnotes", "limits", "scalability", "search", "study", "target", "verdicts")
+OF_STUDIES = (
+    "balance",
+    "comparison",
+    "cost",
+    "curve",
+    "findings",
+    "footnotes",
+    "history",
+    "lead",
+    "limits",
+    "plans",
+    "scalability",
+    "search",
+    "study",
+    "target",
+    "verdicts",
+    "waterfall",
+)
 """Modules of words for notes of a study, which are in no record."""
 
 

@@ -58,7 +58,7 @@ DELAYED = {"commit_delay": "10000", "commit_siblings": "0"}
 @pytest.mark.long
 def test_a_delayed_flush_makes_the_log_the_limit(server: Server) -> None:
     found = spent(server(DELAYED), CHANGE, Load(clients=8, duration_s=4.0))
-    assert found.limit.resource == "the log", found
+    assert found.limit.resource == "wal", found
     assert found.share("log flush") > 0.6
     assert found.limit.gain is not None and found.limit.gain.high > 2
 

@@ -11,7 +11,7 @@ from factories import codes, record
 
 from ironbench import workloads
 from ironbench.model.note import Note, note
-from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
+from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS, SERVER_CPU
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report.bottleneck import limit_sentence
@@ -53,7 +53,7 @@ def test_parts_are_shares_of_the_time_of_a_transaction() -> None:
     assert {part.name: part.time_s for part in found.parts} == pytest.approx(
         {"CPU": 0.002, "log flush": 0.0056, "client": 0.0004}
     )
-    assert found.limit.resource == "the log"
+    assert found.limit.resource == "wal"
     assert found.limit.gain is not None and found.limit.gain.low < 1 / 0.3 < found.limit.gain.high
     assert (found.limit.note.code, found.limit.note.values["share"]) == ("limit", pytest.approx(0.7))
 
@@ -94,7 +94,7 @@ def test_cpu_and_run_queue_are_one_resource_told_apart_in_words() -> None:
     waiting = where_time_goes([replace(spent(CPU=0.1, run_queue=0.7, client=0.2), budget=ours)])
     computing = where_time_goes([spent(CPU=0.7, run_queue=0.1, client=0.2)])
     assert waiting is not None and computing is not None
-    assert waiting.limit.resource == computing.limit.resource == "the server's CPU"
+    assert waiting.limit.resource == computing.limit.resource == SERVER_CPU
     assert waiting.limit.note.values["evidence"][0].values["more_cores"]
     assert codes(computing.limit.note) == ["limit", "cpu-computing"]
 
@@ -106,7 +106,7 @@ def test_a_rate_that_the_judge_calls_kept_is_limited_by_nothing() -> None:
     assert kept is not None and missed is not None
     assert kept.limit.resource == "" and kept.limit.note.code == "limit-none"
     assert kept.total_s == 0.004
-    assert missed.limit.resource == "the server's CPU"
+    assert missed.limit.resource == SERVER_CPU
 
 
 def test_the_root_of_the_chain_is_named() -> None:
@@ -153,7 +153,7 @@ def test_the_servers_cpu_is_the_limit_where_it_computes_most_of_the_time_beside_
     beside = Budget(server=0.3, client=0.05, other=0.6, idle=0.05)
     found = where_time_goes([replace(spent(CPU=0.7, run_queue=0.2, client=0.1), budget=beside)])
     assert found is not None and found.limit.gain is not None
-    assert (found.limit.resource, found.limit.share) == ("the server's CPU", pytest.approx(0.7))
+    assert (found.limit.resource, found.limit.share) == (SERVER_CPU, pytest.approx(0.7))
     assert found.limit.gain.low == pytest.approx(1 / 0.3)
 
 
@@ -204,7 +204,7 @@ def test_the_estimate_covers_the_interval_of_the_share_and_the_waits_that_the_pa
     parts = {"log_flush": 0.5, "locks": 0.2, "run_queue": 0.1, "internal_locks": 0.02, "CPU": 0.18}
     caused = where_time_goes([spent(samples=1e9, **parts)])
     assert caused is not None and caused.limit.gain is not None
-    assert caused.limit.resource == "the log"
+    assert caused.limit.resource == "wal"
     assert (caused.limit.gain.low, caused.limit.gain.high) == pytest.approx((2.0, 1 / 0.18), rel=1e-3)
 
 
@@ -238,7 +238,7 @@ def test_concurrency_is_named_only_where_the_server_could_have_used_the_idle_cor
     else:
         one.metrics["time_samples{part=CPU}"] = 900.0
     found = where_time_goes([one])
-    assert found is not None and found.limit.resource == "the server's CPU"
+    assert found is not None and found.limit.resource == SERVER_CPU
 
 
 def test_no_verdict_about_cpu_from_trials_whose_cpu_the_client_took() -> None:

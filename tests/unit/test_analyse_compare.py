@@ -13,9 +13,10 @@ from ironbench.model.note import Range, note, text_note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
+from ironbench.report.comparison import NO_VERDICT
 from ironbench.report.comparison import text as comparison
 from ironbench.study.comparability import unlike
-from ironbench.study.compare import NO_VERDICT, Row, compare, ratio
+from ironbench.study.compare import Row, compare, ratio
 from ironbench.study.subjects import Subject
 from ironbench.study.summarise import summarise
 
@@ -64,11 +65,12 @@ def test_peaks_are_compared_each_at_its_own_number_of_clients() -> None:
     a, b = sweep(DISK, 3000, 2, clients=(1, 4, 8)), sweep(MEMORY, 9000, 6, clients=(4, 8, 16))
     found = compare(Subject("a", tuple(a)), Subject("b", tuple(b)))
     assert found.peaks is not None
-    assert [cell.name for cell in found.cells] == ["4 clients", "8 clients"]
+    assert [cell.name for cell in found.cells] == [note("load-of-clients", clients=clients) for clients in (4, 8)]
     row = found.peaks.row("throughput")
     assert row is not None
     assert row.a.n == row.b.n == 3
-    assert "3 confirmation trials" in found.peak_basis[0]
+    basis = found.peak_basis[0].values["basis"]
+    assert basis == note("peak-basis", trials=3, confirmed=True, swept=False)
 
 
 @pytest.mark.parametrize("status", [Status.VOIDED, Status.FAILED, Status.CUT_SHORT])
@@ -85,7 +87,7 @@ def test_a_side_without_usable_trials_compares_nothing() -> None:
     found = compare(Subject("a", (record(status=Status.FAILED),)), Subject("b", (record(MEMORY),)))
     assert found.peaks is None
     assert found.cells == ()
-    assert found.peak_basis[0] == "no usable trial"
+    assert found.peak_basis[0] == note("no-usable-trial")
 
 
 def test_suspect_trials_enter_with_their_warning_once_per_kind() -> None:

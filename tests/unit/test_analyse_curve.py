@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from factories import DISK, Shelf, record, suspect, sweep
 
+from ironbench.model.note import note
 from ironbench.model.record import Record, Status
 from ironbench.records.index import short
 from ironbench.report.headline import headline
@@ -32,7 +33,7 @@ def test_the_peak_is_chosen_on_the_sweep_and_reported_from_confirmations() -> No
     found = curve(one).peak
     assert found is not None
     assert (found.clients, found.chosen.centre, found.throughput.centre) == (8, 1200, 1005)
-    assert found.basis == "2 confirmation trials"
+    assert found.basis == note("peak-basis", trials=2, confirmed=True, swept=False)
 
 
 def test_in_a_lab_each_half_of_the_blocks_reports_the_peak_that_the_other_chose() -> None:
@@ -95,7 +96,7 @@ def test_an_unconfirmed_peak_says_so() -> None:
     (one,) = subjects([record(clients=8)])
     found = curve(one).peak
     assert found is not None
-    assert found.basis == "1 trial"
+    assert found.basis == note("peak-basis", trials=1, confirmed=False, swept=False)
 
 
 def test_trials_that_may_not_be_compared_choose_nothing() -> None:

@@ -43,6 +43,6 @@ def test_a_setting_that_the_role_may_not_see_is_never_called_not_set() -> None:
     hidden = {"engine.settings_seen": "those that every role may see"}
     seen = {"engine.settings_seen": "all", name: "pg_stat_statements"}
     (row,) = [row for row in differences([hidden, seen]) if row.name == "settings.shared_preload_libraries"]
-    assert row.values == ("not seen by the role", "pg_stat_statements")
+    assert row.values == ("not visible", "pg_stat_statements")
     (row,) = differences([{"engine.settings_seen": "all"}, seen])
     assert row.values == ("not set", "pg_stat_statements")

@@ -118,7 +118,8 @@ def test_currencies_are_never_mixed_without_a_stated_rate() -> None:
     rate = '[rate.r]\nfrom = "EUR"\nto = "USD"\nrate = 1.25\ndate = "2026-01-02"\nsource = "a bank"'
     found = bill(offer(buy=("x", "y")), sheet(LINE, f"{text}\n{rate}"), None, "USD")
     assert found.total == 16 * 100 + 16 * 125
-    assert "1 EUR = 1.25 USD on 2026-01-02, a bank" in found.lines[1].note
+    rated = note("exchange-rate", currency="EUR", rate=1.25, into="USD", date="2026-01-02", source="a bank")
+    assert rated in found.lines[1].notes
     backwards = bill(offer(), sheet(LINE, rate), None, "EUR")
     assert backwards.total == 16 * 80
 
@@ -134,7 +135,7 @@ def test_running_costs_need_the_years_they_are_counted_for() -> None:
 
 def test_an_edition_that_leaves_cores_unused_says_so() -> None:
     found = bill(offer(cores=36), sheet(LINE + 'most_cores = 16\nedition = "Standard"'), None)
-    assert found.cautions == ("x: edition Standard uses at most 16 of 36 cores of a server",)
+    assert found.cautions == (note("edition-limit", price="x", edition="Standard", most=16, there=36, of="cores"),)
 
 
 def test_estimated_prices_mark_the_bill() -> None:

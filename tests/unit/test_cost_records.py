@@ -68,7 +68,7 @@ def test_without_a_target_the_records_that_a_systems_file_names_give_its_scores(
     assert "one: throughput with 8 clients (3 trials)." in text
     assert "log in memory costs as much as one and does 150 % of its work." in text
     assert "Work: igen-oltp scale=4 weight=light" in text
-    assert json.loads(report.document(found))["systems"][0]["basis"] == found.rows[0].basis
+    assert json.loads(report.document(found))["systems"][0]["basis"] == wording.text(found.rows[0].basis)
 
 
 def test_the_score_of_confirmed_records_is_that_of_fresh_trials(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_the_mean_over_a_curve_of_clients_is_no_score_and_that_is_said(tmp_path:
     curved = record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp")
     found = billed(tmp_path, [curved, record(MEMORY, 8, 500.0, id="steady")])
     assert [row.score for row in found.rows] == [None, Range(0.0, math.inf, 500.0)]
-    assert found.notes[0].startswith("No score of log on disk: driven along a curve of clients")
+    assert found.notes[0] == note("system-without-score", system="log on disk", why=note("driven-along-curve"))
 
 
 def test_scores_of_a_systems_file_are_not_mixed_with_those_of_records(tmp_path: Path) -> None:
@@ -152,24 +152,24 @@ def test_a_label_of_several_systems_gives_no_score_and_that_is_said_beside_the_b
     ("declared", "held", "said"),
     [
         ("sockets = 1\ncores = 2", None, []),
-        ("sockets = 1\ncores = 36", None, ["36 cores, its records were measured with 2 cores"]),
-        ("sockets = 2\ncores = 2", None, ["2 sockets, its records were measured with 1 socket"]),
-        ("sockets = 1\ncores = 2", (0,), ["2 cores, its records were measured with 1 core that it was held to"]),
-        ("sockets = 1\ncores = 2\nmemory_gb = 512", None, ["512 GB of memory, its records were measured with 26 GB"]),
+        ("sockets = 1\ncores = 36", None, [("cores", 36, 2)]),
+        ("sockets = 2\ncores = 2", None, [("sockets", 2, 1)]),
+        ("sockets = 1\ncores = 2", (0,), [("cores", 2, 1)]),
+        ("sockets = 1\ncores = 2\nmemory_gb = 512", None, [("memory_gb", 512, 26)]),
         ("sockets = 1\ncores = 2\nmemory_gb = 24", None, []),
     ],
 )
 @pytest.mark.parametrize("target", ["", "p99 < 10ms at 5000 tps"])
 def test_a_systems_file_that_says_otherwise_than_the_machine_of_its_records_is_told_so(
-    tmp_path: Path, declared: str, held: tuple[int, ...] | None, said: list[str], target: str
+    tmp_path: Path, declared: str, held: tuple[int, ...] | None, said: list[tuple[str, int, int]], target: str
 ) -> None:
     text = f'[system."log on disk"]\n{declared}\nbuy = ["postgresql"]'
     billed(tmp_path, [record(replace(DISK, server_cpus=held))], text)
     found = asked((), target, str(tmp_path / "systems.toml"), (), "", str(tmp_path))
-    cautions = wording.texts(found.rows[0].cautions)
-    assert len(cautions) == len(said)
-    assert all(f"the systems file says {one}" in caution for one, caution in zip(said, cautions, strict=True))
-    assert all(f"! log on disk: {caution}" in report.text(found, None) for caution in cautions)
+    cautions = found.rows[0].cautions
+    assert [(one.values["of"], one.values["declared"], one.values["measured"]) for one in cautions] == said
+    assert all(one.values["pinned"] for one in cautions if held and one.values["of"] == "cores")
+    assert all(f"! log on disk: {caution}" in report.text(found, None) for caution in wording.texts(cautions))
 
 
 def test_of_a_running_server_the_recorded_machine_is_not_held_against_the_systems_file(tmp_path: Path) -> None:
@@ -181,19 +181,18 @@ def test_of_a_running_server_the_recorded_machine_is_not_held_against_the_system
 @pytest.mark.parametrize(
     ("declared_gb", "limit", "said"),
     [
-        (26, 4 << 30, ["26 GB of memory, its records were measured with 4.3 GB that it was held to"]),
+        (26, 4 << 30, [(26, 4.3, True)]),
         (4, 4 << 30, []),
-        (512, 64 << 30, ["512 GB of memory, its records were measured with 26 GB:"]),
+        (512, 64 << 30, [(512, 26, False)]),
     ],
 )
 def test_memory_is_that_which_the_records_were_held_to_and_never_more_than_the_machine_s(
-    tmp_path: Path, declared_gb: int, limit: int, said: list[str]
+    tmp_path: Path, declared_gb: int, limit: int, said: list[tuple[float, float, bool]]
 ) -> None:
     text = f'[system."log on disk"]\nsockets = 1\ncores = 2\nmemory_gb = {declared_gb}\nbuy = ["postgresql"]'
     found = billed(tmp_path, [record(replace(DISK, memory_total_bytes=limit))], text)
-    cautions = wording.texts(found.rows[0].cautions)
-    assert len(cautions) == len(said)
-    assert all(one in caution for one, caution in zip(said, cautions, strict=True))
+    cautions = [one.values for one in found.rows[0].cautions]
+    assert [(one["declared"], one["measured"], one["pinned"]) for one in cautions] == said
 
 
 def test_scores_from_records_are_in_the_unit_of_their_metric_whatever_the_systems_file_says(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import pytest
 from factories import DISK, MEMORY, Shelf, record, suspect, sweep
 
 from ironbench.errors import InputError
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note
 from ironbench.model.own_data import OwnData
 from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.system import Choice, Load, System
 from ironbench.report import lead as report
+from ironbench.report import wording
 from ironbench.report.charts import lead as charts
 from ironbench.report.numbers import number, quantity
 from ironbench.study.lead import lead, leads
@@ -38,12 +39,12 @@ def test_a_lead_carries_its_interval_and_a_word() -> None:
     ahead = lead(runs(100, 101, 99), runs(128, 127, 129), 0.05)
     assert ahead is not None and ahead.low is not None and ahead.high is not None
     assert ahead.low < 1.28 < ahead.high
-    assert ahead.words == "leads by 28\u202f%"
-    assert lead(runs(100, 101, 99), runs(101, 100, 100), 0.05).words == "equal within 5\u202f%"
-    assert lead(runs(100, 150, 70), runs(110, 80, 160), 0.05).words == "cannot tell"
-    assert lead(runs(100), runs(130), 0.05).words == "no interval: one trial"
+    assert wording.text(ahead.outcome) == "leads by 28\u202f%"
+    assert lead(runs(100, 101, 99), runs(101, 100, 100), 0.05).outcome == note("lead-equal", margin=0.05)
+    assert lead(runs(100, 150, 70), runs(110, 80, 160), 0.05).outcome == note("lead-inconclusive")
+    assert lead(runs(100), runs(130), 0.05).outcome == note("lead-of-one-trial")
     slower = lead(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9), 0.05, higher_is_better=False)
-    assert slower.words == "takes 50\u202f% less time"
+    assert wording.text(slower.outcome) == "takes 50\u202f% less time"
 
 
 def test_values_are_those_that_the_ratio_is_made_of() -> None:
@@ -143,8 +144,8 @@ def test_a_system_seldom_leads_over_itself_although_runs_vary_by_3_percent(
             sides.append(repeats(trials, "throughput"))
         one = lead(*sides, 0.05)
         assert one is not None and one.low is not None
-        ahead += one.words.startswith(("leads", "trails"))
-        assert (one.words == "no verdict: one run") == (of_runs == 1)
+        ahead += one.outcome.code == "lead"
+        assert (one.outcome.code == "lead-of-one-run") == (of_runs == 1)
     assert least <= ahead / 200 <= most
 
 
@@ -170,7 +171,7 @@ def test_scripts_or_data_of_one_name_and_other_contents_are_refused_and_moved_on
     moved = scripted(MEMORY, "a", "/elsewhere/my.sql")
     assert leads("a", [scripted(DISK, "a")], "b", [moved], Shelf(), 0.05).works[0].work == "script my.sql"
     both = leads("a", [scripted(DISK, "a")], "b", [moved, scripted(MEMORY, "b")], Shelf(), 0.05)
-    assert both.apart == ("only b did script my.sql #2",)
+    assert both.apart == (note("work-of-one-side", side="b", work="script my.sql #2"),)
 
 
 def test_a_page_and_a_picture_are_drawn() -> None:
@@ -197,7 +198,7 @@ def test_different_work_is_told_apart_and_none_in_common_refused() -> None:
     with pytest.raises(InputError, match="no work in common"):
         leads("a", [old], "b", [larger], Shelf(), 0.05)
     both = leads("a", [old], "b", [other, larger], Shelf(), 0.05)
-    assert both.apart == ("only b did igen-oltp scale=8",)
+    assert both.apart == (note("work-of-one-side", side="b", work="igen-oltp scale=8"),)
     newer = replace(other, software={"ironbench": "9.0"})
     with pytest.raises(InputError, match="different versions of ironbench"):
         leads("a", [old], "b", [newer], Shelf(), 0.05)

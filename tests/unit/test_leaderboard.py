@@ -12,7 +12,7 @@ from factories import DISK, MACHINE, MEMORY, Shelf, record, suspect, sweep
 from ironbench.catalogue import prices, published
 from ironbench.errors import InputError
 from ironbench.model.curve import Curve
-from ironbench.model.note import text_note
+from ironbench.model.note import note, text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.records import Evidence, Store
@@ -82,7 +82,7 @@ def test_own_results_stand_in_a_table_of_their_own_after_a_sentence(tmp_path: Pa
     assert place.per_core == pytest.approx(place.score / 2)
     together = [leaderboard.published(published.get("tpce"), "score", SHEET, ""), *rankings]
     text = report.text(together, None)
-    assert text.index(leaderboard.NOT_COMPARABLE) < text.index("own results")
+    assert text.index(report.NOT_COMPARABLE) < text.index("own results")
     assert "Derived, not comparable." in text
     tables = json.loads(report.document(together))["rankings"]
     assert [table["published"] for table in tables] == [True, False]
@@ -147,7 +147,7 @@ def test_own_results_are_ranked_by_what_was_asked_for(tmp_path: Path, per: str, 
     assert places["whole"].per_socket == pytest.approx(places["whole"].score)
     # Four core licences are the least that a socket needs, so both systems cost the same.
     assert places["held"].per_currency == pytest.approx(places["held"].score * 1000 / (4 * 6872))
-    assert places["held"].other["held to"] == "CPU 1"
+    assert places["held"].pinned_to == (1,)
     text = report.text([ranking], None)
     assert f"by {report.ordered_by(ranking.sort)}" in text.splitlines()[0]
 
@@ -177,7 +177,7 @@ def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
     store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"), Evidence())
     (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert [place.score for place in ranking.places] == [500.0]
-    assert ranking.left_out[0].startswith(f"{DISK.label}, driven along a curve of clients")
+    assert ranking.left_out == (note("of-subjects", subjects=DISK.label, note=note("driven-along-curve")),)
     store.keep(record(DISK, 8, 700.0, id="again", machine="m1"), Evidence())
     (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert [place.score for place in ranking.places] == [700.0, 500.0] and not ranking.left_out
@@ -186,8 +186,10 @@ def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
 def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
     records = [suspect(one) if one.purpose == "confirmation" and one.block == 0 else one for one in sweep(DISK, 36, 6)]
     place = leaderboard.own(records, Shelf(records), "score", SHEET, "")[0].places[0]
-    assert place.other["rests on"] == "3 confirmation trials; 1 trial suspect"
-    assert place.other["clients"] == "20"
+    assert place.clients == 20 and place.basis is not None
+    values = place.basis.values
+    assert (values["trials"], values["confirmed"], values["suspect"]) == (3, True, 1)
+    assert report.others(place)["clients"] == "20"
     assert place.bounds is not None and place.bounds.low < place.score < place.bounds.high
 
 

@@ -100,7 +100,7 @@ def test_open_loops_at_one_rate_are_compared_by_their_response_times(
 ) -> None:
     compare("asked", "same", results, False, False)
     text = plain(capsys.readouterr().out)
-    assert "Both were asked for 500/s: A: 500/s kept; B: 500/s kept." in text
+    assert "Both were driven at 500/s: A: 500/s kept; B: 500/s kept." in text
     assert "0.500 × that of A: 10.0 ms against 20.0 ms" in text
     assert "peak" not in text and "closed loops on both sides" not in text
     compare("asked", "same", results, False, True)
@@ -162,7 +162,7 @@ def test_an_open_loop_has_no_place_in_a_leaderboard_and_that_is_said(
 ) -> None:
     leaderboard("igen-oltp", "", "", "", None, results, False)
     text = plain(capsys.readouterr().out)
-    assert "Left out: asked, driven in an open loop: its rate of 500/s was asked for, not reached." in text
+    assert "Left out: asked: driven in an open loop at 500/s, which was requested, not reached." in text
     leaderboard("igen-oltp", "", "", "", None, results, True)
     (ranking,) = json.loads(capsys.readouterr().out)["rankings"]
     assert [place["system"] for place in ranking["places"]] == ["closed"]

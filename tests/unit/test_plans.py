@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from factories import DISK, MEMORY, Shelf, record
 
+from ironbench.model.note import note
 from ironbench.report import findings
 from ironbench.study.queries import against, difference, plans, queries
 
@@ -45,10 +46,11 @@ def test_steps_are_read_from_the_plans_of_every_engine() -> None:
 
 def test_two_plans_are_told_apart_by_what_only_one_of_them_does() -> None:
     one, other = plans(postgres(LOOP, INDEX), "postgres")["q13"], plans(postgres(HASH, SCAN), "postgres")["q13"]
-    said = "the plan has Index Scan on orders, Nested Loop instead of parallel Seq Scan on orders, Hash Join (Right)"
-    assert difference(one, other) == said
-    assert difference(one, one) == "the plan has the same steps"
-    assert difference(one, None) == "its plans are not known"
+    more = (("Index Scan on orders", 1), ("Nested Loop", 1))
+    less = (("parallel Seq Scan on orders", 1), ("Hash Join (Right)", 1))
+    assert difference(one, other) == note("plans-differ", more=more, less=less)
+    assert difference(one, one) == note("plans-differ", more=(), less=())
+    assert difference(one, None) == note("plans-unknown")
 
 
 def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_plan() -> None:
@@ -62,7 +64,7 @@ def test_a_query_that_is_surely_slower_where_the_others_gain_is_named_with_its_p
     shelf = Shelf([], texts={"disk0": postgres(HASH, SCAN), "memory0": postgres(LOOP, SCAN)})
     found = against(queries(groups), groups, shelf)
     assert [(one.subject, one.ratio.query, one.slower) for one in found] == [("memory", "q13", True)]
-    assert found[0].plan == "the plan has Nested Loop instead of Hash Join (Right)"
+    assert found[0].plan == note("plans-differ", more=(("Nested Loop", 1),), less=(("Hash Join (Right)", 1),))
     (said,) = findings.against_trend_sentences(found)
     assert said.startswith("Against the trend, memory is slower than disk in q13 1.21")
     ((_, table),) = findings.against_trend_tables(found)

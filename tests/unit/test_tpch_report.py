@@ -150,7 +150,7 @@ def test_streams_that_ran_are_shown_and_the_rate_of_the_whole_trial_is_not_the_t
     chart = of_parts(study)[0]
     assert chart.table.head[0] == "streams" and chart.table.texts[0][0] == "2 streams and a refresh stream"
     assert page.peaks(study).texts[-1][:2] == ("in the throughput test", "2 streams and a refresh stream")
-    assert study.place == "over the whole trial"
+    assert study.place == note("measured-at", at="trial")
     names = {entry.name: entry for entry in study.parts[0].balance}
     assert note("balance-throughput") not in names and note("balance-clients") not in names
     assert note("balance-throughput", units="queries") in names

@@ -28,6 +28,7 @@ def history(
     from ironbench import catalogue
     from ironbench.cli.output import destination, written
     from ironbench.report.history import page
+    from ironbench.report.wording import sentences
     from ironbench.study.history import histories, require_order
     from ironbench.views.selection import gathered
 
@@ -38,6 +39,6 @@ def history(
     records, archive = gathered(selection or (), results)
     found = histories(records, archive, metric, by)
     if not found.all:
-        why = " ".join(found.left_out) or "it holds no usable trial"
+        why = " ".join(sentences(found.left_out)) or "it holds no usable trial"
         raise InputError(results, f"has no history to show: {why}", "tag trials with --tag, or choose another --by")
     return written(page(found), chosen, place)

@@ -107,7 +107,7 @@ class BestLoad:
             return None
         due = _warmed(trial, [trial.cell], trial.cell, records, self._store, notes)
         if not isinstance(step, Answer) and due.trial.purpose == trial.purpose:
-            self._printer.say(f"  {trial.cell.name}: {step.why}")
+            self._printer.say(f"  {trial.cell.name}: {wording.text(step.why)}")
         return due
 
 

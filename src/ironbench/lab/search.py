@@ -107,7 +107,7 @@ def _cell_step(
     load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
     # A pilot decides the warm-up at the load that is found; until then the planned one has to do.
     cell = replace(setup.cell, load=replace(load, warmup_auto=False))
-    return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {found.why}"
+    return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {wording.text(found.why)}"
 
 
 def _table(search: Search, tried: Sequence[Record]) -> tuple[Tried, ...]:

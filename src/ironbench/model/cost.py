@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 
+from ironbench.model.note import Note
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -81,7 +83,7 @@ class Line:
     """How often it is paid: 1, or months or years."""
     amount: Decimal
     """In the bill's currency."""
-    note: str = ""
+    notes: tuple[Note, ...] = ()
     """How the units were counted, and the rate of exchange."""
     estimate: bool = False
     every: str = "once"
@@ -95,7 +97,7 @@ class Bill:
     offer: Offer
     currency: str
     lines: tuple[Line, ...]
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[Note, ...] = ()
     """Why the edition bought may not give what was measured."""
     years: Decimal | None = None
     """Period that running costs are counted over; None: everything is paid once."""

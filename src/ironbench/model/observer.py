@@ -50,9 +50,9 @@ CLIENT = "client"  # the client, the way to it, and its think time
 OTHER = "other"  # known waits of no other part, and what nothing accounts for
 
 PARTS = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
-SERVER_CPU = "the server's CPU"
+SERVER_CPU = "server-cpu"
 """Limiting resource: CPU time, and the wait for it."""
-OTHER_PROGRAMS = "other programs on the machine"
+OTHER_PROGRAMS = "other-programs"
 """Limiting resource where they used more CPU time than the server and the client."""
 CONCURRENCY = "concurrency"
 """Named as the limit instead of the server's CPU where cores are idle and no backend waits for one."""

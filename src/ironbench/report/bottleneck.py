@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironbench import units
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
-from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS
+from ironbench.model.observer import CONCURRENCY
 from ironbench.report import wording
 from ironbench.report.facts import fact
 from ironbench.report.numbers import number
@@ -133,7 +133,7 @@ def _verdict(one: Ceiling) -> str:
         return f"{small}{_unseen(one)}"
     if one.verdict is Verdict.DISTURBED:
         return (
-            f"Whether {seen} {_is(one.seen)} a bottleneck of a quiet machine is inconclusive: {OTHER_PROGRAMS} used "
+            f"Whether {seen} {_is(one.seen)} a bottleneck of a quiet machine is inconclusive: other programs used "
             f"{in_percent(one.taken)} of the CPU time, which may explain part of the gain.{_unseen(one)}"
         )
     return f"{_upper(seen)} {_is(one.seen)} a bottleneck.{_unseen(one)}"

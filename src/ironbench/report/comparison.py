@@ -18,9 +18,9 @@ from ironbench.report.facts import difference_rows
 from ironbench.report.findings import effect_table, metric_tables, metric_words
 from ironbench.report.numbers import measured, times, unit_of
 from ironbench.report.plain import bullets
-from ironbench.study.compare import NO_VERDICT, Comparison, Row
+from ironbench.report.wording.comparison import loop
+from ironbench.study.compare import Comparison, Row
 from ironbench.study.differences import telling
-from ironbench.study.rate import loop_words
 from ironbench.words import counted
 from ironbench.workloads.base import LEADING
 
@@ -35,6 +35,9 @@ _MAIN = (
 
 _WHOLE = {"throughput": "throughput of the whole trial"}
 _VALUES = "  values are medians of the trials, percentiles pooled; `ironbench lead` takes geometric means"
+NO_VERDICT = (
+    "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
+)
 UNDECLARED = (
     "No verdict: the lab does not declare this comparison, and one that is chosen after the numbers were seen would "
     "find differences too easily. Ratios are paired by block."
@@ -166,11 +169,11 @@ def _spread_words(row: Row) -> str:
 def _rate_answer(comparison: Comparison) -> str:
     a, b = comparison.loads
     rates = [(name, one) for name, one in zip(_sides(comparison), comparison.rates, strict=True) if one]
-    outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {one.words}" for name, one in rates)
+    outcomes = "; ".join(f"{name}: {units.rate(one.rate)} {wording.text(one.outcome)}" for name, one in rates)
     if (a.rate, a.arrivals) != (b.rate, b.arrivals):
-        loops = f"A was driven in {loop_words(a)}, B in {loop_words(b)}"
+        loops = f"A was driven in {loop(a.rate)}, B in {loop(b.rate)}"
         return f"{loops}: neither throughput nor response times of the two can be compared ({outcomes})."
-    both = f"Both were asked for {units.rate(rates[0][1].rate)}: {outcomes}."
+    both = f"Both were driven at {units.rate(rates[0][1].rate)}: {outcomes}."
     if not all(one and one.is_kept for one in comparison.rates):
         return f"{both} Response times of a rate that is not kept are not compared."
     row = comparison.peaks.row("response_time_p99_s") if comparison.peaks else None
@@ -198,18 +201,20 @@ def _differences(comparison: Comparison, everything: bool) -> str:
 def _peaks(comparison: Comparison) -> str:
     if comparison.peaks is None:
         sides = zip((comparison.a, comparison.b), comparison.peak_basis, strict=True)
-        return "Nothing to compare: " + "; ".join(f"{plain.clean(side)}: {basis}" for side, basis in sides)
+        known = [f"{plain.clean(side)}: {wording.text(basis)}" for side, basis in sides]
+        return f"Nothing to compare: {'; '.join(known)}"
     opened = {load.rate is not None for load in comparison.loads}
     where = (
         "Each by itself"
         if len(opened) > 1
-        else "Each at the rate asked for"
+        else "Each at the requested rate"
         if True in opened
         else "Each at its peak"
         if comparison.clients is None
         else "Side by side"
     )
-    basis = f"{where} (A: {comparison.peak_basis[0]}; B: {comparison.peak_basis[1]})"
+    basis_a, basis_b = map(wording.text, comparison.peak_basis)
+    basis = f"{where} (A: {basis_a}; B: {basis_b})"
     # A metric without a better direction cannot speak for A or B; all of them are in the JSON document.
     rows = [row for row in comparison.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in comparison.leading)
@@ -229,7 +234,8 @@ def _peaks(comparison: Comparison) -> str:
     )
     for why in dict.fromkeys(row.no_ratio for row in shown if row.no_ratio):
         names = ", ".join(row.metric for row in shown if row.no_ratio == why)
-        lines.append(textwrap.fill(f"no ratio of {names}: {why}", 100, initial_indent="  ", subsequent_indent="    "))
+        text = f"no ratio of {names}: {wording.text(why)}"
+        lines.append(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="    "))
     lines += ["  closed loops on both sides: the service time is the response time"] if twice else []
     return "\n".join(lines)
 
@@ -264,7 +270,7 @@ def _cells(comparison: Comparison) -> str:
     for one in comparison.cells:
         for row in (one.row(metric) for metric in main):
             if row is not None and (row.metric != "failed_fraction" or row.a.high or row.b.high):
-                rows.append((one.name, *_row(row)))
+                rows.append((wording.text(one.name), *_row(row)))
     if not rows:
         return "There is no number of clients that both were measured with."
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")

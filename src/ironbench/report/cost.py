@@ -39,7 +39,7 @@ def text(costs: Costs, width: int | None) -> str:
     cautions = [f"! {marked(row)}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)]
     parts.append("\n".join([_systems(costs, width), *cautions]))
     parts += [_bill(row.bill, width) for row in costs.rows if row.bill is not None]
-    notes = [*_sources(costs), *costs.notes, *advice(costs)]
+    notes = [*_sources(costs), *wording.sentences(costs.notes), *advice(costs)]
     return "\n\n".join([*parts, "\n".join(notes)] if notes else parts)
 
 
@@ -57,7 +57,7 @@ def document(costs: Costs) -> str:
         "nearest": costs.nearest.name if costs.nearest else None,
         "tied": [row.name for row in costs.tied],
         "undecided": [row.name for row in costs.undecided],
-        "notes": list(costs.notes),
+        "notes": wording.sentences(costs.notes),
         "advice": advice(costs),
     }
     return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
@@ -174,7 +174,7 @@ def _bill(bill: Bill, width: int | None) -> str:
         Column("how counted", (*(_counted(line) for line in lines), ""), prose=True),
     ]
     table = fitted(columns, width)[0]
-    return "\n".join([table, *(f"! {text}" for text in bill.cautions)])
+    return "\n".join([table, *(f"! {text}" for text in wording.texts(bill.cautions))])
 
 
 def _over(bill: Bill) -> str:
@@ -191,12 +191,12 @@ def _price(line: Line) -> str:
 def _counted(line: Line) -> str:
     """`12 months`, and how the units were counted."""
     times = f"{_amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
-    return "; ".join(filter(None, (times, line.note)))
+    return "; ".join(filter(None, (times, *wording.texts(line.notes))))
 
 
 def _sources(costs: Costs) -> list[str]:
     notes = [f"{row.name}: {row.source}{_speed(row)}." for row in costs.rows if row.source not in ("", "records")]
-    notes += [f"{row.name}: {costs.unit} {row.basis}." for row in costs.rows if row.basis]
+    notes += [f"{row.name}: {costs.unit} {wording.text(row.basis)}." for row in costs.rows if row.basis]
     notes += [
         f"{row.name}: records count as those of all its {row.bill.offer.servers} servers together."
         for row in costs.rows
@@ -231,7 +231,7 @@ def _row(row: Row) -> dict[str, Any]:
         "flagged": row.flagged,
         "estimate": row.estimate,
         "source": row.source,
-        "basis": row.basis,
+        "basis": wording.text(row.basis) if row.basis else "",
         "cautions": wording.texts(row.cautions),
         "target": {"meets": row.target.meets, "why": wording.text(row.target.why)} if row.target else None,
         "bill": _bill_document(row.bill) if row.bill else None,
@@ -244,9 +244,13 @@ def _bill_document(bill: Bill) -> dict[str, Any]:
         "total": str(bill.total),
         "years": str(bill.years) if bill.years else None,
         "estimate": bill.estimate,
-        "lines": [msgspec.to_builtins(line) for line in bill.lines],
-        "cautions": list(bill.cautions),
+        "lines": [_line(line) for line in bill.lines],
+        "cautions": wording.texts(bill.cautions),
     }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {**msgspec.to_builtins(line), "note": "; ".join(wording.texts(line.notes))}
 
 
 def _bounds(range: Range | None) -> list[float] | None:

@@ -174,7 +174,7 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[Cell, s
         ("clients", count(peak.clients)),
         ("range", spread(peak.throughput, "1/s")),
         ("failed", failed(peak.trials)),
-        ("rests on", peak.basis),
+        ("rests on", wording.text(peak.basis)),
     ]
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
@@ -190,12 +190,13 @@ def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Conte
         ("clients", count(one.clients)),
         ("finished", finished),
         ("failed", failed(one.trials)),
-        ("rests on", one.basis),
+        ("rests on", wording.text(one.basis)),
     ]
     if one.is_kept:
-        return Cell(one.rate, "rate", bare=True), f"{units}/s {one.words}", rows
+        return Cell(one.rate, "rate", bare=True), f"{units}/s {wording.text(one.outcome)}", rows
     figure = replace(finished, bare=True) if isinstance(finished, Cell) else finished
-    return figure, f"{units}/s finished; the rate of {rate(one.rate)} was {one.words}", rows
+    outcome = f"the rate of {rate(one.rate)} was {wording.text(one.outcome)}"
+    return figure, f"{units}/s finished; {outcome}", rows
 
 
 def _of_effect(effect: Effect) -> Card:
@@ -251,7 +252,7 @@ def cautions(study: Study) -> list[str]:
     """Everything a reader must know before using the numbers, the gravest first."""
     systems_by_text: dict[str, list[str]] = {}
     for part in study.parts:
-        incoherent = (part.little.sentence,) if part.little and not part.little.holds else ()
+        incoherent = (wording.text(part.little.note),) if part.little and not part.little.holds else ()
         for text in (*map(wording.text, (*part.left_out, *part.warnings)), *incoherent):
             systems_by_text.setdefault(text, []).append(part.name)
     everyone, all_words = len(study.parts), "all systems" if len(study.systems) > 1 else "all rates"
@@ -378,7 +379,7 @@ def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
     if isinstance(main, Rate):
         figure, unit, _ = _of_rate(main, counted_in(part.subject.records)[1])
         if main.is_kept:
-            return Cell(main.rate, "rate", note=main.words), clients
+            return Cell(main.rate, "rate", note=wording.text(main.outcome)), clients
         return (replace(figure, note=unit) if isinstance(figure, Cell) else Missing(unit)), clients
     if first := of_score(part.subject.records[0], main):
         words = ", ".join(filter(None, (metric_words(first), failed_note(main.trials))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
@@ -97,12 +98,12 @@ def _points(one: Explanation) -> Iterator[Point]:
         yield Point(f"{one.queries[0].query} takes {ratio(one.queries[0].ratio)} as long.", "Queries:")
     if one.waterfall:
         once = " One observed trial of each side says so." if one.observed else ""
-        yield Point(one.waterfall.sentence + once, "Time:")
+        yield Point(wording.sentences([one.waterfall.note])[0] + once, "Time:")
     if one.io and one.io[0].clear and not one.io[0].whole_device:
         yield Point(f"{measure_name(one.io[0])} {ratio(one.io[0].ratio)}{within(one.io[0])}.", "I/O:")
     if one.plans:
         more = f", and {counted(len(one.plans) - 1, 'other plan')}" if len(one.plans) > 1 else ""
-        yield Point(f"{cut(one.plans[0].plan.statement, WIDTH)}: {one.plans[0].words}{more}.", "Plans:")
+        yield Point(f"{cut(one.plans[0].plan.statement, WIDTH)}: {wording.text(one.plans[0].words)}{more}.", "Plans:")
     yield Point(_configuration(one), "Configuration:")
 
 

@@ -187,7 +187,7 @@ def against_trend_tables(queries: Sequence[Against]) -> tuple[tuple[str, Table],
             f"{one.ratio.query}, {one.subject} over {one.baseline}",
             Cell(one.ratio.ratio, "times"),
             Cell(one.overall, "times"),
-            one.plan,
+            wording.text(one.plan),
         )
         for one in queries
     )
@@ -200,7 +200,9 @@ def against_trend_sentences(queries: Sequence[Against]) -> list[str]:
     for subject in dict.fromkeys(one.subject for one in queries):
         own = [one for one in queries if one.subject == subject]
         verb = "slower" if own[0].slower else "faster"
-        named = "; ".join(f"{one.ratio.query} {number(one.ratio.ratio)}{THIN}× ({one.plan})" for one in own[:_NAMED])
+        named = "; ".join(
+            f"{one.ratio.query} {number(one.ratio.ratio)}{THIN}× ({wording.text(one.plan)})" for one in own[:_NAMED]
+        )
         rest = len(own) - _NAMED
         more = f"; and {rest} more" if rest > 0 else ""
         texts.append(f"Against the trend, {subject} is {verb} than {own[0].baseline} in {named}{more}.")

@@ -87,7 +87,7 @@ def _rate_sentence(one: Rate) -> str:
     asked = all_digits(one.rate) if curve is None else number(one.rate)
     asked = f"{asked} {units} per second{' on average over the curve' if curve else ''}"
     asked += f" with {counted(one.clients, 'client')}"
-    trials = one.tally
+    trials = wording.curve.tally(len(one.trials), one.confirmed)
     if one.is_kept:
         slow = one.metrics.get("response_time_p99_s")
         tail = f"; 99 % of them took {quantity(slow.centre, 's')} or less" if slow else ""
@@ -173,7 +173,7 @@ def _peak_sentence(part: SubjectResults) -> str:
     level = _level(peak)
     less = lost_share(peak)
     fell = f"; that is {in_percent(less)} less than the sweep that chose it" if less is not None else ""
-    return f"{verb} {score}{rate} with {clients} ({spread}{peak.basis}){level}{limits}{fell}{tail}{lost}."
+    return f"{verb} {score}{rate} with {clients} ({spread}{wording.text(peak.basis)}){level}{limits}{fell}{tail}{lost}."
 
 
 def _level(peak: Peak) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ironbench.report import section as sections_of
+from ironbench.report import wording
 from ironbench.report.cell import EMPTY, Cell, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.history import history as chart
@@ -41,7 +42,7 @@ def page(found: Histories) -> Page:
         lead=f"{lead}; {counted(len(found.all), 'kind')} of work under one load.",
         answer=answer(found),
         sections=tuple(sections(found)),
-        cautions=(*found.left_out, *_suspect(found)),
+        cautions=(*wording.sentences(found.left_out), *_suspect(found)),
         notes=_NOTES,
         derived=" ".join(derived_sentences(records).values()),
         fields=document(found),
@@ -73,7 +74,7 @@ def sections(found: Histories) -> Iterator[Section]:
         tables += [(f"What changed with {line.name}", _differs(line)) for line in one.lines if line.differs]
         yield Section(
             f"history{place}",
-            one.title,
+            heading(one),
             sentences=_sentences(one) if len(found.all) > 1 else (),  # else the answer has them
             charts=(chart(one, f"history{place}"),),
             tables=tuple(tables),
@@ -83,7 +84,11 @@ def sections(found: Histories) -> Iterator[Section]:
 
 def document(found: Histories) -> dict[str, Any]:
     """For programs: base units, catalogue names; trials by their id."""
-    return {"by": found.by, "histories": [_fields(one) for one in found.all], "left_out": list(found.left_out)}
+    return {
+        "by": found.by,
+        "histories": [_fields(one) for one in found.all],
+        "left_out": wording.sentences(found.left_out),
+    }
 
 
 def _changes(found: Histories) -> Iterator[tuple[History, Line, Change]]:
@@ -103,14 +108,19 @@ def _sentence(line: Line, change: Change, metric: str) -> str:
     return f"{metric_words(metric).capitalize()} {words} from {at.name}{day} on: {size}; {line.name}.{flagged}"
 
 
+def heading(one: History) -> str:
+    """The work and its load."""
+    return f"{one.work}, {wording.text(one.load)}"
+
+
 def _title(found: Histories, one: History) -> str:
-    return f"{one.title}:" if len(found.all) > 1 else ""
+    return f"{heading(one)}:" if len(found.all) > 1 else ""
 
 
 def _without_change(one: History) -> Iterator[str]:
     for line in one.lines:
         if line.open_question:
-            yield f"{line.name}: no verdict: {line.open_question}."
+            yield f"{line.name}: no verdict: {wording.text(line.open_question)}."
         elif not line.changes:
             yield f"{line.name}: no change point in {_points(line)}.{_seen(line)}"
         if line.unconfirmed:
@@ -167,7 +177,12 @@ def _suspect(found: Histories) -> list[str]:
 
 
 def _fields(one: History) -> dict[str, Any]:
-    return {"work": one.work, "load": one.load, "metric": one.metric, "lines": [_line(line) for line in one.lines]}
+    return {
+        "work": one.work,
+        "load": wording.text(one.load),
+        "metric": one.metric,
+        "lines": [_line(line) for line in one.lines],
+    }
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -188,5 +203,5 @@ def _line(line: Line) -> dict[str, Any]:
         {"fact": f"{row.room}.{row.name}", "before": row.values[0], "here": row.values[1]} for row in line.differs
     ]
     rest: dict[str, Any] = {"unconfirmed": line.unconfirmed, "between": line.between, "correlation": line.correlation}
-    rest["open_question"] = line.open_question
+    rest["open_question"] = wording.text(line.open_question) if line.open_question else ""
     return {"name": line.name, "differs": differs, "points": points, "changes": changes, **rest}

@@ -51,7 +51,9 @@ def text(leads: Leads) -> str:
         for work in leads.works
         if work.by_clients
     ]
-    blocks.append("\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *_cautions(leads), *leads.apart)))
+    blocks.append(
+        "\n".join(f"! {plain.clean(line)}" for line in (*leads.derived, *_cautions(leads), *wording.texts(leads.apart)))
+    )
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -87,7 +89,7 @@ def document(leads: Leads) -> str:
         "frequency_ratio": leads.hertz_ratio,
         "frequency_kind": leads.hertz_kind,
         "works": works,
-        "apart": leads.apart,
+        "apart": wording.texts(leads.apart),
         "cautions": _cautions(leads),
         "derived": leads.derived,
         "differences": [msgspec.to_builtins(row) for row in leads.differences],
@@ -110,9 +112,10 @@ def page(leads: Leads) -> bytes:
         rows = Table(("", leads.a, leads.b), tuple(difference_rows(differences)))
         sections.insert(0, Section("differences", "What differs", lead=_fair(leads), tables=(("", rows),)))
     answer = "".join(f"<p>{escape(line)}</p>" for line in sentences(leads))
+    cautions = [*leads.derived, *_cautions(leads), *wording.texts(leads.apart)]
     body = (
         f'<header class="top"><h1>{escape(_title(leads))}</h1></header><main>{elements.NO_SCRIPT}'
-        f'<div class="headline">{answer}</div>{elements.cautions([*leads.derived, *_cautions(leads), *leads.apart])}'
+        f'<div class="headline">{answer}</div>{elements.cautions(cautions)}'
         f"{''.join(elements.section(one, 'lead', drawn) for one in sections)}</main>"
     )
     return elements.page(_title(leads), [body], drawn)
@@ -155,7 +158,8 @@ def sentences(leads: Leads) -> list[str]:
             lines.append(f"{work.work}: one of them has no usable trial.")
             continue
         parts = [
-            f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({one.words})" for m, one in work.peaks.leads.items()
+            f"{_title_of(m, work.peaks)} × {number(one.ratio)} ({wording.text(one.outcome)})"
+            for m, one in work.peaks.leads.items()
         ]
         parts += [
             f"{failed_percent(lost)} of the {counted_in(side.main.trials)[1]} of {side.name} failed"
@@ -174,7 +178,8 @@ def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
     """`both kept the rate`, or what came of it on each side."""
     if all(one.is_kept for one in rates):
         return "both kept the rate"
-    outcomes = " and ".join(f"{name} {one.words}" for name, one in zip((leads.a, leads.b), rates, strict=True))
+    sides = zip((leads.a, leads.b), rates, strict=True)
+    outcomes = " and ".join(f"{name} {wording.text(one.outcome)}" for name, one in sides)
     return f"the rate: {outcomes}; response times are then not compared"
 
 
@@ -217,7 +222,7 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
     rows = []
     for clients, one in work.by_clients:
         both = _both("throughput", one.centres, [trials_of(side, clients) for side in work.curves])
-        rows.append((count(clients), *both, _ratio(one.ratio), _interval(one), one.words))
+        rows.append((count(clients), *both, _ratio(one.ratio), _interval(one), wording.text(one.outcome)))
     head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", "95 % interval", f"{leads.b} …")
     return Table(head, tuple(rows), numbers=True)
 
@@ -269,4 +274,4 @@ def _interval(one: Lead) -> Cell | Missing:
 
 
 def _lead(one: Lead) -> dict[str, Any]:
-    return {**msgspec.to_builtins(one), "words": one.words}
+    return {**msgspec.to_builtins(one), "words": wording.text(one.outcome)}

@@ -7,12 +7,18 @@ from collections.abc import Sequence
 import msgspec
 
 from ironbench.model.cost import Range
+from ironbench.report import wording
+from ironbench.report.as_json import plain_value
 from ironbench.report.cell import ABSENT, CONFIDENCE, Cell, Missing, count
 from ironbench.report.cost import ESTIMATE_NOTE, ONE_RUN
 from ironbench.report.plain import Column, fitted
-from ironbench.study.leaderboard import NOT_COMPARABLE, Place, Ranking
+from ironbench.study.leaderboard import Place, Ranking
 
 _NONE = "–"
+NOT_COMPARABLE = (
+    "Results of ironbench are derived from these benchmarks, not audited, and not comparable with published TPC "
+    "results: they are ranked separately."
+)
 _TIED = "Ranks such as 1 to 3 are tied: their 95% intervals overlap."
 
 
@@ -26,7 +32,14 @@ def text(rankings: Sequence[Ranking], width: int | None) -> str:
 
 def document(rankings: Sequence[Ranking]) -> str:
     """The same as one JSON document."""
-    fields = [{**msgspec.to_builtins(one), "published": _published(one)} for one in rankings]
+    fields = [
+        {
+            **plain_value(one),
+            "places": [{**plain_value(place), "other": others(place)} for place in one.places],
+            "published": _published(one),
+        }
+        for one in rankings
+    ]
     return msgspec.json.format(msgspec.json.encode({"schema": 1, "rankings": fields}), indent=2).decode()
 
 
@@ -63,11 +76,11 @@ def _ranking(ranking: Ranking, width: int | None) -> str:
     lines = [ranking.title + f", by {ordered_by(ranking.sort)}", fitted(columns(ranking), width)[0]]
     lines += [f"Source: {ranking.source}."] if _published(ranking) else []
     lines += [ranking.derived] if ranking.derived else []
-    lines += [f"Left out: {one}." for one in ranking.left_out]
+    lines += [f"Left out: {text}." for text in wording.texts(ranking.left_out)]
     lines += [_TIED] if any(place.rank != place.worst_rank for place in places) else []
     lines += [ONE_RUN] if any(place.runs == 1 for place in places) else []
     lines += [ESTIMATE_NOTE] if any(place.estimate for place in places) else []
-    lines += [f"{place.system}: {caution}" for place in places for caution in place.cautions]
+    lines += [f"{place.system}: {caution}" for place in places for caution in wording.texts(place.cautions)]
     return "\n".join(lines)
 
 
@@ -80,11 +93,26 @@ _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "
 
 
 def _others(places: Sequence[Place]) -> list[Column]:
-    names = list(dict.fromkeys(name for place in places for name in place.other))
+    every = [others(place) for place in places]
+    names = list(dict.fromkeys(name for one in every for name in one))
     return [
-        Column(name.replace("_", " "), tuple(place.other.get(name, _NONE) for place in places), rank=4 + rank)
+        Column(name.replace("_", " "), tuple(one.get(name, _NONE) for one in every), rank=4 + rank)
         for rank, name in enumerate(names)
     ]
+
+
+def others(place: Place) -> dict[str, str]:
+    """Further columns: of a published result those of its list, of our own how it was measured."""
+    if place.basis is None:
+        return dict(place.other)
+    found = {"clients": str(place.clients), "rests on": wording.text(place.basis)}
+    if place.failed is not None:
+        found["failed transactions"] = f"{100 * place.failed:.3g} %" if place.failed else "0"
+    if place.pinned_to:
+        found["pinned to"] = f"CPU {','.join(map(str, place.pinned_to))}"
+    if place.emulated:
+        found["devices"] = "emulated"
+    return found
 
 
 def _rank(place: Place) -> str:

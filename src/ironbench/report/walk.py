@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ironbench.catalogue import base_name, part_of
+from ironbench.report import wording
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, Row
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Table
@@ -91,7 +92,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_measured(measure))
     for plan in one.plans[:FEW]:
-        yield ("plan", cut(plan.plan.statement, WIDTH), "", "", plan.words, "")
+        yield ("plan", cut(plan.plan.statement, WIDTH), "", "", wording.text(plan.words), "")
     main, rest = telling(one.differences)
     for row in main[:_FACTS]:
         before, after = values(row)

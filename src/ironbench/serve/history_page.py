@@ -59,6 +59,7 @@ def _named(rows: Found, name: str) -> Found:
 
 def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
     """InputError: there is no such metric or order, or nothing of it."""
+    from ironbench.report.wording import sentences
     from ironbench.study.history import histories, require_order
 
     require_order(by)
@@ -71,7 +72,7 @@ def _histories(shelf: Shelf, rows: Found, metric: str, by: str) -> Histories:
     records = [record for lab, found in ids.items() for record in stores[lab].records(found)]
     found = histories(records, Archives(list(stores.values())), metric, by)
     if not found.all:
-        why = " ".join(found.left_out) or "no trial is usable"
+        why = " ".join(sentences(found.left_out)) or "no trial is usable"
         raise InputError("history", f"has nothing to show: {why}", "tag trials with --tag, or choose another order")
     return found
 

@@ -24,8 +24,9 @@ from ironbench.words import counted
 
 
 def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
-    from ironbench.report.leaderboard import columns, ordered_by
-    from ironbench.study.leaderboard import NOT_COMPARABLE, PER
+    from ironbench.report.leaderboard import NOT_COMPARABLE, columns, ordered_by
+    from ironbench.report.wording import texts
+    from ironbench.study.leaderboard import PER
     from ironbench.views.leaderboard import rankings
 
     if per == "currency":
@@ -35,9 +36,9 @@ def leaderboard(shelf: Shelf, name: str, per: str) -> HTMLResponse:
     for ranking in found:
         every = columns(ranking)
         rows = tuple(zip(*(column.cells for column in every), strict=True))
-        notes = [ranking.derived, *(f"Left out: {one}." for one in ranking.left_out)]
+        notes = [ranking.derived, *(f"Left out: {one}." for one in texts(ranking.left_out))]
         notes += [f"Source: {ranking.source}."] if ranking.source != "records" else []
-        notes += [f"{place.system}: {caution}" for place in ranking.places for caution in place.cautions]
+        notes += [f"{place.system}: {caution}" for place in ranking.places for caution in texts(place.cautions)]
         table = elements.table(Table(tuple(column.head for column in every), rows), numbers=False)
         words = "".join(f'<p class="lead">{escape(text)}</p>' for text in notes if text)
         parts.append(

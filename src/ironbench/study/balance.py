@@ -26,7 +26,8 @@ from ironbench.study.summarise import summarise
 from ironbench.study.timelines import ONE_DEVICE
 
 ROLES = ("data", "log", "temp")
-DATA_TO_CACHE, DATA_TO_MEMORY = "balance-data-to-cache", "balance-data-to-memory"
+DATA_TO_CACHE = "balance-data-to-cache"
+DATA_TO_MEMORY = "balance-data-to-memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +115,25 @@ class _Device:
     called: str = ""
     """Empty where nothing but its roles is known."""
 
-    def entry(self, code: str, unit: str, value: float | None, machine: str) -> Entry:
+    @property
+    def name(self) -> dict[str, Any]:
+        """Values of a note that names it."""
+        return {"device": self.called} if self.called else {"roles": self.roles}
+
+    def entry(self, name: Note, unit: str, value: float | None, machine: str) -> Entry:
         if self.called:
-            roles = note("balance-roles", roles=self.roles)
-            return Entry(Note(code, {"device": self.called}), unit, value, roles, machine=machine)
-        return Entry(Note(code, {"roles": self.roles}), unit, value)
+            return Entry(name, unit, value, note("balance-roles", roles=self.roles), machine=machine)
+        return Entry(name, unit, value)
 
 
 def _bandwidth(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_read_bytes_per_s", "device_write_bytes_per_s")
-    return device.entry("balance-bandwidth", "bytes/s", _over(used, cores), machine_of(records[0]))
+    return device.entry(note("balance-bandwidth", **device.name), "bytes/s", _over(used, cores), machine_of(records[0]))
 
 
 def _operations(records: Sequence[Record], device: _Device, cores: float | None) -> Entry:
     used = _used(records, device, "device_reads_per_s", "device_writes_per_s")
-    return device.entry("balance-operations", "1/s", _over(used, cores), machine_of(records[0]))
+    return device.entry(note("balance-operations", **device.name), "1/s", _over(used, cores), machine_of(records[0]))
 
 
 def _used(records: Sequence[Record], device: _Device, *metrics: str) -> float | None:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from ironbench.catalogue.prices import Price, Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Line, Offer
+from ironbench.model.note import Note, note
 
 HOURS_PER_YEAR = Decimal("8766")
 """Of 365.25 days."""
@@ -27,11 +28,11 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
     into = currency or _common(offer, prices)
     lines = tuple(_line(offer, price, sheet, years, into) for price in prices)
     runs = any(price.every != "once" or price.per in _RUNNING for price in prices)
-    limits = tuple(text for price in prices for text in _limits(offer, price))
+    limits = tuple(one for price in prices for one in _limits(offer, price))
     return Bill(offer, into, lines, limits, years if runs else None)
 
 
-def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, str]:
+def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, Note]:
     """Core licences to buy, and how they were counted.
 
     For each server the cores times the processor's factor, rounded up, but no fewer than the minimum per socket and
@@ -42,11 +43,15 @@ def licences(price: Price, servers: int, sockets: int, cores: int, processor: st
     least = max(price.least_cores_per_socket * sockets, price.least_cores_per_server)
     needed = servers * max(own, least)
     bought = math.ceil(needed / price.pack) * price.pack
-    steps = [f"{servers} × {cores} cores" if servers > 1 else f"{cores} cores"]
-    steps += [f"× core factor {factor.normalize():f}"] if factor != 1 else []
-    steps += [f"at least {least} for each server"] if least > own else []
-    steps += [f"{bought // price.pack} packs of {price.pack}"] if price.pack > 1 else []
-    return bought, ", ".join(steps)
+    return bought, note(
+        "licences-for-cores",
+        servers=servers,
+        cores=cores,
+        factor=float(factor),
+        least=least if least > own else 0,
+        packs=bought // price.pack if price.pack > 1 else 0,
+        pack=price.pack,
+    )
 
 
 def _factor(price: Price, processor: str) -> Decimal:
@@ -63,15 +68,15 @@ def _factor(price: Price, processor: str) -> Decimal:
 
 
 def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into: str) -> Line:
-    units, note = _units(offer, price, years)
+    units, notes = _units(offer, price, years)
     times = _times(price, years)
     each = Decimal(str(price.price))
-    amount, rated = each * units * times, ""
+    amount = each * units * times
     if price.currency != into:
         rate = sheet.rate(price.currency, into)
         amount *= Decimal(str(rate.rate))
-        rated = f"1 {price.currency} = {rate.rate:.6g} {into} on {rate.date}, {rate.source}"
-    notes = "; ".join(part for part in (note, rated) if part)
+        rated = {"rate": rate.rate, "into": into, "date": str(rate.date), "source": rate.source}
+        notes = (*notes, note("exchange-rate", currency=price.currency, **rated))
     try:
         cents = amount.quantize(_CENT)
     except InvalidOperation:
@@ -85,22 +90,22 @@ def _line(offer: Offer, price: Price, sheet: Sheet, years: Decimal | None, into:
         currency=price.currency,
         times=times,
         amount=cents,
-        note=notes,
+        notes=notes,
         estimate=price.estimate,
         every=price.every,
     )
 
 
-def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, str]:
+def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, tuple[Note, ...]]:
     if price.per == "core":
-        count, note = licences(price, offer.servers, offer.sockets, offer.cores, offer.processor)
-        return Decimal(count), note
+        count, how = licences(price, offer.servers, offer.sockets, offer.cores, offer.processor)
+        return Decimal(count), (how,)
     if price.per == "kWh":
         _stated(offer, price, "watts", offer.watts)
         drawn = Decimal(str(offer.watts)) * offer.servers * HOURS_PER_YEAR * _needed(price, years) / 1000
-        return drawn, f"{offer.servers} × {offer.watts:g} W, day and night"
+        return drawn, (note("power-drawn", servers=offer.servers, watts=offer.watts),)
     if price.per == "hour":
-        return HOURS_PER_YEAR * _needed(price, years) * offer.servers, "day and night"
+        return HOURS_PER_YEAR * _needed(price, years) * offer.servers, (note("every-hour"),)
     if price.per == "TB":
         _stated(offer, price, "storage_tb", offer.storage_tb)
     counted = {
@@ -109,14 +114,17 @@ def _units(offer: Offer, price: Price, years: Decimal | None) -> tuple[Decimal, 
         "TB": Decimal(str(offer.storage_tb)),
     }[price.per]
     bought = Decimal(math.ceil(counted / price.pack) * price.pack) if price.pack > 1 else counted
-    return bought, f"packs of {price.pack}" if price.pack > 1 else ""
+    return bought, (note("in-packs", pack=price.pack),) if price.pack > 1 else ()
 
 
 def _stated(offer: Offer, price: Price, field: str, value: float) -> None:
     """InputError: a missing figure would be billed as nothing."""
     if not value > 0:
-        cause = f"has no {field}, and the price {price.name} is per {price.per}"
-        raise InputError(f"system {offer.name}", cause, f"say {field} in the systems file, or do not buy it")
+        raise InputError(
+            f"system {offer.name}",
+            f"has no {field}, and the price {price.name} is per {price.per}",
+            f"say {field} in the systems file, or do not buy it",
+        )
 
 
 def _times(price: Price, years: Decimal | None) -> Decimal:
@@ -145,15 +153,15 @@ def _common(offer: Offer, prices: Sequence[Price]) -> str:
     return currencies[0] if currencies else ""
 
 
-def _limits(offer: Offer, price: Price) -> list[str]:
+def _limits(offer: Offer, price: Price) -> list[Note]:
     """Limits of the edition that the server exceeds: the measured score may not hold under them."""
     limits = (
         (price.most_sockets, offer.sockets, "sockets"),
         (price.most_cores, offer.cores, "cores"),
-        (price.most_memory_gb, offer.memory_gb, "GB of memory"),
+        (price.most_memory_gb, offer.memory_gb, "memory_gb"),
     )
     return [
-        f"{price.name}: edition {price.edition or 'bought'} uses at most {most:g} of {there:g} {what} of a server"
+        note("edition-limit", price=price.name, edition=price.edition, most=most, there=there, of=what)
         for most, there, what in limits
         if most is not None and there is not None and there > most
     ]

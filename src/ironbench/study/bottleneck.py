@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 RESOURCES: dict[str, tuple[str, ...]] = {
     SERVER_CPU: (CPU, RUN_QUEUE),
-    "reading data": (DATA_READ,),
-    "writing data": (DATA_WRITE,),
-    "the log": (LOG_FLUSH,),
-    "temporary files": (TEMP,),
+    "data-reads": (DATA_READ,),
+    "data-writes": (DATA_WRITE,),
+    "wal": (LOG_FLUSH,),
+    "temp-files": (TEMP,),
     "locks": (LOCKS,),
-    "the engine's internal locks": (INTERNAL_LOCKS,),
-    "the client": (CLIENT,),
+    "internal-locks": (INTERNAL_LOCKS,),
+    "client": (CLIENT,),
 }
 """What can limit → the parts in which its time is spent."""
 _SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
@@ -253,7 +253,7 @@ def _limit(
         evidence = _chain(roots, tables, engines.find(records[0].system.engine))
     if first == SERVER_CPU:
         evidence = (_cores(by_name, records),)
-    if first == "the client":
+    if first == "client":
         evidence = (_client(records),)
     if all(record.kept_rate for record in records):
         kept = note("limit-none", resource=first, share=share, evidence=evidence)

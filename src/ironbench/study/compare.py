@@ -18,12 +18,7 @@ from ironbench.study.differences import Difference, differences, facts_of
 from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
 from ironbench.study.subjects import Subject, emulated, leading, streams
 from ironbench.study.summarise import Summary, overlap
-from ironbench.words import counted
 from ironbench.workloads.base import LEADING
-
-NO_VERDICT = (
-    "No verdict: the trials of A and B were not run in blocks, so only the ratio and the spread of repeats are given."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +30,7 @@ class Row:
     """`higher`, `lower` or `neither`, by the catalogue."""
     a: Summary
     b: Summary
-    no_ratio: str = ""
+    no_ratio: Note | None = None
     """Why there is no ratio (`ironbench.study.rate`)."""
 
     @property
@@ -66,7 +61,7 @@ class Row:
 class CellComparison:
     """All metrics that A and B have in common under one load."""
 
-    name: str
+    name: Note
     rows: tuple[Row, ...]
 
     def row(self, metric: str) -> Row | None:
@@ -85,7 +80,7 @@ class Comparison:
     """The declared rates and whether they were kept; None for a closed loop."""
     peaks: CellComparison | None
     """Each at its own peak, or at the declared rate; None where a side has no throughput."""
-    peak_basis: tuple[str, str]
+    peak_basis: tuple[Note, Note]
     cells: tuple[CellComparison, ...]
     """Number by number of clients, where both were measured."""
     differences: tuple[Difference, ...]
@@ -192,11 +187,16 @@ def _pair(facts: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
     return facts if len(facts) == 2 else ({}, {})
 
 
-def _basis(side: Curve) -> str:
+def _basis(side: Curve) -> Note:
     if side.main is None:
-        return "no usable trial"
-    known = streams(side.main.trials[0])
-    return f"{known[1] if known else counted(side.main.clients, 'client')}, {side.main.basis}"
+        return note("no-usable-trial")
+    return note("side-basis", load=_load(side.main.clients, side.main.trials), basis=side.main.basis)
+
+
+def _load(clients: int, trials: Sequence[Record]) -> Note:
+    """What worked at once: clients, or the streams of work that has them."""
+    known = streams(trials[0])
+    return note("load-of-streams", streams=known[1]) if known else note("load-of-clients", clients=clients)
 
 
 def _only_clients(a: Curve, b: Curve) -> int | None:
@@ -215,7 +215,7 @@ def _loads(sides: tuple[Subject, Subject], curves: tuple[Curve, Curve]) -> tuple
 def _peaks(a: Curve, b: Curve) -> CellComparison | None:
     if a.main is None or b.main is None:
         return None
-    return CellComparison("peak", _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
+    return CellComparison(note("load-of-peak"), _rows(a.main.metrics, b.main.metrics, a.main.trials, b.main.trials))
 
 
 def _cells(
@@ -224,7 +224,7 @@ def _cells(
     points = {point.clients: point for point in curve_b.points}
     cells = [
         CellComparison(
-            known[1] if (known := streams(point.trials[0])) else counted(point.clients, "client"),
+            _load(point.clients, point.trials),
             _rows(
                 point.metrics,
                 points[point.clients].metrics,
@@ -236,7 +236,8 @@ def _cells(
         if point.clients in points
     ]
     if not cells and not (curve_a.points or curve_b.points):
-        cells = [CellComparison("all trials", _rows(metrics_of(a, None, archive), metrics_of(b, None, archive), a, b))]
+        rows = _rows(metrics_of(a, None, archive), metrics_of(b, None, archive), a, b)
+        cells = [CellComparison(note("load-of-all-trials"), rows)]
     return tuple(cells)
 
 

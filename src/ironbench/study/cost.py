@@ -11,7 +11,7 @@ from ironbench import catalogue
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError
 from ironbench.model.cost import Bill, Offer, Range
-from ironbench.model.note import Note, text_note
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan.offers import Offers
 from ironbench.study.archive import EMPTY, Archive
@@ -22,11 +22,9 @@ from ironbench.study.differences import UNKNOWN, differing, facts_of
 from ironbench.study.repeats import repeats
 from ironbench.study.subjects import cores_held, held_to, machine_cores, machines_among, work, work_name
 from ironbench.study.target import Attained, Target, attained, may_count
-from ironbench.words import counted
 
 ALIKE = 0.10
 """Memory within this share is called equal: a GiB is 7 % more than a GB, and a kernel keeps some back for itself."""
-_HELD = " that it was held to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Row:
     source: str
     """Of the score."""
     target: Attained | None = None
-    basis: str = ""
+    basis: Note | None = None
     """Of a score from records without a target: which trials."""
     runs: int = 0
     """Runs that a score from records rests on."""
@@ -86,7 +84,7 @@ class Costs:
     """Others that are as cheap as `cheapest`, or cannot be told apart from `nearest`."""
     undecided: tuple[Row, ...] = ()
     """Priced below `cheapest`; whether they meet the target is inconclusive."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Why records that were named give no score."""
     derived: tuple[str, ...] = ()
     """Sentences that must stand with scores from these records."""
@@ -113,7 +111,7 @@ def costs(
     """
     named = offers.offers if offers else ()
     records, machines, archive = measured.records, measured.machines, measured.archive
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if target is None:
         work, records, notes = _scoring(named, records)
     else:
@@ -124,8 +122,7 @@ def costs(
     for offer in named:
         own = _of_one_system(offer, records)
         row = _offered(offer, _did(offer.name, own, target, metric, archive), offers, sheet, into)
-        contradictions = tuple(map(text_note, _contradictions(offer, own, machines)))
-        rows.append(replace(row, cautions=(*contradictions, *row.cautions)))
+        rows.append(replace(row, cautions=(*_contradictions(offer, own, machines), *row.cautions)))
     offered = {offer.records for offer in named}
     rows += [
         _unpriced(name, group, machines, _did(name, group, target, metric, archive))
@@ -166,7 +163,7 @@ class _Did:
     score: Range | None
     runs: int = 0
     target: Attained | None = None
-    basis: str = ""
+    basis: Note | None = None
     trials: tuple[Record, ...] = ()
     """The trials that the result rests on."""
     left_out: tuple[Note, ...] = ()
@@ -236,24 +233,22 @@ def _unpriced(name: str, records: Sequence[Record], machines: Mapping[str, Mappi
 
 def _scoring(
     offers: Sequence[Offer], records: Mapping[str, Sequence[Record]]
-) -> tuple[str, Mapping[str, Sequence[Record]], tuple[str, ...]]:
+) -> tuple[str, Mapping[str, Sequence[Record]], tuple[Note, ...]]:
     """Their work, the records that give scores without a target, and why others do not: the bills stand without."""
     if not records:
         return "", {}, ()
-    labels = " and ".join(records)
+    labels = tuple(records)
     if any(offer.score is not None or offer.share is not None for offer in offers):
-        return "", {}, (f"The records of {labels} are not used: the systems file gives scores itself.",)
+        return "", {}, (note("records-not-used", labels=labels),)
     works = {work(record): work_name(record.choice) for group in records.values() for record in group}
     if len(works) > 1:
-        names = "; ".join(dict.fromkeys(works.values()))
-        cause = f"No scores: the records of {labels} did different work ({names}). Name those of one work"
-        return "", {}, (f"{cause}: ironbench cost SERIES … --systems FILE.",)
+        return "", {}, (note("scores-of-different-work", labels=labels, works=tuple(works.values())),)
     kept, notes = dict(records), []
     for offer in offers:
-        try:
-            _of_one_system(offer, kept)
-        except InputError as error:
-            notes.append(f"No score of {offer.name}: {error.cause}; {error.hint}.")
+        if len(systems := _systems(offer.records, kept.get(offer.records, ()))) > 1:
+            notes.append(
+                note("system-without-score", system=offer.name, why=note("several-systems", systems=tuple(systems)))
+            )
             del kept[offer.records]
     return next(iter(works.values())), kept, tuple(notes)
 
@@ -351,26 +346,21 @@ def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tup
 
 def _contradictions(
     offer: Offer, records: Sequence[Record], machines: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    """One sentence each. None where the machine of the server is unknown."""
+) -> Iterator[Note]:
+    """None where the machine of the server is unknown."""
     if not records or not machine_of(records[0]):
         return
     record = records[0]
     machine = machines.get(machine_of(record), {})
     cores, held = cores_held(record, machine_cores(machine)), held_to(record)
-    differing = []
     if cores is not None and cores != offer.cores:
-        differing.append((counted(offer.cores, "core"), counted(cores, "core") + (_HELD if held else "")))
+        yield note("systems-file-differs", of="cores", declared=offer.cores, measured=cores, pinned=bool(held))
     sockets = (machine.get("cpu") or {}).get("sockets")
     if sockets and sockets != offer.sockets and not held:
-        differing.append((counted(offer.sockets, "socket"), counted(sockets, "socket")))
+        yield note("systems-file-differs", of="sockets", declared=offer.sockets, measured=sockets)
     limit = record.system.memory_total_bytes
     memory_bytes = min((known for known in (limit, machine.get("memory_bytes")) if known), default=0)
     if memory_bytes and offer.memory_gb and abs(memory_bytes / 1e9 / offer.memory_gb - 1) > ALIKE:
-        measured = f"{memory_bytes / 1e9:.{0 if memory_bytes >= 10e9 else 1}f} GB"
-        differing.append((f"{offer.memory_gb:g} GB of memory", measured + (_HELD if memory_bytes == limit else "")))
-    for declared, measured in differing:
-        yield (
-            f"the systems file says {declared}, its records were measured with {measured}: "
-            "what they show is not what would be bought"
-        )
+        measured = round(memory_bytes / 1e9, 0 if memory_bytes >= 10e9 else 1)
+        pinned = memory_bytes == limit
+        yield note("systems-file-differs", of="memory_gb", declared=offer.memory_gb, measured=measured, pinned=pinned)

@@ -16,9 +16,8 @@ from ironbench.model.system import Cell
 from ironbench.stats.intervals import t_quantile
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.rate import Rate
-from ironbench.study.subjects import Subject, counted_in, failed_percent, failed_share, subjects
+from ironbench.study.subjects import Subject, counted_in, failed_share, subjects
 from ironbench.study.summarise import Summary, summarise, with_pooled
-from ironbench.words import counted
 
 _MOST_LOST = 0.1
 """Share by which confirmation may fall short of the sweep. The best of several noisy trials is too high by about one
@@ -73,13 +72,10 @@ class Peak:
         return self.metrics["throughput"]
 
     @property
-    def basis(self) -> str:
-        """On what the peak rests, in words."""
-        if self.confirmed:
-            return counted(len(self.trials), "confirmation trial")
-        if self.alone:
-            return counted(len(self.trials), "trial")
-        return f"{counted(len(self.trials), 'sweep trial')}, not confirmed"
+    def basis(self) -> Note:
+        """The trials it was measured by."""
+        swept = not (self.confirmed or self.alone)
+        return note("peak-basis", trials=len(self.trials), confirmed=self.confirmed, swept=swept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,20 +290,16 @@ def highest(records: Sequence[Record]) -> Peak | None:
     return max(peaks, key=lambda peak: peak.throughput.centre, default=None)
 
 
-def basis(peak: Peak) -> str:
+def basis(peak: Peak) -> Note:
     """The trials behind the peak, with suspect ones and failed transactions."""
     suspect = sum(record.status is Status.SUSPECT for record in peak.trials)
-    words = [peak.basis, *([f"{counted(suspect, 'trial')} suspect"] if suspect else [])]
-    units = counted_in(peak.trials)[1]
-    words += [f"{failed_percent(share)} of the {units} failed"] if (share := failed_share(peak.trials)) else []
-    return "; ".join(words)
+    lost, units = failed_share(peak.trials) or 0.0, counted_in(peak.trials)[1]
+    return Note(peak.basis.code, {**peak.basis.values, "suspect": suspect, "failed": lost, "units": units})
 
 
-def at_its_peak(peak: Peak) -> str:
-    """`at its peak of 8 clients (3 confirmation trials)`, `with 1 client (1 trial)`."""
-    if peak.alone:
-        return f"with {counted(peak.clients, 'client')} ({basis(peak)})"
-    return f"at its peak of {counted(peak.clients, 'client')} ({basis(peak)})"
+def at_its_peak(peak: Peak) -> Note:
+    """Where the peak is, and the trials behind it."""
+    return note("at-peak", clients=peak.clients, alone=peak.alone, basis=basis(peak))
 
 
 TOLERANCE = 0.1
@@ -333,14 +325,8 @@ class Little:
         return abs(self.expected / self.clients - 1) <= TOLERANCE
 
     @property
-    def sentence(self) -> str:
-        product = f"throughput × response time gives {self.expected:.1f}"
-        if self.holds:
-            return f"Little's law holds: {product} of {counted(self.clients, 'client')}."
-        return (
-            f"Little's law does not hold: {product} clients at work, with {counted(self.clients, 'client')} driven. "
-            "Time went where neither number sees it, for example in the client itself."
-        )
+    def note(self) -> Note:
+        return note("littles-law", clients=self.clients, expected=self.expected, holds=self.holds)
 
 
 def little(record: Record) -> Little | None:

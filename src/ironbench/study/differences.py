@@ -13,7 +13,8 @@ from ironbench.study.archive import Archive
 
 NOT_SET = "not set"
 SEED = "load.seed"
-NOT_SEEN = "not seen by the role"
+NOT_SEEN = "not visible"
+"""Of a setting: the role that reads it lacks the privilege."""
 NOT_MEASURED = "not measured"
 UNKNOWN = "unknown"
 UNKNOWN_MACHINE = "machine.fingerprint"

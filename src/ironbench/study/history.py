@@ -19,6 +19,7 @@ from ironbench import engines
 from ironbench.catalogue import base_name, metrics
 from ironbench.errors import InputError
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machines_of
 from ironbench.model.sample import listed
@@ -27,10 +28,8 @@ from ironbench.stats.intervals import t_quantile
 from ironbench.study import differences as facts_of_systems
 from ironbench.study.archive import Archive
 from ironbench.study.differences import Difference, chosen_settings
-from ironbench.study.rate import loop_words
 from ironbench.study.reproduce import is_usual
 from ironbench.study.subjects import leading, marked, work, work_name
-from ironbench.words import counted, in_percent
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
@@ -109,7 +108,7 @@ class Line:
     """Of neighbouring points, as estimated and allowed for."""
     differs: tuple[Difference, ...] = ()
     """From the line that began before: (before, here)."""
-    open_question: str = ""
+    open_question: Note | None = None
     """Why no change point was searched."""
     detectable: float | None = None
     """Share by which a new segment must differ to be seen after three points, in 9 of 10 cases."""
@@ -135,13 +134,9 @@ class History:
     """One work under one load."""
 
     work: str
-    load: str
+    load: Note
     metric: str
     lines: tuple[Line, ...]
-
-    @property
-    def title(self) -> str:
-        return f"{self.work}, {self.load}"
 
     @property
     def order(self) -> tuple[Point, ...]:
@@ -155,7 +150,7 @@ class Histories:
 
     by: str
     all: tuple[History, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[Note, ...]
 
 
 def require_order(by: str) -> None:
@@ -180,18 +175,18 @@ def histories(records: Sequence[Record], archive: Archive, metric: str = "", by:
         shown = metric or next((name for name in leading(group[0].choice) if name in group[0].metrics), "throughput")
         lines = _lines(group, shown, tag, known)
         if lines:
-            found.append(History(work_name(group[0].choice), _load_words(group[0].cell.load), shown, lines))
+            found.append(History(work_name(group[0].choice), _load(group[0].cell.load), shown, lines))
     if metric and not found and tagged:
-        left_out = (*left_out, f"No trial has a value of {metric} that can be shown.")
+        left_out = (*left_out, note("metric-without-values", metric=metric))
     return Histories(by, tuple(found), left_out)
 
 
 def _left_out(
     records: Sequence[Record], entering: Sequence[Record], tagged: Sequence[Record], tag: str
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     out, missing = len(records) - len(entering), len(entering) - len(tagged)
-    unusable = [f"{counted(out, 'trial')} left out: not usable, or measured to prepare others."] if out else []
-    return (*unusable, *([f"{counted(missing, 'trial')} without the tag {tag} left out."] if missing else []))
+    unusable = [note("unusable-left-out", trials=out)] if out else []
+    return (*unusable, *([note("untagged-left-out", trials=missing, tag=tag)] if missing else []))
 
 
 def _like(record: Record) -> str:
@@ -203,13 +198,12 @@ def _like(record: Record) -> str:
     return msgspec.json.encode(key, order="sorted").decode()
 
 
-def _load_words(load: Load) -> str:
-    clients = counted(load.clients, "client")
+def _load(load: Load) -> Note:
     if load.rate_share:
-        return f"{clients}, {in_percent(load.rate_share)} of the baseline's peak"
+        return note("load-over-time", clients=load.clients, rate_share=load.rate_share)
     if load.curve:
-        return f"{clients}, {load.curve.text}"
-    return clients if load.rate is None else f"{clients}, {loop_words(load)}"
+        return note("load-over-time", clients=load.clients, curve=load.curve.text)
+    return note("load-over-time", clients=load.clients, rate=load.rate)
 
 
 class _Facts:
@@ -309,18 +303,18 @@ def _line(name: str, points: Sequence[Point], metric: str) -> Line:
 
     judged = [place for place, point in enumerate(points) if point.judged]
     if "cpu" in metric and any(point.suspect for point in points):
-        return Line(name, tuple(points), open_question="CPU time of suspect trials carries no verdict")
+        return Line(name, tuple(points), open_question=note("suspect-cpu"))
     if len(judged) < changes.LEAST:
-        have = f"{counted(len(judged), 'point')} with {LEAST_BLOCKS_SHOWN} trials or more"
-        return Line(name, tuple(points), open_question=f"{have}; change points are searched from {changes.LEAST} on")
+        few = note("few-points", points=len(judged), least=changes.LEAST, trials=LEAST_BLOCKS_SHOWN)
+        return Line(name, tuple(points), open_question=few)
     variances = dict(zip(judged, _variances([points[place] for place in judged]), strict=True))
     points = [replace(point, variance=variances.get(place, 0.0)) for place, point in enumerate(points)]
     logs = [math.log(points[place].value) for place in judged]
     found = changes.changes(logs, [variances[place] for place in judged])
-    question = ""
+    question = None
     if found.detectable is None:
-        kept = counted(len(judged) - len(found.spikes) - found.unconfirmed, "point")
-        question = f"{kept} besides those that stand apart; change points are searched from {changes.LEAST} on"
+        kept = len(judged) - len(found.spikes) - found.unconfirmed
+        question = note("few-points-besides-outliers", points=kept, least=changes.LEAST)
     better = getattr(metrics().get(base_name(metric)), "better", "neither")
     return Line(
         name,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from ironbench.model.inside import Executed, Index, Inside, Missing, Plan, Statement, Table, Vacuum
+from ironbench.model.note import Note
 from ironbench.model.record import Record
 from ironbench.study.archive import Archive
 from ironbench.study.commands import aligned, keyed
@@ -72,7 +73,7 @@ class OtherPlan:
     baseline: Plan
     name: str
     baseline_name: str
-    words: str
+    words: Note
 
 
 def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Use, ...]:

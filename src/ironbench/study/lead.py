@@ -35,7 +35,6 @@ from ironbench.study.subjects import (
     work,
     work_name,
 )
-from ironbench.words import in_percent
 
 _HERTZ = re.compile(r"@\s*([\d.]+)\s*GHz", re.IGNORECASE)
 _LEVEL = 0.05
@@ -60,20 +59,17 @@ class Lead:
     """Whether a side has one run, so that the interval is that of its trials and leaves out how much runs vary."""
 
     @property
-    def words(self) -> str:
-        """`leads by 28 %`, `takes 50 % less time`, `equal within 5 %`, or why there is no lead."""
+    def outcome(self) -> Note:
+        """By how much B leads or trails, or why there is no lead."""
         if self.low is None or self.high is None:
-            return "no interval: one trial"
+            return note("lead-of-one-trial")
         if self.single_run:
-            return "no verdict: one run"
+            return note("lead-of-one-run")
         if 1 / (1 + self.margin) <= self.low and self.high <= 1 + self.margin:
-            return f"equal within {in_percent(self.margin)}"
+            return note("lead-equal", margin=self.margin)
         if self.low > 1 or self.high < 1:
-            apart, more = in_percent(abs(self.ratio - 1)), self.ratio > 1
-            if self.higher_is_better:
-                return f"{'leads' if more else 'trails'} by {apart}"
-            return f"takes {apart} {'longer' if more else 'less time'}"
-        return "cannot tell"
+            return note("lead", ratio=self.ratio, higher_is_better=self.higher_is_better)
+        return note("lead-inconclusive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,7 @@ class Leads:
     """Suspect trials among those of a peak."""
     derived: tuple[str, ...]
     """Sentences that must accompany results of these workloads."""
-    apart: tuple[str, ...]
+    apart: tuple[Note, ...]
     """Work that only one of them did, or did with another ironbench."""
     in_turns: bool
     """Whether both are cells of one lab, measured block by block."""
@@ -306,20 +302,22 @@ def _asked(load: Load) -> list[str]:
     return words
 
 
-def _difference(one: Note) -> str:
-    """For the error: both sides, or the script whose contents differ."""
-    if "script" in one.values:
-        return f"{one.values['script']} has other contents"
-    sides = ((value,) if isinstance(value, str) else value for value in one.values.values())
-    return " against ".join(", ".join(side) for side in sides)
-
-
 def _nothing_in_common(sides: str, a: Sequence[Record], b: Sequence[Record], names: Mapping[str, str]) -> InputError:
     if _by_work(a, names, False).keys() & _by_work(b, names, False).keys():
-        cause = "did the same work with different versions of ironbench, which may drive it differently"
-        return InputError(sides, cause, "measure both with one version")
-    cause = f"have no work in common: {'; '.join(map(_difference, work_apart(a, b)))}"
-    return InputError(sides, cause, "measure both with the same workload, options, scripts, data and load")
+        return InputError(
+            sides,
+            "did the same work with different versions of ironbench, which may drive it differently",
+            "measure both with one version",
+        )
+    scripts, differing = list[str](), list[str]()
+    for one in work_apart(a, b):
+        known = [(value,) if isinstance(value, str) else value for value in one.values.values()]
+        (scripts if "script" in one.values else differing).append(" against ".join(map(", ".join, known)))
+    return InputError(
+        sides,
+        "have no work in common: " + "; ".join([*differing, *(f"{one} has other contents" for one in scripts)]),
+        "measure both with the same workload, options, scripts, data and load",
+    )
 
 
 def shortly(choice: Choice) -> str:
@@ -332,9 +330,12 @@ def shortly(choice: Choice) -> str:
     return work_name(replace(choice, options=options))
 
 
-def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[str]:
+def _apart(a: str, b: str, sides: Sequence[Mapping[str, Any]], both: Sequence[str]) -> list[Note]:
     return [
-        f"only {name} did {work}" for name, side in zip((a, b), sides, strict=True) for work in side if work not in both
+        note("work-of-one-side", side=name, work=work)
+        for name, side in zip((a, b), sides, strict=True)
+        for work in side
+        if work not in both
     ]
 
 
@@ -367,7 +368,11 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
     of = machines_among(trials)
     machines = {of(record): record for record in trials}
     if len(machines) > 1:
-        _refuse(name, "of two machines", list(machines.values())[:2], archive, ("machine.", "client."))
+        two = list(machines.values())[:2]
+        named = _first_facts(two, archive, ("machine.", "client."))
+        raise InputError(
+            name, f"has trials of two machines{named}", f"name one {_selector(two)}, or give each its --label"
+        )
     for name_of_work, group in works.items():
         changed = [
             record
@@ -376,27 +381,37 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
         ]
         systems = {_system(record, archive): record for record in changed}
         if len(systems) > 1:
-            _refuse(
+            two = list(systems.values())[:2]
+            named = _first_facts(two, archive, ("system.", "engine.version"))
+            raise InputError(
                 name,
-                f"of two systems that did {name_of_work}",
-                list(systems.values())[:2],
-                archive,
-                ("system.", "engine.version"),
+                f"has trials of two systems that did {name_of_work}{named}",
+                f"name one {_selector(two)}, or give each its --label",
             )
         loads = {load.shape: record for load, record in {record.cell.load: record for record in group}.items()}
         if len(loads) > 1:
-            _refuse(name, f"of {name_of_work} under two kinds of load", list(loads.values())[:2], archive, ("load.",))
+            two = list(loads.values())[:2]
+            named = _first_facts(two, archive, ("load.",))
+            raise InputError(
+                name,
+                f"has trials of {name_of_work} under two kinds of load{named}",
+                f"name one {_selector(two)}, or give each its --label",
+            )
 
 
-def _refuse(name: str, what: str, two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> None:
+def _first_facts(two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> str:
+    """In what the two differ, in parentheses; empty where nothing of that kind is known."""
     known = [facts(record, archive) for record in two]
     rows = [row for row in differing(known) if row.startswith(prefixes)]
     words = "; ".join(
         f"{row} {' against '.join(flat.get(row, NOT_SET) for flat in known)}" for row in rows[:_MOST_FACTS]
     ) + (f" and {len(rows) - _MOST_FACTS} more" if len(rows) > _MOST_FACTS else "")
+    return f" ({words})" if words else ""
+
+
+def _selector(two: Sequence[Record]) -> str:
     series = list(dict.fromkeys(record.series for record in two))
-    named = f"name a series ({' or '.join(series)})" if len(series) > 1 else "name a trial by its id"
-    raise InputError(name, f"has trials {what}{f' ({words})' if words else ''}", f"{named}, or give each its --label")
+    return f"series ({' or '.join(series)})" if len(series) > 1 else "trial"
 
 
 def _system(record: Record, archive: Archive) -> str:

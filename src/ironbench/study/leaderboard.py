@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import units, workloads
+from ironbench import workloads
 from ironbench.catalogue import metric as described
 from ironbench.catalogue.prices import Sheet
 from ironbench.catalogue.published import Entry, Published
 from ironbench.errors import InputError, nearest
 from ironbench.model.cost import Bill, Offer, Range
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.records.index import Listed
@@ -30,12 +31,6 @@ from ironbench.study.subjects import (
 
 PER = ("core", "socket", "currency")
 SORTS = ("score", *PER, "system", "cores")
-NOT_COMPARABLE = (
-    "Results of ironbench are derived from these benchmarks, not audited, and not comparable with published TPC "
-    "results: they are ranked by themselves."
-)
-
-_SOCKETS = "{}: what it costs depends on how many sockets the work was done on, which is not recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +49,10 @@ class Place:
     per_currency: float | None
     """Score per 1000 units of what the licences cost; None where no licence is chosen."""
     other: Mapping[str, str]
-    """Further columns."""
+    """Further columns of a published result."""
     estimate: bool = False
     """Whether the price of its licences is one."""
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[Note, ...] = ()
     """Why what the licences allow may not give its score."""
     worst_rank: int = 0
     """The worst that its interval allows; `rank` where it is certain."""
@@ -65,6 +60,14 @@ class Place:
     """95 % interval of the score (`repeats`); None for a published score, which is taken as it is."""
     runs: int = 0
     """Runs of our own behind it."""
+    clients: int | None = None
+    basis: Note | None = None
+    """The trials behind one of our own."""
+    failed: float | None = None
+    """Highest share of failed transactions among its trials; None: not counted."""
+    pinned_to: tuple[int, ...] = ()
+    """CPUs that its work was pinned to; empty: all."""
+    emulated: bool = False
 
     def range(self, value: float | None) -> Range | None:
         """The interval of a figure that is the score times something."""
@@ -102,7 +105,7 @@ class Ranking:
     currency: str = ""
     derived: str = ""
     """A sentence that must stand with our own results."""
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Note, ...] = ()
     """Which of our own results have no place, and why."""
 
 
@@ -123,33 +126,31 @@ def peaks(rows: Sequence[Listed]) -> list[str]:
     return [row.id for group in alike.values() for row in _at_peak(group)]
 
 
-def without_peak(rows: Sequence[Listed]) -> dict[str, str]:
+def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
     """Label → why none of its trials can be ranked."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
         if row.purpose not in AUXILIARY:
             labels.setdefault(row.label, []).append(row)
-    reasons = {}
+    reasons: dict[str, Note] = {}
     for label, own in labels.items():
         measured = [row for row in own if _measured(row)]
         if any(row.rate is None for row in measured):
             continue
         rates = sorted({row.rate for row in measured if row.rate is not None})
         if rates:
-            span = " to ".join(dict.fromkeys(units.rate(rate).removesuffix("/s") for rate in (rates[0], rates[-1])))
-            reasons[label] = f"driven in an open loop: its rate of {span}/s was asked for, not reached"
+            reasons[label] = note("driven-open-loop", low=rates[0], high=rates[-1])
         else:
-            ended = dict.fromkeys(row.status for row in own)
-            reasons[label] = f"no trial that may be compared ({', '.join(ended)})"
+            reasons[label] = note("no-comparable-trial", statuses=tuple(dict.fromkeys(row.status for row in own)))
     return reasons
 
 
-def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, str]]:
+def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
     """Those driven by one number of clients, and label → why a system without any has no peak."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
-    return kept, dict.fromkeys(along, "driven along a curve of clients: its throughput is the mean of all of them")
+    return kept, dict.fromkeys(along, note("driven-along-curve"))
 
 
 def _measured(row: Listed) -> bool:
@@ -221,16 +222,9 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     machine = archive.machine(machine_of(record))
     cpu, held = machine.get("cpu", {}), held_to(record)
     cores, sockets = cores_held(record, machine_cores(machine)), cpu.get("sockets")
-    other = {"clients": str(peak.clients), "rests on": basis(peak)}
     failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
-    if failed:
-        other["failed transactions"] = f"{100 * max(failed):.3g} %" if max(failed) else "0"
-    if held:
-        # Which sockets they are on is not recorded; of one there is no doubt.
-        sockets = 1 if sockets == 1 else None
-        other["held to"] = f"CPU {','.join(map(str, held))}"
-    if record.system.layout.devices:
-        other["devices"] = "emulated"
+    if held and sockets != 1:
+        sockets = None  # which sockets they are on is not recorded
     model = str(cpu.get("model", ""))
     # Of unknown sockets there are at least one, and at most as many as the machine has or as cores: where both cost the
     # same, the cost is known.
@@ -248,11 +242,16 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
         per_core=value / cores if cores else None,
         per_socket=value / sockets if sockets else None,
         per_currency=_per_thousand(value, paid),
-        other=other,
+        other={},
         estimate=bool(paid and paid.estimate),
-        cautions=paid.cautions if paid else (_SOCKETS.format(licence),) if any(bills) else (),
+        cautions=paid.cautions if paid else (note("sockets-unknown", licence=licence),) if any(bills) else (),
         bounds=known.range(value),
         runs=known.runs,
+        clients=peak.clients,
+        basis=basis(peak),
+        failed=max(failed, default=None),
+        pinned_to=held,
+        emulated=bool(record.system.layout.devices),
     )
 
 

@@ -51,7 +51,7 @@ class NextLoad:
     """The load of the next trial."""
 
     point: int
-    why: str
+    why: Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | Answer:
     if lowest and not any(one.throughput > 0 for one in lowest):
         # Where nothing can be measured, higher loads are no better.
         if len(lowest) < search.repeats:
-            return NextLoad(search.low, "once more")
+            return NextLoad(search.low, note("search-repeat"))
         return Answer(search, None, 0.0, (0, 0), "", search.low, seen.total)
     for rule in (_ladder, _repeat, _decide, _refine, _contend):
         if (step := rule(seen)) is not None:
@@ -247,7 +247,7 @@ def _ladder(seen: _Seen) -> NextLoad | None:
     low = 0
     for rung in rungs(seen.search):
         if rung not in seen.by:
-            return NextLoad(rung, "ladder, upwards")
+            return NextLoad(rung, note("search-ladder"))
         level = seen.level(rung)
         best, low = max(best, level), low + 1 if level < best + math.log(_COLLAPSED) else 0
         if seen.far_over(rung) or low > 1:
@@ -258,13 +258,13 @@ def _ladder(seen: _Seen) -> NextLoad | None:
 def _repeat(seen: _Seen) -> NextLoad | None:
     """Downwards, so that a machine that grows slower or faster all the time favours no end."""
     lacking = [point for point in seen.points if seen.count(point) < seen.search.repeats]
-    return NextLoad(max(lacking), "repeat, downwards") if lacking else None
+    return NextLoad(max(lacking), note("search-repeat")) if lacking else None
 
 
 def _decide(seen: _Seen) -> NextLoad | None:
     best = seen.best
     if best is not None and seen.kept(best) is None:
-        return NextLoad(best, "does it keep the limit?")
+        return NextLoad(best, note("search-near-limit"))
     return None
 
 
@@ -272,7 +272,7 @@ def _refine(seen: _Seen) -> NextLoad | None:
     best = seen.best
     if best is None:
         lowest = seen.points[0]
-        return None if lowest <= seen.search.low else NextLoad(seen.search.low, "ladder, upwards")
+        return None if lowest <= seen.search.low else NextLoad(seen.search.low, note("search-ladder"))
     chosen = seen.chosen(best)
     gaps = [(seen.neighbours(chosen)[0], chosen), (best, seen.neighbours(best)[1])]
     wide = [(low, high) for low, high in gaps if low is not None and high is not None and _middle(seen, low, high)]
@@ -281,7 +281,7 @@ def _refine(seen: _Seen) -> NextLoad | None:
     low, high = max(wide, key=lambda gap: gap[1] / gap[0])
     middle = _middle(seen, low, high)
     assert middle is not None
-    return NextLoad(middle, f"between {low} and {high}")
+    return NextLoad(middle, note("search-between", low=low, high=high))
 
 
 def _middle(seen: _Seen, low: int, high: int) -> int | None:
@@ -299,11 +299,11 @@ def _contend(seen: _Seen) -> NextLoad | None:
         return None
     chosen = seen.chosen(best)
     if seen.kept(chosen) is None:
-        return NextLoad(chosen, "does it keep the limit?")
+        return NextLoad(chosen, note("search-near-limit"))
     for point in sorted({chosen, best}, key=seen.count):
         undecided = chosen != best and seen.doubt(chosen, best) > seen.search.indifference
         if seen.count(point) < seen.search.most_repeats and (undecided or seen.count(point) <= seen.search.repeats):
-            return NextLoad(point, "is it the best?")
+            return NextLoad(point, note("search-best-undecided"))
     return None
 
 

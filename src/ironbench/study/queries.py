@@ -18,6 +18,7 @@ from ironbench import engines
 from ironbench.catalogue import part_of
 from ironbench.engines.dialect import Dialect
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.stats.ratio import Paired, paired, unpaired
 
@@ -194,8 +195,6 @@ _QUIET = frozenset(
     {"Projection", "Result", "Limit", "Materialize", "Memoize", "Gather", "Gather Merge", "Subquery Scan"}
 )
 """Steps that do not explain why a plan is slow. Gather belongs to the parallel steps below it."""
-_NAMED = 3
-"""Most steps of each side that a difference names."""
 _TREND = 0.05
 """All queries together differ by as much at least, or there is no trend."""
 
@@ -215,8 +214,8 @@ class Against:
     overall: float
     """Geometric mean of the ratios of all queries."""
     ratio: QueryRatio
-    plan: str
-    """How its plan differs from the baseline's, in words."""
+    plan: Note
+    """How its plan differs from the baseline's."""
 
     @property
     def slower(self) -> bool:
@@ -282,21 +281,13 @@ def plans(text: str, engine: str) -> dict[str, Steps]:
     return by_query
 
 
-def difference(plan: Steps | None, baseline: Steps | None) -> str:
-    """In words what `plan` does and `baseline` does not, and the other way round."""
+def difference(plan: Steps | None, baseline: Steps | None) -> Note:
+    """The steps that only one of the two has."""
     if not plan or not baseline:
-        return "its plans are not known"
-    more, less = plan - baseline, baseline - plan
-    if not more and not less:
-        return "the plan has the same steps"
-    if not more:
-        return f"the plan leaves out {_named_steps(less)}"
-    return f"the plan has {_named_steps(more)}" + (f" instead of {_named_steps(less)}" if less else " in addition")
+        return note("plans-unknown")
+    return note("plans-differ", more=_ranked(plan - baseline), less=_ranked(baseline - plan))
 
 
-def _named_steps(steps: Steps) -> str:
-    """Those that touch tables first: they are what a plan is made for."""
-    ranked = sorted(steps, key=lambda step: (" on " not in step, step))
-    words = [f"{steps[step]} × {step}" if steps[step] > 1 else step for step in ranked[:_NAMED]]
-    rest = len(ranked) - len(words)
-    return ", ".join(words) + (f" and {rest} more steps" if rest > 1 else " and 1 more step" if rest else "")
+def _ranked(steps: Steps) -> tuple[tuple[str, int], ...]:
+    """Steps that touch tables first: they are what a plan is made for."""
+    return tuple((step, steps[step]) for step in sorted(steps, key=lambda step: (" on " not in step, step)))

@@ -8,23 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ironbench import units, workloads
+from ironbench import workloads
 from ironbench.catalogue import PER_UNIT, base_name, metrics
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, machines_of
-from ironbench.model.system import Load
 from ironbench.study.summarise import Summary
-from ironbench.words import counted
 
 _ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
 """Metrics that repeat the declared rate."""
 _PER_UNIT = (PER_UNIT, "load_")
 """In names of metrics that do not depend on the rate: per transaction, or of the load phase."""
 
-ASKED = "the rate was asked for, not reached"
-PACED = "the recorded times set the pace: throughput follows from them"
-UNLIKE = "the loads are unlike, or a rate was not kept: only figures per transaction can be compared"
-TOTAL = "totals of unlike work: only figures per transaction can be compared"
+REQUESTED = note("rate-requested")
+PACED = note("paced-by-records")
+UNLIKE = note("loads-unlike")
+TOTAL = note("totals-of-unlike-work")
 """Why there is no ratio."""
 
 
@@ -59,22 +58,13 @@ class Rate:
         return all(record.purpose == Purpose.CONFIRMATION for record in self.trials)
 
     @property
-    def tally(self) -> str:
-        """`3 trials`, `3 confirmation trials`."""
-        return counted(len(self.trials), "confirmation trial" if self.confirmed else "trial")
+    def basis(self) -> Note:
+        return note("rate-basis", rate=self.rate, trials=len(self.trials), confirmed=self.confirmed)
 
     @property
-    def basis(self) -> str:
-        return f"{units.rate(self.rate)}, {self.tally}"
-
-    @property
-    def words(self) -> str:
-        """`kept`, `not kept`, `kept in 2 of 3 trials`; of a rate that is not kept whether confirmations say so."""
-        if self.is_kept:
-            return "kept"
-        if not self.kept:
-            return f"not kept in {self.tally}" if self.confirmed else "not kept"
-        return f"kept in {self.kept} of {self.tally}"
+    def outcome(self) -> Note:
+        """How many trials kept the rate."""
+        return note("rate-outcome", kept=self.kept, trials=len(self.trials), confirmed=self.confirmed)
 
 
 NEXT_TO_NOTHING = 0.01
@@ -106,17 +96,17 @@ class Ratios:
         self._alike = _alike(trials)
         self._equal_work = _equal_work(trials)
 
-    def lacking(self, metric: str) -> str:
-        """Why that metric has none: one of the reasons above; empty where it has one."""
+    def lacking(self, metric: str) -> Note | None:
+        """Why that metric has none: one of the reasons above; None where it has one."""
         name = base_name(metric)
         if name in _ASKED and self._opened:
-            return ASKED
+            return REQUESTED
         if name in _ASKED and self._paced:
             return PACED
         if not self._alike and not any(part in name for part in _PER_UNIT):
             return UNLIKE
         known = metrics().get(name)
-        return TOTAL if known and known.total and not self._equal_work else ""
+        return TOTAL if known and known.total and not self._equal_work else None
 
 
 def _equal_work(trials: Sequence[Record]) -> bool:
@@ -148,8 +138,3 @@ def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
         return ", ".join(map(str, sorted({getattr(record.cell.load, name) for record in records})))
 
     return [{f"load.{name}": numbers(name, records) for name in ("clients", "threads")} for records in sides]
-
-
-def loop_words(load: Load) -> str:
-    """`a closed loop`, `an open loop at 500/s`."""
-    return "a closed loop" if load.rate is None else f"an open loop at {units.rate(load.rate)}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
+from ironbench.model.note import Note, note
 from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import half_width, half_width_apart
@@ -112,20 +113,18 @@ class Waterfall:
     after_s: float
     steps: tuple[Step, ...]
     """In the order of `PARTS`, those that are nothing in both left out; they sum to the whole difference."""
-    method: str
+    method: Note
 
     @property
-    def sentence(self) -> str:
-        """The largest clear step in words."""
-        whole = self.after_s - self.before_s
+    def note(self) -> Note:
+        """The whole difference, and the largest clear step."""
         clear = [step for step in self.steps if step.clear]
         if not clear:
-            return f"No part's time differs clearly between {self.before} and {self.after}."
+            return note("no-clear-step", before=self.before, after=self.after)
         most = max(clear, key=lambda step: abs(step.delta_s))
-        more = "more" if most.delta_s > 0 else "less"
-        low_s, high_s = sorted((abs(most.low_s), abs(most.high_s)))  # a clear one has both on the same side of 0
-        part = f"{most.part}: {_ms(abs(most.delta_s))} {more} ({_ms(low_s)} to {_ms(high_s)})"
-        return f"A transaction takes {_ms(abs(whole))} {'more' if whole > 0 else 'less'} of a client's time. {part}."
+        whole_s = self.after_s - self.before_s
+        step = {"part": most.part, "delta_s": most.delta_s, "low_s": most.low_s, "high_s": most.high_s}
+        return note("largest-step", whole_s=whole_s, **step)
 
 
 def waterfall(before: Sequence[Record], after: Sequence[Record], *, in_blocks: bool) -> Waterfall | None:
@@ -166,21 +165,15 @@ def _half(name: str, a: _Trials, b: _Trials, paired: bool) -> float:
     return half_width_apart(before, after, LEVEL)
 
 
-def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> str:
+def _method(a: _Trials, b: _Trials, in_blocks: bool, paired: bool, few: bool) -> Note:
     if few:
-        too_few = f"fewer than {LEAST_BLOCKS_SHOWN} blocks" if in_blocks else "a single trial"
-        return f"error of sampling alone: a cell has {too_few}"
+        return note("sampling-error", least_blocks=LEAST_BLOCKS_SHOWN if in_blocks else None)
     if paired:
-        return f"t intervals of the differences of {len(a)} blocks"
-    why = "not every block has both cells" if in_blocks else "trials of different runs do not pair"
-    return f"Welch's t intervals of {len(a)} and {len(b)} trials: {why}"
+        return note("t-intervals-of-differences", blocks=len(a))
+    return note("welch-intervals", trials=(len(a), len(b)), in_blocks=in_blocks)
 
 
 def _spread(spent: TimeSpent, name: str) -> tuple[float, float]:
     """A part's seconds, and half of their interval."""
     part = next((part for part in spent.parts if part.name == name), None)
     return (part.time_s, (part.high - part.low) / 2 * spent.total_s) if part else (0.0, 0.0)
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench.model.lab import VALUE
-from ironbench.model.note import Note
+from ironbench.model.note import Note, note
 from ironbench.model.record import Record, machine_of
 from ironbench.study import timelines
 from ironbench.study.archive import EMPTY, Archive
@@ -38,7 +38,6 @@ from ironbench.study.subjects import (
 )
 from ironbench.study.summarise import Summary
 from ironbench.study.workers import Workers, by_worker
-from ironbench.words import counted
 
 if TYPE_CHECKING:
     from ironbench.model.finding import Conclusion, Finding, Noise
@@ -268,18 +267,18 @@ class Study:
         return tuple(part for part in self.parts if not part.open_loop)
 
     @property
-    def place(self) -> str:
-        """Where the details of all subjects were measured, in words."""
+    def place(self) -> Note:
+        """Where the details of all subjects were measured."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
         if any(streams(part.subject.records[0]) for part in self.parts):
-            return "over the whole trial"
-        at_peak = "at the peak"
+            return note("measured-at", at="trial")
+        if self.open_loop and not self.closed:
+            return note("measured-at", at="rate")
         if peaks and all(peak.alone for peak in peaks):
-            at_peak = f"with {counted(clients.pop(), 'client')}" if len(clients) == 1 else "with the clients measured"
-        if not self.open_loop:
-            return at_peak
-        return f"{at_peak}, or at the rate asked for" if self.closed else "at the rate asked for"
+            alone = next(iter(clients)) if len(clients) == 1 else None
+            return note("measured-at", at="clients", clients=alone, or_rate=self.open_loop)
+        return note("measured-at", at="peak", or_rate=self.open_loop)
 
     @property
     def metric(self) -> str:

@@ -51,15 +51,6 @@ class Summary:
             return 0.0
         return (self.high - self.low) / abs(self.centre) if self.centre else math.inf
 
-    @property
-    def doubt(self) -> str:
-        """Number of values, and which measures of spread they allow."""
-        if self.n == 1:
-            return "n=1: no spread"
-        if self.n < _LEAST:
-            return f"n={self.n}: range only"
-        return f"n={self.n}: range and 95 % t interval of the mean"
-
 
 def summarise(values: Sequence[float]) -> Summary | None:
     """None when there is no finite value: a number that was not measured is not a zero."""

@@ -22,7 +22,6 @@ from ironbench.study.subjects import counted_in, failed_share
 
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _RESPONSE_TIME = Range(0.0, DAY_S, "s", above=True, example="10ms")
-_EXAMPLE = 'write for example "p99 < 10ms at 5000 tps"'
 LEAST_TRIALS = 3
 """Fewer give no interval, and so no upper bound."""
 
@@ -86,7 +85,7 @@ def parse(text: str) -> Target:
     """InputError: another form."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"--target {text!r}", "is not a target", _EXAMPLE)
+        raise InputError(f"--target {text!r}", "is not a target", 'e.g. "p99 < 10ms at 5000 tps"')
     if match[2][-1].isdigit():
         raise InputError("--target", f"{match[2]} has no unit", f"write {match[2]}ms or {match[2]}s")
     limit_s = _RESPONSE_TIME.read("--target", match[2])

@@ -9,6 +9,7 @@ from pathlib import Path
 from ironbench.catalogue import prices
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import InputError
+from ironbench.model.note import Note, note
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status, machine_of
 from ironbench.plan import offers
@@ -35,7 +36,7 @@ def compared(
     sheet = prices.with_sheets([Path(path) for path in sheets])
     store = Store(Path(results))
     rows = _rows(store, selection, declared)
-    without: dict[str, str] = {}
+    without: dict[str, Note] = {}
     if wanted:
         trials = _against(store, selection, declared, wanted)
     else:
@@ -48,7 +49,7 @@ def compared(
     if declared and selection:
         declared = _in_order(declared, list(records))
     result = costs(declared, sheet, Measured(records, machines, store), wanted, currency)
-    notes = (f"No score of {label}: {why}." for label, why in without.items())
+    notes = (note("system-without-score", system=label, why=why) for label, why in without.items())
     used = any(row.source == "records" for row in result.rows)
     derived = tuple(sorted(sentences(trials).values())) if used else ()
     return replace(result, notes=(*result.notes, *notes), derived=derived)

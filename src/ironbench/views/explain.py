@@ -5,10 +5,9 @@ from __future__ import annotations
 from ironbench.records.labs import LabDirectory
 from ironbench.report import explain, wording
 from ironbench.report.answer import comparison
-from ironbench.report.comparison import UNDECLARED
+from ironbench.report.comparison import NO_VERDICT, UNDECLARED
 from ironbench.report.derived import sentences
 from ironbench.report.page import Page
-from ironbench.study.compare import NO_VERDICT
 from ironbench.study.labstudy import of_two
 from ironbench.study.study import Study, studies
 from ironbench.views.compare import Held

@@ -10,7 +10,9 @@ from ironbench import workloads
 from ironbench.catalogue import prices, published
 from ironbench.catalogue.prices import Sheet
 from ironbench.errors import InputError, nearest
+from ironbench.model.note import note
 from ironbench.records import Store
+from ironbench.report import wording
 from ironbench.study import leaderboard as analysis
 from ironbench.study.leaderboard import Ranking
 
@@ -46,7 +48,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         rows = [row for row in store.listed() if row.workload == name]
         along_curves = analysis.steady(store.records(analysis.peaks(rows)))[1]
         if why := {**analysis.without_peak(rows), **along_curves}:
-            cause = "; ".join(f"{label}: {text}" for label, text in why.items())
+            cause = "; ".join(f"{label}: {wording.text(one)}" for label, one in why.items())
             open_loop = any(row.rate is not None for row in rows)
             hint = "run it in a closed loop, without --rate" if open_loop else "remove the cause, and run it again"
             hint = "run it with one number of clients" if along_curves else hint
@@ -66,7 +68,9 @@ def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: 
     for workload in names:
         did, along_curves = analysis.steady([record for record in records if record.choice.workload == workload])
         left_out = analysis.without_peak([row for row in rows if row.workload == workload])
-        reasons = tuple(f"{label}, {why}" for label, why in {**left_out, **along_curves}.items())
+        reasons = tuple(
+            note("of-subjects", subjects=label, note=why) for label, why in {**left_out, **along_curves}.items()
+        )
         ranked = analysis.own(did, store, order, sheet, licence)
         own_rankings += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
     return own_rankings

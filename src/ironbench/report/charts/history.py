@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ironbench.report import wording
 from ironbench.report.cell import CONFIDENCE, Cell, Missing, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -167,4 +168,4 @@ def _alt(one: History, words: str) -> str:
     for line in one.lines:
         known = [f"{times(change.ratio)} from {line.points[change.place].name}" for change in line.changes]
         parts.append(f"{line.name}: {len(line.points)} points, {'; '.join(known) if known else 'no change point'}")
-    return f"{words.capitalize()} of {one.title} over time. {'. '.join(parts)}."
+    return f"{words.capitalize()} of {one.work}, {wording.text(one.load)} over time. {'. '.join(parts)}."

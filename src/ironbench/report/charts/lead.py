@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ironbench.report import theme
+from ironbench.report import theme, wording
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing, count
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table, joined, places, whiskered
@@ -69,7 +69,7 @@ def peaks(leads: Leads) -> Chart | None:
 
 def describe(one: Lead) -> str:
     """`1.27, leads by 27 %`."""
-    return f"{number(one.ratio)}, {one.words}"
+    return f"{number(one.ratio)}, {wording.text(one.outcome)}"
 
 
 def ends(one: Lead) -> dict[str, float]:

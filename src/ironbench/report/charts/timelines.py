@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ironbench.report import wording
 from ironbench.report.cell import Cell, Row
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -157,4 +158,4 @@ def _name(name: str, line: Line) -> str:
 def typical_trials(study: Study) -> str:
     """Names the trials that are shown second by second."""
     ids = [part.timeline.trial for part in study.parts if part.timeline]
-    return f"One typical trial of each system, {study.place}: {', '.join(ids)}." if ids else ""
+    return f"One typical trial of each system, {wording.text(study.place)}: {', '.join(ids)}." if ids else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ironbench.report import wording
 from ironbench.report.cell import CONFIDENCE, EMPTY, Cell, Missing
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -38,10 +39,11 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
     data.append(_whole(waterfall.after_s, factor))
     for row, (part, text, interval) in zip(data, table.texts, strict=True):
         row |= {"part": part, "text": text, "interval": interval}
+    (words,) = wording.sentences([waterfall.note])
     return Chart(
         id,
         f"From {waterfall.before} to {waterfall.after}",
-        f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {waterfall.sentence}",
+        f"Change of a client's time per transaction from {waterfall.before} to {waterfall.after}. {words}",
         base.specification(_layers(data, suffix), {"steps": data}, len(data) * _ROW + 40),
         table,
         f"{suffix} per transaction",
@@ -49,7 +51,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
             *(Key(kind, colour.removeprefix("@"), "square") for kind, colour in _KINDS.items()),
             *([] if all(row["clear"] for row in data) else [Key("pale: the interval holds 0", "rule", "square")]),
         ),
-        waterfall.method,
+        wording.text(waterfall.method),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.model.record import Record
+from ironbench.report import wording
 from ironbench.report.cell import UNKNOWN, Cell, Row, centre, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
@@ -66,7 +67,7 @@ def sections(study: Study) -> Iterator[Section]:
     ]
     tables = [("", Table(head, tuple(rows), numbers=True))]
     tables += [(one.name, _mix(one)) for one in systems]
-    place = study.place if study.parts else "cell by cell"
+    place = wording.text(study.place) if study.parts else "cell by cell"
     yield Section("brokerage", f"The brokerage, {place}", _LEAD, tables=tuple(tables), at_end=True)
 
 

@@ -102,7 +102,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         table,
         unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(trials, some_suspect)),
-        _note(points, study.place if peaks else ""),
+        _note(points, wording.text(study.place) if peaks else ""),
         wide=metric == "throughput",
     )
 
@@ -288,7 +288,7 @@ def rates(study: Study) -> Table:
             finished = one.finished
             slow = [one.metrics.get(f"response_time_{name}_s") for name in ("p50", "p99")]
             times = [centre(time, "s") if time and one.is_kept else ABSENT for time in slow]
-            done = (one.words, centre(finished, "1/s"), failed(one.trials), _tried(part, one))
+            done = (wording.text(one.outcome), centre(finished, "1/s"), failed(one.trials), _tried(part, one))
             rows.append((part.name, asked, count(one.clients), *done, *times))
     return Table(head, tuple(rows))
 

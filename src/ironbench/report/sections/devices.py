@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Cell, Missing, Row, centre, count, shown, spread, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
@@ -24,7 +25,7 @@ def sections(study: Study) -> Iterator[Section]:
     title, lead = ("I/O of emulated devices", "") if study.lab else ("Devices", typical_trials(study))
     seconds = (replace(chart, depth=Depth.PAGE) for chart in devices(study))
     yield Section("devices", title, lead, (*seconds, *role_latency(study.role_latencies)))
-    lead = f"Every I/O of the emulated devices during the trials {study.place}, by what it belonged to."
+    lead = f"Every I/O of the emulated devices during the trials {wording.text(study.place)}, by what it belonged to."
     yield Section("device-io", "I/Os by latency and by size", lead, tuple(device_io(study)), depth=Depth.DOCUMENT)
     yield Section(
         "read-cost", "What a read costs the processor", _LEAD_READS, tables=(("", read_cost_table(study.read_costs)),)

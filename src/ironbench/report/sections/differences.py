@@ -59,7 +59,8 @@ def balance(study: Study) -> Table:
         shown[title] = [(side.name, ratio_of(entry)) for side, entry in zip(sides, found, strict=True)]
     if study.parts or len(sides) <= _SIDE_BY_SIDE:
         rows = [(name, *(words for _, words in values)) for name, values in shown.items()]
-        return Table((study.place if study.parts else "ratio", *(side.name for side in sides)), tuple(rows), words=True)
+        head = wording.text(study.place) if study.parts else "ratio"
+        return Table((head, *(side.name for side in sides)), tuple(rows), words=True)
     rows = [(name, value, cells) for name in shown for value, cells in by_value(shown[name])]
     return Table(("ratio", "value", "in"), tuple(rows), words=True)
 

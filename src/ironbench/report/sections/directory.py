@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ironbench.catalogue import part_of
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Cell, Missing, centre
 from ironbench.report.charts.base import Table
 from ironbench.report.section import Section
@@ -26,7 +27,7 @@ def sections(study: Study) -> Iterator[Section]:
     ]
     found += [(cell.name, cell.metrics) for cell in study.cells]
     counting = [(name, metrics) for name, metrics in found if any(map(_is_shown, metrics))]
-    title = f"The directory's own counts, {study.place}" if study.parts else "The directory's own counts"
+    title = f"The directory's own counts, {wording.text(study.place)}" if study.parts else "The directory's own counts"
     table = _table(counting)
     yield Section("directory", title, _LEAD, tables=(("", table),) if table else ())
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ironbench.model.inside import Index, Plan, Statement
 from ironbench.model.inside import Table as Used
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, EMPTY, Cell, Content, Missing, Row, count, shown
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import Bar, keys, stacked
@@ -65,7 +66,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _placed(title: str, study: Study) -> str:
-    return f"{title}, {study.place}" if study.parts else title
+    return f"{title}, {wording.text(study.place)}" if study.parts else title
 
 
 def by_statement(subjects: Sequence[Use]) -> list[Chart]:
@@ -182,7 +183,7 @@ def side_by_side(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
 
 def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
     rows = tuple(
-        (cut(one.plan.statement, _WIDTH), one.name, f"{one.words} (against {one.baseline_name})")
+        (cut(one.plan.statement, _WIDTH), one.name, f"{wording.text(one.words)} (against {one.baseline_name})")
         for one in study.other_plans
     )
     if rows:
@@ -208,7 +209,7 @@ def executed(subjects: Sequence[Use]) -> Iterator[tuple[str, Table]]:
             same = before is None or Counter(before.steps) == Counter(own.steps)
             words = "as asked before"
             if before is not None and not same:
-                words = difference(Counter(own.steps), Counter(before.steps))
+                words = wording.text(difference(Counter(own.steps), Counter(before.steps)))
             figures = (count(own.count), Cell(own.slowest_s, "s"))
             rows.append((cut(own.statement, _WIDTH), one.name, *figures, words))
     if rows:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ironbench.catalogue import base_name, part_of
 from ironbench.model.record import Record
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Cell, Missing, Row, centre, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
@@ -20,7 +21,7 @@ PLACE = 1200
 
 def sections(study: Study) -> Iterator[Section]:
     yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
-    by_script, tables = f"Script by script, {study.place}", tuple(scripts(study))
+    by_script, tables = f"Script by script, {wording.text(study.place)}", tuple(scripts(study))
     several = any(part.curve.main and len(part.curve.main.trials) > 1 for part in study.parts)
     medians = (_MEDIANS,) if tables and several else ()
     yield Section("scripts", by_script, tables=tables, sentences=medians, at_end=True)
@@ -49,8 +50,8 @@ def latency(study: Study) -> list[Chart]:
     return [
         Chart(
             "latency",
-            f"Response time by percentile, {study.place}",
-            _alt(table, study.place),
+            f"Response time by percentile, {wording.text(study.place)}",
+            _alt(table, wording.text(study.place)),
             base.specification(layers, {"percentiles": rows}, 300),
             table,
             suffix + (", logarithmic" if kind.get("type") == "log" else ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Cell, Missing, count
 from ironbench.report.charts.base import Table
 from ironbench.report.findings import bounds, ratio_bounds
@@ -32,7 +33,7 @@ _NO_VERDICT = "Each ratio has a 95 % interval of its own and carries no verdict:
 
 def sections(study: Study) -> Iterator[Section]:
     subjects = study.timed
-    title = f"Statement by statement, {study.place}" if study.parts else "Statement by statement"
+    title = f"Statement by statement, {wording.text(study.place)}" if study.parts else "Statement by statement"
     tables = (*side_by_side(subjects), *((one.name, _table(one)) for one in subjects))
     by_slices = any(record.statements for cell in study.cells for record in cell.usable)
     lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD

@@ -20,6 +20,23 @@ _HOLDERS = {
     "steal": "other virtual machines",
 }
 """Part of the CPU budget → its name in a sentence."""
+_RESOURCES = {
+    SERVER_CPU: "the server's CPU",
+    OTHER_PROGRAMS: "other programs on the machine",
+    CONCURRENCY: "concurrency",
+    "data-reads": "reading data",
+    "data-writes": "writing data",
+    "wal": "WAL",
+    "temp-files": "I/O of temporary files",
+    "locks": "waiting for locks",
+    "internal-locks": "waiting for the engine's internal locks (LWLocks, latches)",
+    "client": "the client",
+}
+
+
+def resource_name(resource: str) -> str:
+    """`reading data`"""
+    return _RESOURCES.get(resource, resource)
 
 
 def _cpu_time(cpu: Sequence[tuple[str, float]]) -> str:
@@ -39,12 +56,12 @@ def rival(resource: str, share: float, computing: float | None = None, waiting: 
     apart = ""
     if computing is not None and waiting is not None:
         apart = f" ({percent(computing)} computing, {percent(waiting)} waiting for a core)"
-    return f"{resource} {verb} {percent(share)} of the time{apart}"
+    return f"{resource_name(resource)} {verb} {percent(share)} of the time{apart}"
 
 
 @wording("limit-unknown")
 def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """what limits is inconclusive: reading data takes 30% of the time and the log takes 28% of the time"""
+    """what limits is inconclusive: reading data takes 30% of the time and WAL takes 28% of the time"""
     known = f"; {percent(unknown)} is in no known part" if unknown else ""
     return f"what limits is inconclusive: {' and '.join(map(text, rivals))}{known}{_measure_again(cpu) if cpu else ''}"
 
@@ -53,7 +70,7 @@ def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tu
 def limit_unknown_own_cpu(share: float) -> str:
     """what limits is inconclusive: 60% of the time goes to the server's CPU, but client and observers took much …"""
     return (
-        f"what limits is inconclusive: {percent(share)} of the time goes to {SERVER_CPU}, but client and observers "
+        f"what limits is inconclusive: {percent(share)} of the time goes to the server's CPU, but client and observers "
         "took much of the CPU themselves; give them cores of their own (client_cpus, server_cpus)"
     )
 
@@ -62,30 +79,30 @@ def limit_unknown_own_cpu(share: float) -> str:
 def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[str, float]]) -> str:
     """the limit is other programs on the machine: 60% of the time is spent waiting for a core, 20% computing. …"""
     spent = f"{percent(waiting)} of the time is spent waiting for a core, {percent(computing)} computing"
-    return f"the limit is {OTHER_PROGRAMS}: {spent}{_measure_again(cpu)}"
+    return f"the limit is {resource_name(OTHER_PROGRAMS)}: {spent}{_measure_again(cpu)}"
 
 
 @wording("limit-clients")
 def limit_clients(computing: float, idle: float, clients: int) -> str:
     """the limit is concurrency: 90% of the time is spent computing, with hardly any wait for a core, and 50% of …"""
     return (
-        f"the limit is {CONCURRENCY}: {percent(computing)} of the time is spent computing, with hardly any wait for a "
-        f"core, and {percent(idle)} of the CPU time was idle: {counted(clients, 'client')} cannot use the cores, more "
-        "would"
+        f"the limit is {resource_name(CONCURRENCY)}: {percent(computing)} of the time is spent computing, with hardly "
+        f"any wait for a core, and {percent(idle)} of the CPU time was idle: {counted(clients, 'client')} cannot use "
+        "the cores, more would"
     )
 
 
 @wording("limit-none")
 def limit_none(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
-    """nothing limits: the rate was kept. Most of the service time goes to the log: 60% of the time is spent there"""
-    goes = f"most of the service time goes to {resource}: {_evidence(share, evidence)}"
+    """nothing limits: the rate was kept. Most of the service time goes to WAL: 60% of the time is spent there"""
+    goes = f"most of the service time goes to {resource_name(resource)}: {_evidence(share, evidence)}"
     return f"nothing limits: the rate was kept. {goes[:1].upper()}{goes[1:]}"
 
 
 @wording("limit")
 def limit(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
     """the limit is the server's CPU: 70% of the time is spent there, 60% waiting for a core: more cores would help …"""
-    return f"the limit is {resource}: {_evidence(share, evidence)}"
+    return f"the limit is {resource_name(resource)}: {_evidence(share, evidence)}"
 
 
 def _evidence(share: float, evidence: Sequence[Note]) -> str:

@@ -69,6 +69,36 @@ def search_best(
     return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles))))
 
 
+@wording("search-ladder")
+def search_ladder() -> str:
+    """next step up"""
+    return "next step up"
+
+
+@wording("search-repeat")
+def search_repeat() -> str:
+    """repeat"""
+    return "repeat"
+
+
+@wording("search-near-limit")
+def search_near_limit() -> str:
+    """repeat to decide whether it keeps the limit"""
+    return "repeat to decide whether it keeps the limit"
+
+
+@wording("search-best-undecided")
+def search_best_undecided() -> str:
+    """repeat to decide whether it is the best"""
+    return "repeat to decide whether it is the best"
+
+
+@wording("search-between")
+def search_between(low: int, high: int) -> str:
+    """between 4 and 8"""
+    return f"between {low} and {high}"
+
+
 def _tried(points: Sequence[int]) -> str:
     return f"tried: {', '.join(map(str, points))}"
 

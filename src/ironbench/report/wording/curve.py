@@ -1,0 +1,128 @@
+"""Words for the peak of a curve, the outcome of a rate, and what they are based on."""
+
+from __future__ import annotations
+
+from ironbench import units as written
+from ironbench.model.note import Note
+from ironbench.model.record import FAILED_LIMITS
+from ironbench.report.wording.registry import text, wording
+from ironbench.words import counted, in_percent
+
+
+def tally(trials: int, confirmed: bool) -> str:
+    """`3 trials`, `3 confirmation trials`"""
+    return counted(trials, "confirmation trial" if confirmed else "trial")
+
+
+@wording("peak-basis")
+def peak_basis(
+    trials: int, confirmed: bool, swept: bool, suspect: int = 0, failed: float = 0.0, units: str = "transactions"
+) -> str:
+    """3 confirmation trials; 1 trial suspect; 0.2 % of the transactions failed"""
+    parts = [f"{counted(trials, 'sweep trial')}, not confirmed" if swept else tally(trials, confirmed)]
+    parts += [f"{counted(suspect, 'trial')} suspect"] if suspect else []
+    parts += [f"{in_percent(failed, limits=FAILED_LIMITS)} of the {units} failed"] if failed else []
+    return "; ".join(parts)
+
+
+@wording("at-peak")
+def at_peak(clients: int, alone: bool, basis: Note) -> str:
+    """at its peak of 8 clients (3 confirmation trials)"""
+    return f"{'with' if alone else 'at its peak of'} {counted(clients, 'client')} ({text(basis)})"
+
+
+@wording("rate-basis")
+def rate_basis(rate: float, trials: int, confirmed: bool) -> str:
+    """500/s, 3 confirmation trials"""
+    return f"{written.rate(rate)}, {tally(trials, confirmed)}"
+
+
+@wording("rate-outcome")
+def rate_outcome(kept: int, trials: int, confirmed: bool) -> str:
+    """kept in 2 of 3 trials"""
+    if kept == trials:
+        return "kept"
+    if kept:
+        return f"kept in {kept} of {tally(trials, confirmed)}"
+    return f"not kept in {tally(trials, confirmed)}" if confirmed else "not kept"
+
+
+@wording("side-basis")
+def side_basis(load: Note, basis: Note) -> str:
+    """8 clients, 3 confirmation trials"""
+    return f"{text(load)}, {text(basis)}"
+
+
+@wording("no-usable-trial")
+def no_usable_trial() -> str:
+    """no usable trial"""
+    return "no usable trial"
+
+
+@wording("load-of-clients")
+def load_of_clients(clients: int) -> str:
+    """8 clients"""
+    return counted(clients, "client")
+
+
+@wording("load-of-streams")
+def load_of_streams(streams: str) -> str:
+    """2 streams and a refresh stream"""
+    return streams
+
+
+@wording("load-of-peak")
+def load_of_peak() -> str:
+    """peak"""
+    return "peak"
+
+
+@wording("load-of-all-trials")
+def load_of_all_trials() -> str:
+    """all trials"""
+    return "all trials"
+
+
+@wording("rate-requested")
+def rate_requested() -> str:
+    """the rate was requested, not reached"""
+    return "the rate was requested, not reached"
+
+
+@wording("paced-by-records")
+def paced_by_records() -> str:
+    """the recorded times set the pace: throughput follows from them"""
+    return "the recorded times set the pace: throughput follows from them"
+
+
+@wording("loads-unlike")
+def loads_unlike() -> str:
+    """the loads are unlike, or a rate was not kept: only figures per transaction can be compared"""
+    return "the loads are unlike, or a rate was not kept: only figures per transaction can be compared"
+
+
+@wording("totals-of-unlike-work")
+def totals_of_unlike_work() -> str:
+    """totals of unlike work: only figures per transaction can be compared"""
+    return "totals of unlike work: only figures per transaction can be compared"
+
+
+@wording("littles-law")
+def littles_law(clients: int, expected: float, holds: bool) -> str:
+    """Little's law holds: throughput × response time gives 7.9 of 8 clients"""
+    product = f"throughput × response time gives {expected:.1f}"
+    if holds:
+        return f"Little's law holds: {product} of {counted(clients, 'client')}"
+    return (
+        f"Little's law does not hold: {product} clients at work, but {counted(clients, 'client')} were driven. Neither "
+        "figure contains the rest of the time, for example time spent in the client itself."
+    )
+
+
+@wording("measured-at")
+def measured_at(at: str, clients: int | None = None, or_rate: bool = False) -> str:
+    """at the peak, or at the requested rate"""
+    with_clients = "with the clients measured" if clients is None else f"with {counted(clients, 'client')}"
+    rate = "at the requested rate"
+    place = {"trial": "over the whole trial", "peak": "at the peak", "clients": with_clients}.get(at, rate)
+    return f"{place}, or {rate}" if or_rate else place
