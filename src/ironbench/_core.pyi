@@ -208,7 +208,7 @@ class DriveResult:
         """Of the bytes of drives that loaded one system together, without their samples. Releases the GIL."""
 
 def drive(plan: bytes, progress: Progress | None = None) -> DriveResult:
-    """Runs one trial by its plan (JSON, see `trial/drive/run.py`). Releases the GIL; Ctrl-C ends it and keeps the result."""
+    """Runs one trial by its plan (JSON, `trial/drive/run.py`). Releases the GIL; after Ctrl-C the result is kept."""
 
 def template_entries(template: str, subject: str, parent: str, first: int, count: int) -> bytes:
     """The LDIF of `count` entries of a directory, whose RDN is their `uid`, from number `first` on.

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from ironbench.cli.options import JSON
@@ -140,8 +141,6 @@ def _hidden(examined: Examined) -> list[str]:
 
 
 def _database_as_json(examined: Examined) -> str:
-    import msgspec
-
     from ironbench.host.doctor import worst
 
     server = msgspec.to_builtins(examined.server)
@@ -162,8 +161,6 @@ def _places(data: list[str] | None) -> tuple[Path, ...]:
 
 
 def _as_json(diagnoses: tuple[Diagnosis, ...], host: HostView) -> str:
-    import msgspec
-
     from ironbench.host.doctor import worst
     from ironbench.host.fingerprint import content_key, of_tree
 

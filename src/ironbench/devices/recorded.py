@@ -34,7 +34,7 @@ class Measured:
 
 
 def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float, computed: Computed | None) -> Measured:
-    """What we know by the time of day. `counters`: of the device, see `trial/observe/emulation.py`. OSError, ValueError."""
+    """Measurements by the time of day. `counters`: of the device, see `trial/observe/emulation.py`. OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
         # One read: its clock and ours at one moment.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from ironbench.model.constraints import Amount, Positive, one_of
 
 ASK = "ask:"
 """How a command begins that a person carries out: the rest is what that person is asked for."""
@@ -20,7 +23,7 @@ class Commands:
 
     prepare: str = ""
     cleanup: str = ""
-    limit_s: float = LIMIT_S
+    limit_s: Positive = LIMIT_S
     """Each is killed with all its processes when it takes longer."""
     of: str = ""
     """`governor=performance`; `lab`, `block`, `trial` or `run` where no level asks for it."""
@@ -46,7 +49,7 @@ NO_COMMANDS = Commands()
 class CommandRun:
     """One command that ended."""
 
-    when: str
+    when: Annotated[str, one_of("prepare", "cleanup")]
     """`prepare` or `cleanup`."""
     of: str
     """As in `Commands`."""
@@ -54,7 +57,7 @@ class CommandRun:
     """Its beginning, on one line."""
     status: int | None
     """Exit status; negative: the signal that ended it; None: its limit, or nobody was there."""
-    took_s: float
+    took_s: Amount
     cause: str = ""
     """Why it failed; empty when it did not."""
 

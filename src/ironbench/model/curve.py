@@ -6,7 +6,11 @@ import bisect
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from ironbench.model.constraints import Amount, Positive, one_of
 
 WORDS = ("ramp:", "steps:", "sine:", "file:")
 """How text begins that declares a curve."""
@@ -16,13 +20,13 @@ WORDS = ("ramp:", "steps:", "sine:", "file:")
 class Curve:
     """Over the seconds of the measured window; the warm-up is driven at its first value."""
 
-    of: str
+    of: Annotated[str, one_of("rate", "clients")]
     """`rate` or `clients`."""
     text: str
     """As it was declared; of a file its name, the number of its points and a digest of them."""
-    points: tuple[tuple[float, float], ...] = ()
+    points: Annotated[tuple[tuple[Amount, Amount], ...], Meta(max_length=1_000_000)] = ()
     """(second, value), joined by straight lines; two of one second are a step. The last value stays."""
-    wave: tuple[float, float, float] | None = None
+    wave: tuple[Amount, Amount, Positive] | None = None
     """Least value, most, and seconds from one least to the next, instead of points."""
 
     @property

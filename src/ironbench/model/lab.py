@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from ironbench.model.commands import NO_COMMANDS, Commands
+from ironbench.model.constraints import Amount, BlockNumber, Label, Name, Natural, Positive, StageNumber, one_of
 from ironbench.model.system import Setup, Trial
 
 
@@ -13,8 +17,8 @@ from ironbench.model.system import Setup, Trial
 class Factor:
     """Something that is varied, and its levels in the order they were declared; the first is the baseline's."""
 
-    name: str
-    levels: tuple[str, ...]
+    name: Name
+    levels: Annotated[tuple[Name, ...], Meta(min_length=1)]
 
 
 VALUE, RATE = "value", "rate"
@@ -30,7 +34,7 @@ class Claim:
     """`ratio`: `cells[0]` over `cells[1]` lies in `low` to `high`; `order`: each cell is better than the next; `value`:
     the metric of `cells[0]` lies in `low` to `high`; `rate`: the rate `low` is sustained. A requirement of a run names
     no cell and is about each configuration."""
-    metric: str
+    metric: Name
     cells: tuple[str, ...]
     """Names of cells."""
     low: float | None = None
@@ -41,9 +45,9 @@ class Claim:
 class Stage:
     """Blocks that are measured before the next look at the findings."""
 
-    number: int
+    number: StageNumber
     """1-based."""
-    blocks: int
+    blocks: Annotated[int, Meta(ge=1, le=10_000_000)]
     """In this stage alone."""
     added: bool = False
     """Declared after findings had been seen ("repeat N more"): it and the stages after it are a round of their own,
@@ -54,24 +58,24 @@ class Stage:
 class Method:
     """How a lab is measured and judged."""
 
-    stages: tuple[Stage, ...]
-    seed: int
-    margin: float = 0.05
+    stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
+    seed: Natural
+    margin: Annotated[float, Meta(gt=0, le=100)] = 0.05
     """Two cells whose ratio lies within 1/(1+margin) to 1+margin are called equivalent."""
-    metric: str = "throughput"
+    metric: Name = "throughput"
     """The one that the lab's answer is about; others are reported without deciding anything."""
-    restore: str = "auto"
+    restore: Annotated[str, one_of("auto", "trial", "block")] = "auto"
     """When data go back to their first state: before each `trial`, before each `block`, or `auto`."""
-    quiet_s: float = 30.0
+    quiet_s: Amount = 30.0
     """How long to wait at most for a machine without other load before a trial."""
-    budget_s: float | None = None
-    budget_for_rates_s: float | None = None
+    budget_s: Amount | None = None
+    budget_for_rates_s: Amount | None = None
     """The least that holds as many blocks of rated cells as a verdict needs; None where `budget_s` does, or is None."""
-    order: str = "random"
+    order: Annotated[str, one_of("random", "fixed")] = "random"
     """Of the cells in each block: `random`, or `fixed` as they are declared."""
-    crash: str = ""
+    crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
     """What a power cut after each trial makes of unflushed writes: `lose`, `subset`, `torn`; empty: there is none."""
-    slice_s: float | None = None
+    slice_s: Positive | None = None
     """Length of the slices that systems side by side are measured in; None: each trial is one piece."""
     slice_piloted: bool = False
     """`slice_s` is what the plan reckons with; a pilot in the first block chooses."""
@@ -82,7 +86,7 @@ class Method:
     duet: bool = False
     """Of an earlier version: two systems were driven at once, each on one half of the cores, or by turns where a pilot
     found those more precise. Such labs are reported and not resumed."""
-    dropped: tuple[int, ...] = ()
+    dropped: tuple[BlockNumber, ...] = ()
     """Blocks of the first round's last stages, planned and never begun because a round was added. The looks at it were
     declared with them, so they have their share of its level."""
 
@@ -96,25 +100,25 @@ class Method:
 class Lab:
     """Everything that will be done, before anything is."""
 
-    name: str
-    series: str
+    name: Label
+    series: Label
     question: str
     factors: tuple[Factor, ...]
-    design: str
+    design: Annotated[str, one_of("one-at-a-time", "full", "explicit", "screen")]
     """`one-at-a-time`, `full`, `explicit` or `screen`."""
-    setups: tuple[Setup, ...]
-    baseline: str
+    setups: Annotated[tuple[Setup, ...], Meta(min_length=1)]
+    baseline: Name
     """Name of the cell that others are compared with."""
     comparisons: tuple[tuple[str, str], ...]
     """Pairs of cell names (compared, its baseline) that findings are made of, in the order they are reported."""
     method: Method
     claims: tuple[Claim, ...]
-    trials: tuple[Trial, ...]
+    trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
     """Of all stages, in the order they will run; impossible cells left out."""
     source: str
     """The lab file's text."""
-    estimate_s: float = 0.0
-    estimate_bytes: int = 0
+    estimate_s: Amount = 0.0
+    estimate_bytes: Natural = 0
     rated: tuple[Setup, ...] = ()
     """Cells once more at shares of the baseline's peak: there response times are those of the same load."""
     commands: Commands = NO_COMMANDS
@@ -165,10 +169,10 @@ class Confirmation:
     setups: tuple[Setup, ...]
     """Of the cells that the screen has not measured; the baseline it has."""
     comparisons: tuple[tuple[str, str], ...]
-    stages: tuple[Stage, ...]
+    stages: Annotated[tuple[Stage, ...], Meta(min_length=1)]
     """The first is `added`."""
-    trials: tuple[Trial, ...]
-    estimate_s: float = 0.0
+    trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
+    estimate_s: Amount = 0.0
 
 
 def confirmed(lab: Lab, found: Confirmation | None) -> Lab:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ironbench.model.constraints import Label
+
 FLAGGED = "trials-flagged"
 """Code of the note on flagged trials among those that were compared."""
 MISSING = "trials-missing"
@@ -27,7 +29,7 @@ class Note:
     """Something that a reader must know before using the numbers. Only facts: no sentence, except a message of an
     engine or a library."""
 
-    code: str
+    code: Label
     """Stable, lower-case, e.g. `client-saturated`."""
     values: dict[str, Any] = field(default_factory=dict)
     """Name → number, string, or tuple of these. Merged notes also have `Range`s, and notes about several trials or

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from ironbench.model.constraints import Natural
+
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
@@ -24,9 +26,9 @@ class OwnData:
     """What the dump is, in words."""
     tools: str = ""
     """What it is loaded with: another version may load it otherwise."""
-    bytes: int = 0
+    bytes: Natural = 0
     """Of the dump's files."""
-    data_bytes: int = 0
+    data_bytes: Natural = 0
     """About how large the data are once loaded; 0: not known."""
 
     @property

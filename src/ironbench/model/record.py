@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
 
 from ironbench.model.commands import CommandRun
+from ironbench.model.constraints import (
+    Amount,
+    BlockNumber,
+    Count,
+    Digest,
+    Key,
+    Label,
+    Name,
+    Natural,
+    Share,
+    StageNumber,
+    one_of,
+)
 from ironbench.model.note import Note
 from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
@@ -89,16 +105,16 @@ class Check:
 class Budget:
     """Where the machine's CPU time went during the measured window: shares of all cores, summing to 1."""
 
-    server: float = 0.0
-    client: float = 0.0
-    observers: float = 0.0
-    emulation: float = 0.0
-    other: float = 0.0
+    server: Share = 0.0
+    client: Share = 0.0
+    observers: Share = 0.0
+    emulation: Share = 0.0
+    other: Share = 0.0
     """Programs that neither the engine nor ironbench started; records without `kernel` have it in here."""
-    steal: float = 0.0
+    steal: Share = 0.0
     """Taken by other virtual machines on the host."""
-    idle: float = 1.0
-    kernel: float = 0.0
+    idle: Share = 1.0
+    kernel: Share = 0.0
     """The kernel's own threads and interrupts, and what else nobody's clock counted."""
 
     @property
@@ -117,21 +133,21 @@ class Statement:
     """How long the answers to one SQL command of a script took, from sending it, inside the window."""
 
     script: str
-    line: int
+    line: Natural
     """From 1, as the number of the command."""
-    command: int
+    command: Natural
     text: str
     """As written, on one line, its beginning."""
-    count: int
-    failed: int
+    count: Natural
+    failed: Natural
     """Answers that were an error."""
-    mean_s: float
-    stdev_s: float
+    mean_s: Amount
+    stdev_s: Amount
     """Standard deviation."""
-    p50_s: float | None = None
+    p50_s: Amount | None = None
     """Median. None: too few answers for this percentile, or a record of before."""
-    p95_s: float | None = None
-    p99_s: float | None = None
+    p95_s: Amount | None = None
+    p99_s: Amount | None = None
 
     @property
     def histogram(self) -> str:
@@ -148,18 +164,18 @@ PERCENTILES = {"p50_s": 0.50, "p95_s": 0.95, "p99_s": 0.99}
 class Record:
     """Everything needed to judge one trial. Written once, never edited; at most 16 KB as JSON."""
 
-    id: str
-    series: str
+    id: Name
+    series: Name
     """All trials of one `run` share a series."""
     system: System
     choice: Choice
     cell: Cell
-    block: int
-    purpose: str
+    block: BlockNumber
+    purpose: Name
     """A `Purpose`; a record of another version may have one that this one lacks."""
-    started_at: str
+    started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
     """UTC, ISO 8601, seconds."""
-    elapsed_s: float
+    elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
     """Length of the measured window."""
     status: Status
     metrics: dict[str, float]
@@ -170,41 +186,41 @@ class Record:
     """Why the trial is invalid, failed or aborted. Empty for a flagged one, whose notes say why (`flags`), except in
     records before schema 4."""
     budget: Budget = Budget()
-    machine: str = ""
+    machine: Key = ""
     """Content key of the machine's fingerprint in the store."""
-    server_machine: str = ""
+    server_machine: Key = ""
     """Content key of the fingerprint of a running server's machine (`--dsn`), where that was watched or is `machine`;
     empty for other engines, and where it is unknown. Read it by `machine_of`."""
-    engine: str = ""
+    engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
-    scripts: dict[str, str] = field(default_factory=dict)
+    scripts: dict[str, Key] = field(default_factory=dict)
     """Name of each script that was driven → content key of its text in the store."""
     software: dict[str, str] = field(default_factory=dict)
     """ironbench's version, build profile, Python and package versions."""
-    stage: int = 1
-    attempt: int = 1
+    stage: StageNumber = 1
+    attempt: StageNumber = 1
     conditions: dict[str, str] = field(default_factory=dict)
     """What was done and verified before the trial, for readers only: data restored from, cache state, quiet."""
-    method: str = TRIALS
+    method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """How it was measured: `TRIALS`, `SLICES` or `DUET`."""
-    turns_since: str = ""
+    turns_since: Label = ""
     """When the systems of its block began to take turns, ISO 8601: equal for those that did so with each other. Empty
     if measured by trials."""
     seed_given: bool = False
     """Whether the user chose the seed."""
-    search_range: tuple[int, int] | None = None
+    search_range: tuple[Count, Count] | None = None
     """Lowest and highest load (clients, or rate) of the search that the trial belongs to; None without a search."""
     limits: tuple[Limit, ...] = ()
     """Limits under which that search looks for the best load."""
     search_result: Note | None = None
     """The result of the search that chose the trial's load."""
-    crash: str = ""
+    crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
     """What a power cut after the trial was to do with unflushed writes: `lose`, `subset`, `torn`."""
     power_cut: bool = False
     """The power was cut after the trial, and the engine was back afterwards."""
     answers: Note | None = None
     """How the answers of the workload's queries were checked."""
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, Digest] = field(default_factory=dict)
     """Each other file of the record → SHA-256 of its content; empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
     """Of the user, that ended since the record before, in order: what was undone after it, and done for this trial."""
@@ -212,7 +228,7 @@ class Record:
     """Only with `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
     """What the user noted of all trials of the run or lab, e.g. `commit` → `1f3c2a9`."""
-    schema: int = SCHEMA
+    schema: Count = SCHEMA
 
     def warned(self, code: str) -> bool:
         """Whether a warning of this code is on it."""

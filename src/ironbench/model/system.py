@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from ironbench.model.commands import Commands
+from ironbench.model.constraints import (
+    Amount,
+    BlockNumber,
+    ClientCount,
+    Count,
+    Cpus,
+    Label,
+    Name,
+    Natural,
+    Positive,
+    StageNumber,
+    one_of,
+)
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.purpose import Purpose
@@ -16,8 +32,8 @@ from ironbench.model.search import Best, Search
 class Partition:
     """Part of an emulated device that holds one role."""
 
-    role: str
-    bytes: int
+    role: Name
+    bytes: Natural
     directory: str
     """Where its file system is mounted."""
 
@@ -30,11 +46,11 @@ class Device:
     """The device expression in its normal form."""
     partitions: tuple[Partition, ...]
     """In the order in which they lie on it."""
-    file_system: str = "ext4"
+    file_system: Name = "ext4"
     """`ext4`, `xfs` or `btrfs`, with an option of its mount after a colon: `btrfs:compress=zstd`."""
     backing: str = "ram"
     """Directory that holds its bytes, or `ram`."""
-    depth: int = 1
+    depth: Count = 1
     """So many reads at a time it gains from."""
     rotates: bool = False
     """Whether a rotating disk is in it."""
@@ -69,20 +85,20 @@ class Layout:
 class System:
     """The thing compared: engine, settings, layout and limits."""
 
-    engine: str
-    label: str
+    engine: Name
+    label: Name
     settings: dict[str, str] = field(default_factory=dict)
     """What the user set with --set, in the engine's own words."""
     layout: Layout = Layout()
-    memory_bytes: int | None = None
+    memory_bytes: Natural | None = None
     """The engine's own data cache (PostgreSQL: shared_buffers)."""
-    server_cpus: tuple[int, ...] | None = None
-    client_cpus: tuple[int, ...] | None = None
-    memory_total_bytes: int | None = None
+    server_cpus: Cpus | None = None
+    client_cpus: Cpus | None = None
+    memory_total_bytes: Natural | None = None
     """An enforced limit on the engine and the page cache of its files (a memory control group)."""
-    parallelism: int | None = None
+    parallelism: Natural | None = None
     """Most processes or threads of one statement; 1: not parallel."""
-    ideal: tuple[str, ...] = ()
+    ideal: tuple[Name, ...] = ()
     """Parts made as good as free, to measure what they cost: `log`, `data`, `temp`, `client`."""
     dsn: str | None = None
     """A running server, its password removed (see `Secrets`)."""
@@ -92,7 +108,7 @@ class System:
     """Whether ironbench may change that machine for trials, over ssh."""
     restart: str = ""
     """How the server restarts there: a systemd unit, `NAME.service`, or a command."""
-    reference_score: float | None = None
+    reference_score: Positive | None = None
     """CPU benchmark score (e.g. SPEC), higher is faster; charts of queries show the ratio it predicts."""
     commands: tuple[Commands, ...] = ()
     """The user's own, that make it what it is: done first to last before it is measured, undone last to first after."""
@@ -102,28 +118,28 @@ class System:
 class Load:
     """How hard a trial drives the system."""
 
-    clients: int = 1
-    threads: int = 1
+    clients: ClientCount = 1
+    threads: Natural = 1
     """Of each worker, where there are any."""
-    rate: float | None = None
+    rate: Positive | None = None
     """Transactions started per second in an open loop; None is a closed loop."""
-    rate_share: float | None = None
+    rate_share: Positive | None = None
     """The rate as a share of the baseline's peak, which a lab measures first; `rate` is None until then."""
     curve: Curve | None = None
     """How the rate or the clients change during the trial: then `rate` is the mean, `clients` the most."""
-    arrivals: str = "poisson"
+    arrivals: Annotated[str, one_of("poisson", "fixed")] = "poisson"
     """`poisson` or `fixed`; only an open loop has arrivals."""
-    think_time_s: float = 0.0
-    reconnect: int = 0
+    think_time_s: Amount = 0.0
+    reconnect: Natural = 0
     """Transactions after which a client ends its connection and opens a new one; 0: never."""
-    duration_s: float | None = 30.0
-    transactions: int | None = None
+    duration_s: Positive | None = 30.0
+    transactions: Count | None = None
     """Transactions per client, instead of a duration."""
-    warmup_s: float = 0.0
+    warmup_s: Amount = 0.0
     warmup_auto: bool = False
     """A pilot trial decides the warm-up; what it decided is `warmup_s` in records."""
-    max_tries: int = 1
-    on_error: str = "continue"
+    max_tries: Natural = 1
+    on_error: Annotated[str, one_of("continue", "stop")] = "continue"
     """`stop`: an error of the first second that no further try mends ends the trial; `continue`: it only counts.
 
     Records without this field continued.
@@ -132,17 +148,17 @@ class Load:
     """A client that loses its connection opens a new one, and the trial continues whatever `on_error` says."""
     report_per_statement: bool = False
     """Every SQL command of the scripts is timed by itself."""
-    protocol: str = "prepared"
-    seed: int = 0
-    io: str = "auto"
+    protocol: Name = "prepared"
+    seed: Natural = 0
+    io: Annotated[str, one_of("auto", "io_uring", "epoll")] = "auto"
     """How the client does its I/O: `auto`, `io_uring` or `epoll`."""
-    cache: str = ""
+    cache: Label = ""
     """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty: as the trial before left them."""
-    checkpoint_s: float | None = None
+    checkpoint_s: Positive | None = None
     """Interval of checkpoints during the trial; None leaves them to the engine's settings."""
-    workers: int = 0
+    workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """Processes that share the clients, or the rate; 0: ironbench itself drives all."""
-    cluster: str = ""
+    cluster: Label = ""
     """Ray cluster that they run on, one on each machine; empty: on this machine."""
     fewer_workers: bool = False
     """After a machine was lost, trials are driven by the workers of those that are left."""
@@ -176,7 +192,7 @@ def connections(system: System, load: Load, clients: int) -> int:
 class Choice:
     """A workload and the options chosen for it."""
 
-    workload: str
+    workload: Name
     options: dict[str, str] = field(default_factory=dict)
     """Every option of the workload, defaults filled in, as normal text."""
     defines: dict[str, str] = field(default_factory=dict)
@@ -193,7 +209,7 @@ class Choice:
 class Cell:
     """One combination of the varied factors."""
 
-    name: str
+    name: Name
     """Unique in its series, e.g. `clients=8`."""
     load: Load
     levels: dict[str, str] = field(default_factory=dict)
@@ -209,7 +225,7 @@ class Setup:
     choice: Choice
     skipped: str = ""
     """Why this cell cannot be measured here; empty when it can."""
-    of: str = ""
+    of: Label = ""
     """Of a rated cell: the name of the cell that it is, driven at a share of the baseline's peak."""
     search: Search | None = None
     """Chooses the load of the cell before the first block; until then its load is the highest of the range."""
@@ -227,10 +243,10 @@ class Trial:
     """One planned measurement: a cell in a block, with a purpose."""
 
     cell: Cell
-    block: int
+    block: BlockNumber
     """0-based repeat."""
     purpose: Purpose = Purpose.SWEEP
-    stage: int = 1
+    stage: StageNumber = 1
     """1-based; a later stage is declared before it starts, with blocks that go on counting."""
-    attempt: int = 1
+    attempt: StageNumber = 1
     """2: a failed trial was tried once more."""

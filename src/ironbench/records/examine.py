@@ -1,4 +1,4 @@
-"""Checks imported files like user input: types and ranges (`shapes`), digests, sizes, and references."""
+"""Checks imported files like user input: types and ranges (those of the model), sizes, digests, and references."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import msgspec
 import numpy as np
 
 from ironbench.catalogue.typed import document
-from ironbench.model.lab import Lab
+from ironbench.model.constraints import Name
+from ironbench.model.lab import Confirmation, Lab
 from ironbench.model.machine import Machine
-from ironbench.model.record import Record
-from ironbench.records import evidence, parquet, shapes
+from ironbench.model.record import SCHEMA, Record
+from ironbench.model.search import Best
+from ironbench.records import evidence, parquet
 from ironbench.records.decoded import decoded
-from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, LabDirectory
+from ironbench.records.labs import BEST, CONFIRMATION, PEAK, PLAN, Declared, Frozen, LabDirectory, Peak
 from ironbench.words import grouped
 
 T = TypeVar("T")
@@ -26,15 +28,34 @@ _MOST_VALUES = 30_000_000
 _MOST_NAMES = 2_000
 """Quantities in one file."""
 _DEEPEST = 20
+_LONGEST = 1 << 12
+"""Characters of a text about a machine or an engine."""
+_LONGEST_DOCUMENT = 1 << 20
+"""Characters of a text of a record or a lab: a lab file, a command, a check."""
+_LONGEST_NAME = 400
+_LARGEST = 1 << 63
+"""Of any number: seeds are below; nanoseconds of thirty years and the bytes of a large disk are far below."""
+
+
+class _Engine(msgspec.Struct):
+    version: str = ""
+    settings: dict[str, str | None] = {}
+
+
+class _Script(msgspec.Struct):
+    text: str
 
 
 def record(data: bytes) -> Record:
     """The record in a document. ValueError: what is wrong with it."""
-    _held(data, shapes.Record)
+    _within_bounds(_decoded(data, Any))
     try:
-        return decoded(data)
+        found = decoded(data)
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from error
+    if found.schema > SCHEMA:
+        raise ValueError(f"has schema {found.schema}, newer than {SCHEMA}")
+    return found
 
 
 def unpacked(directory: Path, records: Sequence[Record]) -> None:
@@ -58,7 +79,7 @@ def _in(path: Path, directory: Path, check: Callable[[Path], None]) -> None:
         raise ValueError(f"{path.relative_to(directory)}: {evidence.fault(error)}") from error
 
 
-def _held(data: bytes, kind: type[T]) -> T:
+def _decoded(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -84,61 +105,60 @@ def _names(names: Iterable[str]) -> None:
     listed = list(names)
     if len(listed) > _MOST_NAMES:
         raise ValueError(f"holds more than {_MOST_NAMES} quantities")
-    msgspec.convert(listed, list[shapes.Name])
+    msgspec.convert(listed, list[Name])
 
 
 def _numbers(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
     known = values if name == "t_s" else values[~np.isnan(values)]
-    if known.size and not np.abs(known).max() <= shapes.LARGEST:  # NaN is not, either
+    if known.size and not np.abs(known).max() <= _LARGEST:  # NaN is not, either
         raise ValueError(f"{name} has values beyond what can be")
 
 
 def _machine(path: Path) -> None:
-    _within_bounds(_held(path.read_bytes(), Any), 0)
-    _held(path.read_bytes(), Machine)
+    _within_bounds(_decoded(path.read_bytes(), Any), longest=_LONGEST, lowest=-1)
+    _decoded(path.read_bytes(), Machine)
 
 
 def _engine(path: Path) -> None:
-    _within_bounds(_held(path.read_bytes(), Any), 0)
-    _held(path.read_bytes(), shapes.Engine)
+    _within_bounds(_decoded(path.read_bytes(), Any), longest=_LONGEST, lowest=-1)
+    _decoded(path.read_bytes(), _Engine)
 
 
 def _script(path: Path) -> None:
-    _held(path.read_bytes(), shapes.Script)
+    _within_bounds(_decoded(path.read_bytes(), Any))
+    _decoded(path.read_bytes(), _Script)
 
 
-def _within_bounds(value: Any, depth: int) -> None:
-    """Texts, numbers and depth of a document of any shape. ValueError."""
+def _within_bounds(value: Any, depth: int = 0, *, longest: int = _LONGEST_DOCUMENT, lowest: float = -_LARGEST) -> None:
+    """Checks texts, numbers and depth of a document of any shape. ValueError."""
     if depth > _DEEPEST:
         raise ValueError(f"is nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
         for name, part in value.items():
-            _within_bounds(name, depth)
-            _within_bounds(part, depth + 1)
+            if len(name) > _LONGEST_NAME or not name.isprintable():
+                raise ValueError(f"has the name {name[:40]!r}…, which is too long or not printable")
+            _within_bounds(part, depth + 1, longest=longest, lowest=lowest)
     elif isinstance(value, list):
         for part in value:
-            _within_bounds(part, depth + 1)
+            _within_bounds(part, depth + 1, longest=longest, lowest=lowest)
     elif isinstance(value, str):
-        if len(value) > shapes.LONGEST or (
+        if len(value) > longest or (
             not value.isprintable() and any(ord(one) < 32 and one not in "\n\t" for one in value)
         ):
             raise ValueError(f"has the text {value[:40]!r}…, which is too long or not printable")
-    elif isinstance(value, int | float) and not -1 <= value <= shapes.LARGEST:
+    elif isinstance(value, int | float) and not lowest <= value <= _LARGEST:
         raise ValueError(f"has the number {value!r:.40}, which is beyond what can be")
 
 
 def _lab(path: Path) -> None:
-    """The plan, stages and peak of a lab hold together."""
+    """Checks that the plan, stages and peak of a lab fit each other."""
+    kinds = {PLAN: Frozen, PEAK: Peak, BEST: dict[Name, Best], CONFIRMATION: Confirmation}
+    kinds |= {stage.name: Declared for stage in path.parent.glob("stage-*.json")}
+    for name, kind in sorted(kinds.items()):
+        if (file := path.parent / name).exists():
+            _within_bounds(_decoded(file.read_bytes(), Any))
+            _decoded(file.read_bytes(), kind)
     directory = LabDirectory(path.parent)
-    _held(path.read_bytes(), shapes.Frozen)
-    for other in sorted(path.parent.glob("stage-*.json")):
-        _held(other.read_bytes(), shapes.Declared)
-    if (peak := path.parent / PEAK).exists():
-        _held(peak.read_bytes(), shapes.Peak)
-    if (best := path.parent / BEST).exists():
-        _held(best.read_bytes(), dict[shapes.Name, shapes.Best])
-    if (confirmation := path.parent / CONFIRMATION).exists():
-        _held(confirmation.read_bytes(), shapes.Confirmation)
     document(directory.source(), directory.path.name, "do not trust this file")
     for lab in (directory.frozen().lab, directory.lab()):  # as it was planned, and with the stages that have begun
         _holds_together(lab)

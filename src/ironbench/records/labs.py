@@ -30,6 +30,7 @@ import msgspec
 
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError
+from ironbench.model.constraints import BlockNumber, Count, Key, Positive
 from ironbench.model.lab import Confirmation, Lab, Stage, confirmed
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
@@ -57,7 +58,7 @@ class Frozen:
     """What was true when the lab began."""
 
     lab: Lab
-    machine: str
+    machine: Key
     """Content key of the machine's fingerprint, in the store."""
     engines: Mapping[str, Mapping[str, str]]
     """Cell → what identifies its engine's program."""
@@ -68,7 +69,7 @@ class Frozen:
     in labs of earlier versions."""
     gate: bool = False
     """Whether it was run as a gate (`lab run --gate`)."""
-    schema: int = SCHEMA
+    schema: Count = SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Declared:
 
     stage: Stage
     trials: tuple[Trial, ...]
-    replaced: tuple[int, ...] = ()
+    replaced: tuple[BlockNumber, ...] = ()
     """Blocks of this stage that are measured again, whole, under another number: their trials are not in `trials`."""
 
 
@@ -85,7 +86,7 @@ class Declared:
 class Peak:
     """What the baseline does in a closed loop: rates given as shares are shares of this."""
 
-    throughput: float
+    throughput: Positive
     """Transactions per second: the median of the trials."""
     trials: tuple[str, ...]
     """Ids of their records."""

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ironbench.errors import FailureError, IronbenchError
 from ironbench.host.child import refusal
 
@@ -126,8 +128,6 @@ class Worker:
 
     def machine(self) -> dict[str, Any]:
         """Fingerprint."""
-        import msgspec
-
         from ironbench.host.fingerprint import fingerprint
 
         found: dict[str, Any] = msgspec.to_builtins(fingerprint())

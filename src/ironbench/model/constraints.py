@@ -1,0 +1,39 @@
+"""Types of fields with the values that they may have. They are checked whenever a record or a lab is read from a file.
+
+Limits lie beyond anything measured. They keep code that reads records from meeting fewer than no clients, or a key that
+leads out of its directory.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+_ONE_LINE = r"\A[^\x00-\x1f\x7f-\x9f]*\Z"
+"""Nothing that moves a cursor or ends a line."""
+Name = Annotated[str, Meta(min_length=1, max_length=400, pattern=_ONE_LINE)]
+Label = Annotated[str, Meta(max_length=400, pattern=_ONE_LINE)]
+"""A name, or empty."""
+Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
+"""Content key of a shared file of the store, or empty."""
+Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+"""SHA-256."""
+Natural = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+ClientCount = Annotated[int, Meta(ge=1, le=10_000_000)]
+BlockNumber = Annotated[int, Meta(ge=0, le=10_000_000)]
+"""0-based."""
+StageNumber = Annotated[int, Meta(ge=1, le=1_000_000)]
+"""1-based."""
+Cpus = tuple[Annotated[int, Meta(ge=0, le=100_000)], ...]
+"""Numbers of CPUs."""
+Amount = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(ge=1e-9)]
+Share = Annotated[float, Meta(ge=0, le=1.01)]
+"""Share of a whole; sums of rounded shares may exceed 1."""
+
+
+def one_of(*values: str) -> Meta:
+    """The constraint of a text that is one of these."""
+    return Meta(pattern=rf"\A({'|'.join(values)})\Z")
