@@ -13,9 +13,10 @@ from factories import example
 from ironbench.lab import warmup
 from ironbench.lab.pace import Allowance, Pace
 from ironbench.model.lab import Stage
+from ironbench.model.plan import record_id
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Load, Trial
-from ironbench.records import make, progress
+from ironbench.records import progress
 
 ON, OFF = Cell("log=on", Load()), Cell("log=off", Load())
 TRIALS = tuple(Trial(cell, block, "lab") for block, cells in enumerate([(ON, OFF), (OFF, ON)]) for cell in cells)
@@ -24,7 +25,7 @@ TRIALS = tuple(Trial(cell, block, "lab") for block, cells in enumerate([(ON, OFF
 def record(trial: Trial, status: Status = Status.OK) -> Record:
     return replace(
         example()[0],
-        id=make.record_id("s", trial),
+        id=record_id("s", trial),
         cell=trial.cell,
         block=trial.block,
         purpose="lab",
@@ -67,9 +68,9 @@ def test_pilots_and_other_trials_say_nothing_about_progress() -> None:
 
 def test_ids_of_lab_trials_tell_cell_block_and_attempt_and_fit_a_file_name() -> None:
     trial = Trial(Cell("log=memory clients=8", Load()), 3, "lab", attempt=2)
-    assert make.record_id("20260101T000000-abcd", trial) == "20260101T000000-abcd-log-memory+clients-8-b3-a2"
+    assert record_id("20260101T000000-abcd", trial) == "20260101T000000-abcd-log-memory+clients-8-b3-a2"
     odd = [Cell(f"{'x' * 300}/{n}", Load()) for n in range(2)]
-    ids = {make.record_id("s", Trial(cell, 0, "lab")) for cell in odd}
+    ids = {record_id("s", Trial(cell, 0, "lab")) for cell in odd}
     assert len(ids) == 2
     assert all("/" not in id and len(id) < 200 for id in ids)
 

@@ -14,9 +14,10 @@ from ironbench.lab.schedule import Blocks
 from ironbench.model.driven import Driven
 from ironbench.model.note import Note
 from ironbench.model.observation import Observation
+from ironbench.model.plan import record_id
 from ironbench.model.record import RATE_NOT_KEPT, Record
 from ironbench.model.system import Load, System
-from ironbench.records import judge, make, measures
+from ironbench.records import judge, measures
 from ironbench.study.curve import metrics_of
 from ironbench.study.rate import Rate
 
@@ -67,7 +68,7 @@ def test_a_share_of_the_peak_is_a_share_of_what_customers_did(tmp_path: Path) ->
         setup = lab.lab().setup(cell.name)
         one = record(setup.system, cell.load.clients, 1000.0, block=due.trial.block, purpose=due.trial.purpose)
         metrics = one.metrics | {"scheduled_throughput": 890.0}
-        name = make.record_id("s", due.trial)
+        name = record_id("s", due.trial)
         records.append(
             replace(one, id=name, cell=cell, choice=setup.choice, attempt=due.trial.attempt, metrics=metrics)
         )

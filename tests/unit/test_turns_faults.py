@@ -27,6 +27,7 @@ from ironbench.lab.slices.turns import Turns, stop_all
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note, text_note
+from ironbench.model.plan import record_id
 from ironbench.model.record import NOT_WHOLE, SLICES, SYSTEMS, Record, Status
 from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import NO_NOTES
@@ -211,7 +212,7 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice_and_ends_
 
     def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
         written.append(trial.cell.name)
-        record = replace(records[trial.cell.name], id=make.record_id(plan.series, trial))
+        record = replace(records[trial.cell.name], id=record_id(plan.series, trial))
         if len(written) == 2:
             if in_place:
                 store.keep(record, evidence())
@@ -236,7 +237,7 @@ def test_a_record_that_cannot_be_made_costs_its_block_and_no_record_that_was_wri
         written.append(trial.cell.name)
         if len(written) == 2:
             raise FailureError("server", "has died")
-        record = replace(records[trial.cell.name], id=make.record_id(plan.series, trial))
+        record = replace(records[trial.cell.name], id=record_id(plan.series, trial))
         cause = measured.driven.failure
         return replace(record, status=Status.FAILED, causes=(cause,)) if cause else record
 
@@ -263,7 +264,7 @@ def test_ctrl_c_in_a_block_keeps_its_records_and_no_other_block_begins(
 
     def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
         written.append((trial.cell.name, trial.block))
-        return replace(records[trial.cell.name], id=make.record_id(plan.series, trial), status=status)
+        return replace(records[trial.cell.name], id=record_id(plan.series, trial), status=status)
 
     order, bench = interrupted(plan, tmp_path, monkeypatch, True, keep)
     with pytest.raises(KeyboardInterrupt) if ends else nullcontext():

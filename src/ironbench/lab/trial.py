@@ -20,7 +20,7 @@ from ironbench.lab.upkeep import Upkeep
 from ironbench.model.driven import Driven
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note
-from ironbench.model.plan import Plan
+from ironbench.model.plan import Plan, record_id
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import STOPPED_ON_LOSS, Record, Status
 from ironbench.model.secrets import Secrets
@@ -217,7 +217,7 @@ class EngineEach:
         try:
             upkeep.before_trial(lab, self.upkeep, trial)
             prepared = self.upkeep.taken(prepared)
-            with devices.mounted(plan, make.record_id(plan.series, trial)) as storage:
+            with devices.mounted(plan, record_id(plan.series, trial)) as storage:
                 restored = self.data.restored(setup, trial.block)
                 prepared = prepared.merge(restored.conditions, restored.warnings)
                 with engines.running(self.data.system(setup), secrets, most_clients(lab)) as session:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ironbench.model.purpose import Purpose
+from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Cell, Choice, System, Trial
 
@@ -62,3 +64,25 @@ class Plan:
         if peak is None:
             return ()
         return tuple(Trial(peak, block, Purpose.CONFIRMATION) for block in range(self.confirmations))
+
+
+def record_id(series: str, trial: Trial) -> str:
+    """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
+    name = trial.cell.name
+    if trial.purpose in (Purpose.LAB, *AUXILIARY):
+        short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
+        place = short.get(trial.purpose, f"{trial.purpose}{trial.block}")
+        return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
+    again = f"-a{trial.attempt}" if trial.attempt > 1 else ""
+    return f"{series}-{_slug(name.replace('=', ''))}-{trial.purpose[0]}{trial.block}{again}"
+
+
+LONGEST_SLUG = 100
+"""A file name has at most 255 bytes (NAME_MAX), and the series and its suffixes want theirs."""
+
+
+def _slug(name: str) -> str:
+    """`log=memory clients=8` as `log-memory+clients-8`; other names get a hash."""
+    plain = name.replace("=", "-").replace(" ", "+")
+    safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
+    return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"

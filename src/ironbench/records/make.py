@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.metadata
 import platform
-import re
 import shutil
 from dataclasses import dataclass, field
 
@@ -16,8 +14,7 @@ from ironbench import _core, engines, workloads
 from ironbench.host.fingerprint import fingerprint
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Observation
-from ironbench.model.plan import Plan
-from ironbench.model.purpose import AUXILIARY, Purpose
+from ironbench.model.plan import Plan, record_id
 from ironbench.model.record import SLICES, TRIALS, Budget, Record
 from ironbench.model.redact import redacted, redacted_sql
 from ironbench.model.session import Session
@@ -131,28 +128,6 @@ def _server_machine(system: System, session: Session | None, driven: Driven, her
     if driven.elsewhere:
         return driven.elsewhere.machine
     return here if system.dsn is not None and session is not None and session.processes() else ""
-
-
-def record_id(series: str, trial: Trial) -> str:
-    """A folder name, unique in its series; in a lab it holds cell, block and attempt."""
-    name = trial.cell.name
-    if trial.purpose in (Purpose.LAB, *AUXILIARY):
-        short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}
-        place = short.get(trial.purpose, f"{trial.purpose}{trial.block}")
-        return f"{series}-{_slug(name)}-{place}-a{trial.attempt}"
-    again = f"-a{trial.attempt}" if trial.attempt > 1 else ""
-    return f"{series}-{_slug(name.replace('=', ''))}-{trial.purpose[0]}{trial.block}{again}"
-
-
-LONGEST_SLUG = 100
-"""A file name has at most 255 bytes (NAME_MAX), and the series and its suffixes want theirs."""
-
-
-def _slug(name: str) -> str:
-    """`log=memory clients=8` as `log-memory+clients-8`; other names get a hash."""
-    plain = name.replace("=", "-").replace(" ", "+")
-    safe = re.sub(r"[^A-Za-z0-9._+-]", "~", plain)[:LONGEST_SLUG]
-    return safe if safe == plain else f"{safe}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def capacity(session: Session) -> dict[str, float]:

@@ -34,7 +34,7 @@ from ironbench.lab.slices.turn import OfOneError, attribute_errors_to
 from ironbench.lab.trial import EngineEach, failed, most_clients
 from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
-from ironbench.model.plan import Plan
+from ironbench.model.plan import Plan, record_id
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import NOT_WHOLE, SYSTEMS, Record, Status
 from ironbench.model.secrets import Secrets
@@ -193,7 +193,7 @@ class Turns:
             session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
             return Side(self._plan(trial), setup, session, each.data.loaded(setup), first.prepared, place)
         plan = replace(self._plan(trial), system=apart.system)
-        beneath = Beneath(stack.enter_context(devices.mounted(plan, make.record_id(plan.series, trial))))
+        beneath = Beneath(stack.enter_context(devices.mounted(plan, record_id(plan.series, trial))))
         restored = each.data.restored(apart, trial.block)
         prepared = notes.merge(restored.conditions, restored.warnings)
         session = stack.enter_context(engines.running(each.data.system(apart), secrets, _clients(lab)))
@@ -214,7 +214,7 @@ class Turns:
 
     def _kept_of(self, trial: Trial, side: Side, systems: int) -> Record:
         """The record of a system that was driven, whole or cut short, with so many."""
-        id = make.record_id(side.plan.series, trial)
+        id = record_id(side.plan.series, trial)
         if side.record is None and self.each.store.path(id).is_dir():  # a Ctrl-C came when it was just written
             side.record = next(iter(self.each.store.records([id])), None)
         if side.record is not None:

@@ -17,7 +17,8 @@ from ironbench.host import job
 from ironbench.host.job import Placement
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Source
-from ironbench.model.system import Load
+from ironbench.model.plan import Plan
+from ironbench.model.system import Load, Trial
 from ironbench.words import grouped
 
 if TYPE_CHECKING:
@@ -48,11 +49,17 @@ class Tasks:
 
 
 def compiled_plan(
-    target: Mapping[str, Any], tasks: Tasks, load: Load, sources: Iterable[Source], client_cpus: Sequence[int] = ()
+    target: Mapping[str, Any],
+    tasks: Tasks,
+    load: Load,
+    sources: Iterable[Source],
+    plan: Plan | None = None,
+    trial: Trial | None = None,
 ) -> bytes:
     """The plan as JSON, for crates/ironbench-core/src/drive/plan.rs.
 
-    `target` holds the password, if any: the result must not be stored.
+    `target` holds the password, if any: the result must not be stored. `plan`, `trial`: the run, and which of its
+    trials this is; without them any CPU is used.
     """
     schedule: dict[str, Any]
     if load.rate is None:
@@ -78,7 +85,7 @@ def compiled_plan(
             "variables": list(tasks.variables.items()),
             "clients": load.clients,
             "threads": load.threads,
-            "client_cpus": list(client_cpus),
+            "client_cpus": list((plan.system.client_cpus if plan else None) or ()),
             "seed": load.seed,
             "schedule": schedule,
             "stop": stop,

@@ -155,7 +155,14 @@ class _Drive:
             load = replace(trial.cell.load, seed=self._seed)
             drives = None if self._driver is None else self._driver.drive
             window = partial(
-                self._window, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, drives=drives
+                self._window,
+                trial,
+                load,
+                lambda: (*sources(), *ready.sources),
+                show,
+                looks,
+                around.follow,
+                drives=drives,
             )
             result = _with_cpu(session, window)
         alive = session.alive()
@@ -233,10 +240,11 @@ class _Drive:
         rehearsal = preparing.rehearsal(self._trial)
         seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
         drives = None if self._driver is None else self._driver.rehearse
-        return self._window(replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, drives=drives)
+        return self._window(rehearsal, replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, drives=drives)
 
     def _window(
         self,
+        trial: Trial,
         load: Load,
         sources: Callable[[], Iterable[Source]],
         show: Show,
@@ -257,7 +265,7 @@ class _Drive:
         sampled = tuple(sources())
         # `target` last: a library engine closes its own connection then, so that none of its locks is in the way.
         target = session.target(load.protocol, load.io)
-        compiled = compiled_plan(target, tasks, load, sampled, plan.system.client_cpus or ())
+        compiled = compiled_plan(target, tasks, load, sampled, plan, trial)
         stall = None
         if load.duration_s is None and isinstance(session, Remote):
             looks = [*looks, (stall := Stall(session.require_answer)).look]
