@@ -24,6 +24,21 @@ class RunSection(Section):
             option=("--progress", "-P"),
         ),
     ] = None
+    log_transactions: Annotated[
+        str,
+        row(
+            "Write a line for each measured transaction to this new file, in the format of `pgbench -l`. With several "
+            "trials, each writes its own FILE.ID.",
+            metavar="FILE",
+        ),
+    ] = ""
+    sampling_rate: Annotated[
+        float,
+        row(
+            "Fraction of the transactions that `--log-transactions` writes.",
+            Range(0.0, 1.0, above=True, example="0.1"),
+        ),
+    ] = 1.0
     trace: Annotated[str, row("Trace every I/O of emulated devices into Parquet files there.", metavar="DIR")] = ""
     require: Annotated[
         list[str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,7 @@ from ironbench.devices import arrange, expression
 from ironbench.engines.base import Engine
 from ironbench.errors import InputError, quoted, written
 from ironbench.fields.lab import range_of
-from ironbench.fields.run import RunFile
+from ironbench.fields.run import RunFile, RunSection
 from ironbench.fields.sections import SECTIONS
 from ironbench.host.fingerprint import content_key, fingerprint
 from ironbench.lab import server_control, size
@@ -60,6 +61,8 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
     if own.progress is not None and workloads.get(name).drives:
         cause = f"workload {name} drives itself and has no transactions of scripts to tell of"
         raise InputError("--progress", cause, "leave it out")
+    if own.log_transactions or own.sampling_rate != 1.0:
+        _require_log(own, setups[0])
     plan = sweep.plan(last.system, last.choice, cells, repeats, search)
     noted = resolve.texts(asked.tag)
     tags.validate("--tag", noted)
@@ -69,10 +72,29 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
         traces=str(Path(own.trace).absolute()) if own.trace else "",
         crash=asked.measure.crash,
         progress_s=own.progress,
+        transaction_log=str(Path(own.log_transactions).absolute()) if own.log_transactions else "",
+        sampling_rate=own.sampling_rate,
         seed_given=asked.measure.seed is not None,
         tags=noted,
     )
     return plan, builder.secrets[last.cell.name]
+
+
+def _require_log(own: RunSection, setup: Setup) -> None:
+    """InputError where no log of transactions can be written."""
+    option, file = "--log-transactions", Path(own.log_transactions).absolute()
+    workload, load = workloads.get(setup.choice.workload), setup.cell.load
+    if not own.log_transactions:
+        raise InputError("--sampling-rate", "there is no log to sample", f"add {option} FILE")
+    if not workload.in_parts(setup.system.engine, setup.choice.options):
+        raise InputError(option, f"workload {workload.name} runs no scripts, which a log is about", f"remove {option}")
+    if load.workers or load.cluster:
+        cause = "the load is driven by several processes, and only one can write the file"
+        raise InputError(option, cause, f"use --threads in place of {'--workers' if load.workers else '--cluster'}")
+    if file.exists():
+        raise InputError(option, f"{file} exists, and nothing is overwritten", "name a new file")
+    if not (file.parent.is_dir() and os.access(file.parent, os.W_OK | os.X_OK)):
+        raise InputError(option, f"{file.parent} is not a directory to write to", "create it, or name another one")
 
 
 def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:

@@ -41,6 +41,11 @@ class Plan:
     progress_s: int | None = None
     """A line of progress on stderr this often; None: only the bar."""
 
+    transaction_log: str = ""
+    """File for a line about each measured transaction; empty: none is written."""
+    sampling_rate: float = 1.0
+    """Fraction of the transactions that get a line."""
+
     turns_since: str = ""
     """See `Record.turns_since`."""
 
@@ -59,6 +64,13 @@ class Plan:
         """Time of all trials, engine start and load excluded; trials bounded by transactions count as 0."""
         spans = [(trial.cell.load.duration_s or 0.0) + trial.cell.load.warmup_s for trial in self.trials]
         return sum(spans) + self.confirmations * (max(spans) if spans else 0.0)
+
+    def transaction_log_of(self, trial: Trial) -> str:
+        """The file for one trial's lines: in a run of several trials, its name ends with the trial's id."""
+        if not self.transaction_log or trial.purpose == Purpose.REHEARSAL:
+            return ""
+        several = len(self.trials) > 1 or self.search is not None or trial.cell.load.warmup_auto
+        return f"{self.transaction_log}.{record_id(self.series, trial)}" if several else self.transaction_log
 
     def confirmation_trials(self, peak: Cell | None) -> tuple[Trial, ...]:
         if peak is None:

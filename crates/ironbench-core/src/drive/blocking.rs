@@ -10,6 +10,7 @@ use super::jobs::{LAGGING_LINE, Next};
 use super::pace::{Pace, SharedSchedule};
 use super::plan::OnError;
 use super::script::{Action, CONNECTION_LOST, SCRIPT_ERROR, ScriptClient};
+use super::transaction_log::Lines;
 use crate::measure::clock::{self, MILLISECOND, NEVER};
 use crate::measure::{Recorder, Tally};
 use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
@@ -72,8 +73,8 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
         let Self { engine, script, give_up } = self;
         let waits = script.line().is_some();
         engine.within(|engine| {
-            let (left, cut, scheduled) = (u64::MAX, None, Scheduled::default());
-            Running { engine, script, give_up, start, recorder, waits, left, cut, scheduled, lost: false }.run()
+            let (left, cut, scheduled, log) = (u64::MAX, None, Scheduled::default(), start.log_lines());
+            Running { engine, script, give_up, start, recorder, waits, left, cut, scheduled, lost: false, log }.run()
         })
     }
 }
@@ -92,6 +93,7 @@ struct Running<'a, 'r, 's, C> {
     scheduled: Scheduled,
     /// Its connection was lost, and the others continue without it.
     lost: bool,
+    log: Option<Lines<'s>>,
 }
 
 /// A transaction of which nothing was known at the end of the window.
@@ -272,9 +274,15 @@ impl<C: Library> Running<'_, '_, '_, C> {
             self.cross(now, true);
             self.cut = self.recorder.is_closed().then_some(Cut { intended, begun });
         }
-        self.script.count_end(well, &mut self.recorder.tally);
+        let ending = self.script.count_end(well, &mut self.recorder.tally);
+        if let (Some(log), true) = (&mut self.log, self.recorder.measures(begun))
+            && let Err(error) = log.add(0, ending, intended, begun, now)
+        {
+            self.start.abort.abort(error.to_string());
+            self.log = None;
+        }
         if well {
-            self.recorder.complete(self.script.kind(), intended, begun, now);
+            self.recorder.complete(ending.kind, intended, begun, now);
         } else {
             self.start.failed(&self.recorder.tally, now);
         }

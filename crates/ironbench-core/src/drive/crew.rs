@@ -12,6 +12,7 @@ use super::haul::{Due, Ended, Haul};
 use super::jobs::Jobs;
 use super::pace::{self, Pace, SharedSchedule};
 use super::plan::{OnError, Plan, Stop};
+use super::transaction_log::{Lines, TransactionLog};
 use crate::Result;
 use crate::measure::Tally;
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
@@ -67,6 +68,7 @@ pub struct Start<'a> {
     pub control: &'a Control,
     pub abort: &'a Abort,
     pub losses: &'a Losses,
+    log: Option<&'a TransactionLog>,
     at_work: &'a AtomicUsize,
     thread: usize,
     shares: &'a [Range<usize>],
@@ -77,6 +79,12 @@ impl Start<'_> {
     /// have equally many of the first ones.
     pub fn rank(&self, place: usize) -> usize {
         rank(self.shares, self.thread, place)
+    }
+
+    /// Where the calling thread logs transactions; None: they are not logged.
+    pub(super) fn log_lines(&self) -> Option<Lines<'_>> {
+        let share = &self.shares[self.thread];
+        self.log.map(|log| log.lines(self.thread, share.start, share.len()))
     }
 
     /// A client that the schedule moves has ended.
@@ -148,6 +156,7 @@ struct Crew<'a> {
     abort: &'a Abort,
     losses: &'a Losses,
     edges: &'a Edges,
+    log: &'a OnceLock<TransactionLog>,
 }
 
 /// Makes a worker for every share of clients in a thread of its own and runs them. `poll` is called at least every
@@ -160,7 +169,7 @@ pub fn run<W: Worker>(
     orders.control.turns.expect(orders.shares.len(), orders.clients());
     let (abort, gate, io, edges) = (Abort::default(), Gate::<Begin>::default(), OnceLock::new(), Edges::default());
     let losses = Losses::default();
-    let schedule = OnceLock::new();
+    let (schedule, log) = (OnceLock::new(), OnceLock::new());
     let (slice_sender, slices) = channel();
     let members: Vec<_> = orders
         .shares
@@ -168,7 +177,7 @@ pub fn run<W: Worker>(
         .enumerate()
         .map(|(thread, share)| {
             let (gate, abort, io, edges, make, slices) = (&gate, &abort, &io, &edges, &make, slice_sender.clone());
-            let (schedule, losses) = (&schedule, &losses);
+            let (schedule, losses, log) = (&schedule, &losses, &log);
             let work = move || {
                 let mut worker = make(thread, share.clone())?;
                 io.get_or_init(|| worker.io());
@@ -178,7 +187,7 @@ pub fn run<W: Worker>(
                 let Some((origin, window)) = gate.pass() else { return Ok(None) };
                 let shared = || pace::schedule(orders.plan, origin).map(SharedSchedule::new);
                 let schedule = schedule.get_or_init(shared).as_ref();
-                let start = orders.start(thread, origin, schedule, abort, losses);
+                let start = orders.start(thread, origin, schedule, abort, losses, log.get());
                 let open = orders.plan.schedule.is_open() || orders.jobs.is_some() || worker.waits();
                 let mut recorder = Recorder::new(thread, orders.kinds, window, open, slices, &orders.control.live);
                 let ended = worker.run(&start, &mut recorder);
@@ -193,7 +202,7 @@ pub fn run<W: Worker>(
         })
         .collect();
     drop(slice_sender);
-    let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges };
+    let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges, log: &log };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
         // A thread may have heard of the stop first, and given up for it.
@@ -210,6 +219,11 @@ pub fn run<W: Worker>(
     }
     if let Some((origin, window)) = gate.start() {
         haul.count_due(orders.plan, origin, window.start, gave_up);
+    }
+    if let Some(Err(error)) = log.into_inner().map(TransactionLog::finish)
+        && haul.cause.is_empty()
+    {
+        haul.cause = error.to_string();
     }
     orders.control.set_phase(Phase::Done);
     Ok(haul)
@@ -265,6 +279,10 @@ impl Crew<'_> {
         // Connecting the observers takes milliseconds: before the clock starts.
         let observers = Prepared::unless(&plan.observers, plan.engine.server(), &mut go_on)?;
         let Some(observers) = observers else { return Ok(Haul::dismissed()) };
+        if let Some(asked) = &plan.log {
+            let created = TransactionLog::create(asked, plan)?;
+            self.log.get_or_init(|| created);
+        }
         let Some(origin) = self.origin(poll) else { return Ok(Haul::dismissed()) };
         let by_turns = control.turns.asked();
         let window = if by_turns { Window { start: NEVER, end: NEVER } } else { window(plan, origin) };
@@ -357,6 +375,7 @@ impl Orders<'_> {
         schedule: Option<&'s SharedSchedule>,
         abort: &'s Abort,
         losses: &'s Losses,
+        log: Option<&'s TransactionLog>,
     ) -> Start<'s> {
         Start {
             plan: self.plan,
@@ -369,6 +388,7 @@ impl Orders<'_> {
             control: self.control,
             abort,
             losses,
+            log,
             at_work: &self.at_work,
             thread,
             shares: &self.shares,

@@ -24,6 +24,7 @@ pub mod summary;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod transaction_log;
 pub mod turns;
 
 pub use bystander::Bystander;
@@ -148,11 +149,19 @@ fn check(plan: &Plan, clients: usize) -> Result<()> {
         _ => {}
     }
     if let Some(part) = plan.part {
-        if plan.work.is_some() {
-            return bad("drive plan", "only scripts can be driven in parts".to_owned());
+        if plan.work.is_some() || plan.log.is_some() {
+            return bad("drive plan", "only scripts can be driven in parts, and without a transaction log".to_owned());
         }
         if part.number >= part.of || part.first_client + plan.clients > part.all_clients {
             return bad("drive plan", format!("there is no part {} of {}", part.number, part.of));
+        }
+    }
+    if let Some(log) = &plan.log {
+        if plan.work.is_some() {
+            return bad("transaction log", "the work has no scripts".to_owned());
+        }
+        if !(log.sampling_rate > 0.0 && log.sampling_rate <= 1.0) {
+            return bad("sampling rate", format!("{} is not above 0 and up to 1", log.sampling_rate));
         }
     }
     match &plan.schedule {
@@ -178,8 +187,8 @@ fn check_turns(plan: &Plan) -> Result<()> {
         "only a closed loop without a curve goes by turns"
     } else if !matches!(plan.stop, Stop::DurationS(_)) {
         "a number of transactions does not end a trial that goes by turns"
-    } else if plan.jobs.is_some() || plan.work.is_some() || plan.part.is_some() {
-        "only scripts that weights choose, driven in one place, go by turns"
+    } else if plan.jobs.is_some() || plan.work.is_some() || plan.part.is_some() || plan.log.is_some() {
+        "only scripts that weights choose, driven in one place and without a transaction log, go by turns"
     } else if matches!(plan.engine, Engine::Sqlite { .. } | Engine::Called { .. }) {
         "only servers go by turns"
     } else {

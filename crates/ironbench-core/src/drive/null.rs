@@ -30,8 +30,7 @@ impl NullScript<'_> {
     }
 
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
-        self.0.count_end(well, tally);
-        Step::Ended(Ending { kind: self.0.kind(), well })
+        Step::Ended(self.0.count_end(well, tally))
     }
 }
 
@@ -54,7 +53,7 @@ impl Transaction for NullScript<'_> {
         self.0.claim(now)
     }
 
-    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         self.0.abandon(inside, cause, tally)
     }
 

@@ -42,6 +42,19 @@ pub struct Plan {
     /// It is one of several drives that load one system together; None: it is alone.
     #[serde(default)]
     pub part: Option<Part>,
+    /// Where a line for each measured transaction goes.
+    #[serde(default)]
+    pub log: Option<TransactionLogFile>,
+}
+
+/// A log as `pgbench -l` writes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransactionLogFile {
+    /// Must not exist.
+    pub path: String,
+    /// Fraction of the transactions that are logged; above 0, up to 1.
+    pub sampling_rate: f64,
 }
 
 /// Which of several drives: together they do what one drive of all their clients would. All have as many threads.

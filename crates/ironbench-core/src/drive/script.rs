@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::crew::Orders;
 use super::jobs::{Jobs, Next, Role};
 use super::plan::{Part, Plan};
+use super::transaction::Ending;
 use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
@@ -209,26 +210,31 @@ impl<'p> ScriptClient<'p> {
     /// See [`super::Transaction::abandon`]. A transaction that loses its connection is not repeated, though it might then
     /// succeed: whether it was committed is unknown.
     #[cold]
-    pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+    pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         if self.line().is_some() {
             return None;
         }
         if inside {
             tally.failure(self.script, CONNECTION_LOST, true, || self.words(self.at(), cause));
-            self.count_end(false, tally);
+            return Some(self.count_end(false, tally));
         }
-        Some(self.script)
+        Some(self.ending(false))
     }
 
     /// Counts what the tally keeps of a transaction besides the recorder's own count of those that ended well.
     #[inline]
-    pub fn count_end(&mut self, well: bool, tally: &mut Tally) {
+    pub fn count_end(&mut self, well: bool, tally: &mut Tally) -> Ending {
         let counts = &mut tally.kinds[self.script];
         counts.retried += u64::from(self.attempts > 1);
         counts.failed += u64::from(!well);
         if self.role.is_some() {
             self.job_ended(well, tally);
         }
+        self.ending(well)
+    }
+
+    fn ending(&self, well: bool) -> Ending {
+        Ending { kind: self.script, well, retries: self.attempts.saturating_sub(1) }
     }
 
     #[cold]

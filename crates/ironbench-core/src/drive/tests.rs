@@ -5,6 +5,7 @@ mod due;
 mod jobs;
 mod losses;
 mod reconnects;
+mod transaction_log;
 mod turns;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,7 +23,7 @@ fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
     ScriptSource { name: name.to_owned(), text: text.to_owned(), weight }
 }
 
-fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
+pub(super) fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
     Plan {
         engine: Engine::Null { service_ns: 0 },
         work: None,
@@ -42,6 +43,7 @@ fn plan(clients: usize, threads: usize, stop: Stop) -> Plan {
         statements: false,
         observers: Vec::new(),
         part: None,
+        log: None,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Ending {
     pub kind: usize,
     /// False: it was given up. The transaction itself has counted that in the tally, and the errors and retries too.
     pub well: bool,
+    /// How often it was repeated after a serialization failure or deadlock.
+    pub retries: u32,
 }
 
 /// One client's side of a dialogue with an engine. Implementors: scripts; streams of rows
@@ -87,9 +89,9 @@ pub trait Transaction {
         false
     }
 
-    /// The connection is lost, inside a transaction if `inside`: that one counts as failed, for this cause. Returns its
-    /// kind. None: no other client can do this one's work, so the trial has to end.
-    fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<usize> {
+    /// The connection is lost, inside a transaction if `inside`: that one counts as failed, for this cause. Returns how
+    /// it ended. None: no other client can do this one's work, so the trial has to end.
+    fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }
 

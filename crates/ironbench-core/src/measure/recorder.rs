@@ -173,11 +173,17 @@ impl<'a> Recorder<'a> {
         self.boundary
     }
 
+    /// Whether a transaction that began at `begun` and ends now is measured.
+    #[inline]
+    pub fn measures(&self, begun: u64) -> bool {
+        begun >= self.begins.start && begun < self.begins.end
+    }
+
     /// A transaction of `kind` ended well at `now`; it should have begun at `intended` and was sent at `begun`.
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
-        if begun >= self.begins.start && begun < self.begins.end {
+        if self.measures(begun) {
             self.turns.busy_ns += now - begun;
             self.carried_ns += self.turns.opened.saturating_sub(begun);
             let response = now - intended;
@@ -201,7 +207,7 @@ impl<'a> Recorder<'a> {
     /// A transaction of `kind` that began at `begun` was given up at `now`. The tally counts it already.
     #[cold]
     pub fn gave_up(&mut self, kind: usize, begun: u64, now: u64) {
-        if begun >= self.begins.start && begun < self.begins.end {
+        if self.measures(begun) {
             self.turns.busy_ns += now - begun;
         } else if self.turns.counting {
             self.leave_out(kind, false);

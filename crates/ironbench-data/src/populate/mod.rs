@@ -171,6 +171,7 @@ mod tests {
             statements: false,
             observers: Vec::new(),
             part: None,
+            log: None,
         }
     }
 

@@ -185,7 +185,7 @@ impl<'p> Filler<'p> {
             }
             Doing::Insert | Doing::Commit | Doing::EndLoad => {
                 tally.commits += 1;
-                Step::Ended(Ending { kind: 0, well: true })
+                Step::Ended(Ending { kind: 0, well: true, retries: 0 })
             }
             Doing::Prepare(_) | Doing::AskToLoad | Doing::Load => Step::Broken(Malformed::Nonsense.to_string()),
         }

@@ -26,7 +26,7 @@ impl<'p> Filler<'p> {
         mailbox.outbox.clear();
         if self.rows.is_empty() {
             tally.commits += 1;
-            return Step::Ended(Ending { kind: 0, well: true });
+            return Step::Ended(Ending { kind: 0, well: true, retries: 0 });
         }
         let populate = self.share.populate;
         let (most_rows, most_bytes) = match populate.method {

@@ -190,7 +190,7 @@ impl<'p> Filler<'p> {
             }
             Doing::Insert | Doing::Commit | Doing::EndCopy => {
                 tally.commits += 1;
-                Step::Ended(Ending { kind: 0, well: true })
+                Step::Ended(Ending { kind: 0, well: true, retries: 0 })
             }
             Doing::AskToCopy | Doing::Copy => {
                 Step::Broken("the server ended a COPY that it had not been sent".to_owned())

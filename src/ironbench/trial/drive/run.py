@@ -76,6 +76,7 @@ def compiled_plan(
     of_connections: dict[str, Any] = {"reconnect": tasks.reconnect} if tasks.reconnect else {}
     if tasks.bind_back:
         of_connections["bind_back"] = True
+    log = plan.transaction_log_of(trial) if plan and trial else ""
     return msgspec.json.encode(
         {
             "engine": {**target, **of_connections},
@@ -94,6 +95,7 @@ def compiled_plan(
             "on_error": load.on_error,
             "reconnect_on_loss": load.reconnect_on_loss,
             "statements": load.report_per_statement,
+            "log": {"path": log, "sampling_rate": plan.sampling_rate} if plan and log else None,
             "observers": [
                 {"name": s.name, "kind": s.kind, "target": s.target, "period_s": s.period_s} for s in sources
             ],

@@ -7,7 +7,7 @@ use super::Running;
 use super::client::State;
 use crate::drive::pace::Pace;
 use crate::drive::plan::OnError;
-use crate::drive::transaction::{Ending, Transaction};
+use crate::drive::transaction::Transaction;
 use crate::measure::clock::{MILLISECOND, NEVER, SECOND};
 use crate::wire::transport::Transport;
 
@@ -29,14 +29,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let inside = client.is_inside();
         self.start.losses.note(&cause);
         let survives = self.start.plan.survives_losses();
-        let kind = survives.then(|| client.transaction.abandon(inside, &cause, &mut self.recorder.tally)).flatten();
-        let Some(kind) = kind else { return self.give_up(id, cause, now) };
+        let ending = survives.then(|| client.transaction.abandon(inside, &cause, &mut self.recorder.tally)).flatten();
+        let Some(ending) = ending else { return self.give_up(id, cause, now) };
         self.recorder.tally.connections_lost += 1;
         self.withdraw(id);
         if inside {
             // Whether the engine still committed what it was doing is unknown.
             self.ended.abandoned += 1;
-            self.record(id, Ending { kind, well: false }, now);
+            self.record(id, ending, now);
         }
         let client = &mut self.clients[id];
         (client.begun, client.paused, client.took) = (now, None, 0);

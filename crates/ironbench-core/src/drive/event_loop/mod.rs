@@ -15,6 +15,7 @@ use super::haul::Ended;
 use super::pace::Pace;
 use super::reconnector::Reconnector;
 use super::transaction::{EARLY, Ending, Step, Transaction, UNASKED};
+use crate::drive::transaction_log::Lines;
 use crate::drive::turns::{self, Turn};
 use crate::measure::Recorder;
 use crate::measure::clock::{self, NEVER};
@@ -82,6 +83,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             drain_until: NEVER,
             due_until: NEVER,
             scheduled: 0,
+            log: start.log_lines(),
             ended: Ended::default(),
         }
         .run()
@@ -124,6 +126,7 @@ struct Running<'a, 'r, T, X> {
     due_until: u64,
     /// Transactions begun that the schedule had.
     scheduled: u64,
+    log: Option<Lines<'a>>,
     ended: Ended,
 }
 
@@ -288,11 +291,24 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if self.straddling > 0 && begun < self.rests_at {
             self.straddling -= 1;
         }
+        if self.log.is_some() {
+            self.log(client, ending, now);
+        }
         if ending.well {
             self.recorder.complete(ending.kind, intended, begun, now);
         } else {
             self.recorder.gave_up(ending.kind, begun, now);
             self.failed(now);
+        }
+    }
+
+    #[inline(never)]
+    fn log(&mut self, id: usize, ending: Ending, now: u64) {
+        let Client { intended, begun, .. } = self.clients[id];
+        let (Some(log), true) = (&mut self.log, self.recorder.measures(begun)) else { return };
+        if let Err(error) = log.add(id, ending, intended, begun, now) {
+            self.start.abort.abort(error.to_string());
+            (self.log, self.look_at) = (None, now);
         }
     }
 

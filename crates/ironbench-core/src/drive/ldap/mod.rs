@@ -161,8 +161,7 @@ impl<'p> LdapScript<'p> {
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
         self.in_pipeline = false;
-        self.script.count_end(well, tally);
-        Step::Ended(Ending { kind: self.script.kind(), well })
+        Step::Ended(self.script.count_end(well, tally))
     }
 
     /// A mistake of the script itself: never repeated. What a pipeline has not sent yet stays unsent.
@@ -376,7 +375,7 @@ impl Transaction for LdapScript<'_> {
         self.lifetime.is_over()
     }
 
-    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         self.awaited.clear();
         (self.in_pipeline, self.refused, self.back) = (false, None, None);
         self.script.abandon(inside, cause, tally)

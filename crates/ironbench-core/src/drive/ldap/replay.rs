@@ -182,7 +182,7 @@ impl<'p> Replayer<'p> {
         self.at += 1;
         self.under_way = false;
         self.connected = !self.recorded.get(self.at).is_some_and(|(_, _, first)| *first);
-        Step::Ended(Ending { kind, well })
+        Step::Ended(Ending { kind, well, retries: 0 })
     }
 
     /// Takes all messages that are there; `Some`: the operation is over, well or not.

@@ -30,6 +30,7 @@ fn plan() -> Plan {
         statements: false,
         observers: Vec::new(),
         part: None,
+        log: None,
     }
 }
 
@@ -100,8 +101,8 @@ fn entry(id: i32, dn: &str, attributes: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-const WELL: Step = Step::Ended(Ending { kind: 0, well: true });
-const BADLY: Step = Step::Ended(Ending { kind: 0, well: false });
+const WELL: Step = Step::Ended(Ending { kind: 0, well: true, retries: 0 });
+const BADLY: Step = Step::Ended(Ending { kind: 0, well: false, retries: 0 });
 
 #[test]
 fn the_entry_that_a_search_finds_gives_the_next_operation_its_name() {

@@ -149,9 +149,8 @@ impl<'p> MysqlScript<'p> {
 
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
-        self.script.count_end(well, tally);
         self.lifetime.used();
-        Step::Ended(Ending { kind: self.script.kind(), well })
+        Step::Ended(self.script.count_end(well, tally))
     }
 
     /// A mistake of the script itself: never repeated.
@@ -304,7 +303,7 @@ impl Transaction for MysqlScript<'_> {
         self.lifetime.is_over()
     }
 
-    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         self.doing = Doing::Nothing;
         self.script.abandon(inside, cause, tally)
     }

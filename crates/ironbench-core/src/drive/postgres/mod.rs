@@ -131,9 +131,8 @@ impl<'p> PostgresScript<'p> {
 
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
-        self.script.count_end(well, tally);
         self.lifetime.used();
-        Step::Ended(Ending { kind: self.script.kind(), well })
+        Step::Ended(self.script.count_end(well, tally))
     }
 
     /// A mistake of the script itself: never repeated.
@@ -255,7 +254,7 @@ impl Transaction for PostgresScript<'_> {
         self.lifetime.is_over()
     }
 
-    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<usize> {
+    fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
         (self.doing, self.pipeline) = (Doing::Script, false);
         self.gathered.clear();
         self.script.abandon(inside, cause, tally)

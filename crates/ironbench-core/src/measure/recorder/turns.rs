@@ -106,7 +106,7 @@ impl Recorder<'_> {
 
     /// Whether a transaction that began then is measured, in a slice whose clients do not rest yet.
     pub fn measures_in_turn(&self, begun: u64) -> bool {
-        self.turns.counting && begun >= self.begins.start && begun < self.begins.end
+        self.turns.counting && self.measures(begun)
     }
 
     /// So much time passed between a transaction that is measured in turns and the next one of its client. Late timers make

@@ -61,6 +61,7 @@ fn trial(clients: usize, stop: Stop, more: &str) -> (Roles, Outcome) {
         statements: false,
         observers: Vec::new(),
         part: None,
+        log: None,
     };
     let roles =
         Roles::new(options(&format!(", \"no_data\": true{more}")), clients, plan.its_part(), plan.seed).unwrap();

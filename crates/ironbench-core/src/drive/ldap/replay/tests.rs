@@ -21,12 +21,12 @@ fn an_operation_is_due_at_its_time_and_the_next_connection_begins_between_two() 
     assert_eq!(client.due_until(1021), 2);
     assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
     mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, op::SEARCHED, 0));
-    assert_eq!(client.reply(&mut mailbox, &mut tally), Step::Ended(Ending { kind: 0, well: true }));
+    assert_eq!(client.reply(&mut mailbox, &mut tally), Step::Ended(Ending { kind: 0, well: true, retries: 0 }));
     assert!(!client.wants_reconnect());
     assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
     mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, 0x6b, 32));
     let ended = client.reply(&mut mailbox, &mut tally);
-    assert_eq!(ended, Step::Ended(Ending { kind: 1, well: false }));
+    assert_eq!(ended, Step::Ended(Ending { kind: 1, well: false, retries: 0 }));
     assert_eq!((tally.errors["noSuchObject"], tally.kinds[1].failed), (1, 1));
     assert!(client.wants_reconnect());
     client.reconnected();

@@ -1,0 +1,209 @@
+//! Writes a line for each measured transaction, in the format of `pgbench -l` (PostgreSQL manual, pgbench, "Per-Transaction
+//! Logging"):
+//!
+//! ```text
+//! client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries]
+//! ```
+//!
+//! Driving threads fill buffers of their own and hand full ones to one writer thread. They never wait for the disk: when
+//! [`MOST_WAITING`] buffers wait for it, or writing has failed, the trial aborts. So a log is complete, or its trial is invalid,
+//! and the log never slows down a transaction.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use super::plan::{Plan, TransactionLogFile};
+use super::transaction::Ending;
+use crate::measure::clock::{self, MICROSECOND, SECOND};
+use crate::measure::crew::{Gate, Post, Resident};
+use crate::{Error, Result};
+use pgbench_script::Random;
+
+const BUFFER_BYTES: usize = 16 << 10;
+/// 64 MiB: about 1.6 million lines.
+const MOST_WAITING: usize = 4096;
+/// Longest line: eight numbers of 64 bits, each followed by one character.
+const LONGEST_LINE: usize = 8 * 21;
+
+/// The file of a trial and the thread that writes it.
+pub(super) struct TransactionLog {
+    buffers: SyncSender<Vec<u8>>,
+    writer: Resident,
+    gate: Arc<Gate>,
+    path: String,
+    sampling_rate: f64,
+    seed: u64,
+    has_lag: bool,
+    has_retries: bool,
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, read once: time stamps never go back.
+    epoch_ns: u64,
+}
+
+impl TransactionLog {
+    /// # Errors
+    /// Input: the file exists or cannot be created.
+    pub fn create(asked: &TransactionLogFile, plan: &Plan) -> Result<Self> {
+        let file = File::create_new(&asked.path).map_err(|error| Error::input(&asked.path, error.to_string()))?;
+        Self::writing_to(file, asked, plan)
+    }
+
+    fn writing_to(file: File, asked: &TransactionLogFile, plan: &Plan) -> Result<Self> {
+        let (buffers, full) = sync_channel(MOST_WAITING);
+        let gate = Arc::<Gate>::default();
+        let path = asked.path.clone();
+        let write = move |_: &Gate| write_all(file, &full).map_err(|error| Error::failure(path, error.to_string()));
+        Ok(Self {
+            buffers,
+            writer: Resident::start(Post::new("log-writer"), Arc::clone(&gate), write)?,
+            gate,
+            path: asked.path.clone(),
+            sampling_rate: asked.sampling_rate,
+            seed: plan.seed,
+            has_lag: plan.schedule.is_open(),
+            has_retries: plan.max_tries != 1,
+            epoch_ns: clock::unix_now().wrapping_sub(clock::now()),
+        })
+    }
+
+    /// The lines of a driving thread, whose clients are numbered from `first_client`.
+    pub fn lines(&self, thread: usize, first_client: usize, clients: usize) -> Lines<'_> {
+        let sample = Random::new(self.seed.wrapping_add(thread as u64 + 1));
+        Lines { log: self, buffer: buffer(), first_client, numbers: vec![0; clients], sample }
+    }
+
+    /// Waits until everything is written.
+    ///
+    /// # Errors
+    /// Failure: something could not be written.
+    pub fn finish(self) -> Result<()> {
+        drop(self.buffers);
+        let _ = self.writer.join();
+        self.gate.error().map_or(Ok(()), Err)
+    }
+
+    /// Why a buffer was not taken.
+    #[cold]
+    fn refused(&self, error: &TrySendError<Vec<u8>>) -> Error {
+        match error {
+            TrySendError::Full(_) => {
+                let cause = "the disk is slower than the transactions, and 64 MiB of lines wait for it; log a sample of them, or \
+                             log to another disk";
+                Error::failure(&self.path, cause)
+            }
+            TrySendError::Disconnected(_) => {
+                self.gate.ended(1, Duration::from_secs(1));
+                self.gate.error().unwrap_or_else(|| Error::failure(&self.path, "writing it has failed"))
+            }
+        }
+    }
+}
+
+fn write_all(mut file: File, full: &Receiver<Vec<u8>>) -> std::io::Result<()> {
+    full.iter().try_for_each(|lines| file.write_all(&lines))
+}
+
+fn buffer() -> Vec<u8> {
+    Vec::with_capacity(BUFFER_BYTES)
+}
+
+/// What one driving thread logs. Dropping it hands over the rest, and waits for that if need be: the window has closed.
+pub(super) struct Lines<'a> {
+    log: &'a TransactionLog,
+    buffer: Vec<u8>,
+    first_client: usize,
+    /// Measured transactions of each client so far.
+    numbers: Vec<u64>,
+    sample: Random,
+}
+
+impl Lines<'_> {
+    /// A measured transaction of the thread's client number `client` ended at `now`.
+    ///
+    /// # Errors
+    /// Failure: the log cannot be complete any more.
+    pub fn add(&mut self, client: usize, ending: Ending, intended: u64, begun: u64, now: u64) -> Result<()> {
+        self.numbers[client] += 1;
+        let log = self.log;
+        if log.sampling_rate < 1.0 && self.sample.fraction() >= log.sampling_rate {
+            return Ok(());
+        }
+        if self.buffer.len() + LONGEST_LINE > BUFFER_BYTES {
+            let full = std::mem::replace(&mut self.buffer, buffer());
+            log.buffers.try_send(full).map_err(|error| log.refused(&error))?;
+        }
+        self.number((self.first_client + client) as u64, b' ');
+        self.number(self.numbers[client], b' ');
+        if ending.well {
+            self.number(rounded_us(now - intended), b' ');
+        } else {
+            self.buffer.extend_from_slice(b"failed ");
+        }
+        self.number(ending.kind as u64, b' ');
+        let unix_ns = now.wrapping_add(log.epoch_ns);
+        self.number(unix_ns / SECOND, b' ');
+        self.number(unix_ns % SECOND / MICROSECOND, b' ');
+        if log.has_lag {
+            self.number(rounded_us(begun - intended), b' ');
+        }
+        if log.has_retries {
+            self.number(u64::from(ending.retries), b' ');
+        }
+        *self.buffer.last_mut().expect("a line was added") = b'\n';
+        Ok(())
+    }
+
+    fn number(&mut self, number: u64, end: u8) {
+        self.buffer.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        self.buffer.push(end);
+    }
+}
+
+impl Drop for Lines<'_> {
+    fn drop(&mut self) {
+        // A writer that has failed says so in `finish`.
+        let _ = self.log.buffers.send(std::mem::take(&mut self.buffer));
+    }
+}
+
+fn rounded_us(ns: u64) -> u64 {
+    (ns + MICROSECOND / 2) / MICROSECOND
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+    use crate::drive::plan::Stop;
+    use crate::drive::tests::plan;
+
+    const ENDING: Ending = Ending { kind: 0, well: true, retries: 0 };
+
+    /// The error that ends the log to `file` when lines are added without a pause; `release` then lets the writer end.
+    fn end_of_log(file: File, release: impl FnOnce()) -> Error {
+        let asked = TransactionLogFile { path: "log".to_owned(), sampling_rate: 1.0 };
+        let log = TransactionLog::writing_to(file, &asked, &plan(1, 1, Stop::Transactions(1))).unwrap();
+        let mut lines = log.lines(0, 0, 1);
+        let most = MOST_WAITING * BUFFER_BYTES;
+        let error = (0..most).find_map(|_| lines.add(0, ENDING, 0, 0, 1).err());
+        release();
+        error.expect("the log cannot take so many lines")
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_ends_with_the_cause() {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        assert_eq!(end_of_log(full, || ()).cause, std::io::Error::from_raw_os_error(libc::ENOSPC).to_string());
+    }
+
+    #[test]
+    fn nothing_waits_for_a_slow_disk() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let error = end_of_log(File::from(OwnedFd::from(writer)), || drop(reader));
+        assert!(error.cause.starts_with("the disk is slower"), "{error}");
+    }
+}
