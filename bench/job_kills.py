@@ -1,8 +1,10 @@
 """Jobs of every kind killed at random instants (asked: nothing left, no record lost or doubled).
 
-Each kill strikes the process alone, or all of its process group. `ironbench cleanup` follows. Then the bench looks for
-processes, mounts, loop devices, shared memory and temporary files of the job, and continues it. About 10 minutes with
-three kills for each kind; `IRONBENCH_BENCH_KILLS=1` for one each, `IRONBENCH_BENCH_KINDS=run,populate` for some kinds.
+Each kill strikes the process alone, or all of its process group. The kills of a job are spread over its life: the first
+comes while it starts or writes its first records, the last when most of its records are written. `ironbench cleanup`
+follows. Then the bench looks for processes, mounts, loop devices, shared memory and temporary files of the job, and
+continues it. About 10 minutes with three kills for each kind; `IRONBENCH_BENCH_KILLS=1` for one each,
+`IRONBENCH_BENCH_KINDS=run,populate` for some kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from bench.figures import equal, said
+from bench.figures import at_least, equal, said
 from bench.job_kinds import (
     COMMAND,
     KINDS,
@@ -42,8 +44,8 @@ from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
 from ironbench.serve.queue import Queue
 
-WHEN = (1, 2, 4)
-"""Weights of when the clock of a kill starts: with the process, with its first line, with its first record."""
+AFTER_RECORD_S = 1.5
+"""Most seconds from the record that a kill waits for to the kill: a trial takes about one."""
 LEAVING_S = 30.0
 """Guards end servers in good order when their owner is gone."""
 
@@ -78,20 +80,23 @@ class Killed:
     def log(self) -> Path:
         return self.home / "log"
 
-    def kill(self) -> str:
-        """Begins or continues the job and kills it; how."""
-        after_s, group = self.dice.uniform(0.2, self.kind.longest_s), self.dice.random() < 0.5
+    def kill(self, life: float) -> str:
+        """Begins or continues the job and kills it when it has written the share `life` of its records; how."""
+        records = int(life * (self.kind.trials or 0))
+        after_s = self.dice.uniform(0.0, AFTER_RECORD_S) if records else self.dice.uniform(0.2, self.kind.longest_s)
+        group = self.dice.random() < 0.5
         if self.kind.serves:
             with serving(self.results, self.environment, self.log) as (server, address):
                 if not Queue(self.results).entries():
                     queued(address, self.kind.serves.removesuffix(".toml"), (self.home / self.kind.serves).read_text())
-                self._strike(server, after_s, group)
+                self._strike(server, records, after_s, group)
         else:
             with begun(self._words(), self.environment, self.log) as running:
-                self._strike(running, after_s, group)
+                self._strike(running, records, after_s, group)
         self._left()
         self._records()
-        return f"{'group' if group else 'process'} after {after_s:.1f} s"
+        when = f"{records} records" if records else "the start"
+        return f"{'group' if group else 'process'} {after_s:.1f} s after {when}"
 
     def finish(self) -> None:
         """Continues the job to its end, and looks at the records."""
@@ -135,14 +140,8 @@ class Killed:
             return Store(found[0].parent) if found else Store(self.results)
         return Store(self.results)
 
-    def _strike(self, running: Popen[Any], after_s: float, group: bool) -> None:
-        """Some kills strike while the command starts, some after its first words, most after a new record."""
-        said, records = self._progress()
-        when = self.dice.choices(("start", "words", "record"), WHEN)[0]
-        if when != "start" and self.kind.trials is not None:
-            place = ("words", "record").index(when)
-            before = (said, records)[place]
-            until(lambda: running.poll() is not None or self._progress()[place] > before, 120.0)
+    def _strike(self, running: Popen[Any], records: int, after_s: float, group: bool) -> None:
+        until(lambda: running.poll() is not None or self._written() >= records)
         with suppress(subprocess.TimeoutExpired):
             running.wait(after_s)
         mapped = {path for pid in self._processes() for path in _mapped(pid)}
@@ -153,10 +152,9 @@ class Killed:
         running.kill()
         running.wait()
 
-    def _progress(self) -> tuple[int, int]:
-        """Bytes that the job has printed, and records that it has written."""
-        said = self.log.stat().st_size if self.log.exists() else 0
-        return said, sum(1 for _ in self.results.glob("**/trials/[!.]*/record.json"))
+    def _written(self) -> int:
+        """Records of the job so far."""
+        return sum(1 for _ in self.results.glob("**/trials/[!.]*/record.json"))
 
     def _processes(self) -> list[int]:
         """Those that inherited the mark, or that name the home directory."""
@@ -231,14 +229,15 @@ def main() -> None:
     kills = asked("IRONBENCH_BENCH_KILLS", 3)
     wanted = [word for word in os.environ.get("IRONBENCH_BENCH_KINDS", "").split(",") if word]
     kinds = [kind for kind in KINDS if not wanted or kind.name in wanted]
-    seen = 0
+    seen = recorded = 0
     for kind in kinds:
         with tempfile.TemporaryDirectory(prefix="ironbench-kills-", dir=DATA, ignore_cleanup_errors=True) as folder:
             job = Killed(kind, Path(folder), random.Random(kind.name))
             began_s = time.monotonic()
-            for _ in range(kills):
-                how = job.kill()
+            for number in range(kills):
+                how = job.kill(job.dice.uniform(number, number + 1) / kills)
                 seen += 1
+                recorded += bool(job.kept)
                 sys.stderr.write(f"  {kind.name}: {how}: {len(job.kept)} records, {len(job.faults)} faults\n")
             job.finish()
             for fault in job.faults:
@@ -246,3 +245,4 @@ def main() -> None:
             took_s = time.monotonic() - began_s
             said(f"{kind.name}: faults after {kills} kills ({took_s:.0f} s)", len(job.faults), equal(0))
     said("kinds of jobs; kills", f"{len(kinds)}; {seen}")
+    said("kills after which the job had records", recorded, "" if wanted else at_least(seen // 2))
