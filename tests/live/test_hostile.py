@@ -131,6 +131,18 @@ def test_a_question_with_a_limit_ends_there(protocol: str, name: str) -> None:
         asking.close()
 
 
+@pytest.mark.parametrize(
+    "name", ["never answers a question", "one byte of an answer a second", "endless noise", "endless rows"]
+)
+def test_a_count_of_a_directory_ends_at_the_limit_of_an_operation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ironbench.engines.slapd.session.OPERATION_S", 0.3)
+    with answering(name, LDAP) as listener:
+        session = SESSIONS[LDAP](judge.address(LDAP, "127.0.0.1", listener.port, SECRET, ""))
+        with pytest.raises(FailureError, match="within the limit"):
+            session.count("search ?1.1", among=100)  # type: ignore[attr-defined]
+        session.stop()
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_an_answer_has_a_largest_size(protocol: str) -> None:
     with answering("endless rows", protocol) as listener:

@@ -45,7 +45,7 @@ impl Connection {
     }
 
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
-        self.session.measure(py, sql)
+        self.session.measure(py, sql, None)
     }
 
     fn columns(&self, py: Python<'_>) -> Vec<String> {

@@ -39,8 +39,10 @@ impl LdapConnection {
         self.session.query(py, sql, limit_s)
     }
 
-    fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
-        self.session.measure(py, sql)
+    /// `limit_s`: as in `query`.
+    #[pyo3(signature = (sql, limit_s = None))]
+    fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
+        self.session.measure(py, sql, limit_s)
     }
 
     fn columns(&self, py: Python<'_>) -> Vec<String> {

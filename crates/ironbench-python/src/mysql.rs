@@ -50,7 +50,7 @@ impl MysqlConnection {
     }
 
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
-        self.session.measure(py, sql)
+        self.session.measure(py, sql, None)
     }
 
     fn columns(&self, py: Python<'_>) -> Vec<String> {

@@ -52,13 +52,8 @@ impl<S: Session> Shared<S> {
 
     /// `limit_s`: after so long the server is given up; `None`: as long as it takes.
     pub fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let limit = limit_s.map(|limit| Duration::from_secs_f64(limit.clamp(0.0, 3600.0)));
         let rows = self.run(py, |state| {
-            let session = state.session()?;
-            session.set_deadline(limit.map(|limit| Instant::now() + limit));
-            let answer = session.query(sql);
-            session.set_deadline(None);
-            let (rows, affected) = answer?;
+            let (rows, affected) = within(state.session()?, limit_s, |session| session.query(sql))?;
             state.columns = rows.columns().to_vec();
             state.changes = affected;
             Ok(rows)
@@ -66,11 +61,12 @@ impl<S: Session> Shared<S> {
         (0..rows.len()).map(|row| PyTuple::new(py, rows.row(row))).collect()
     }
 
-    /// Rows, and the instants of submission and of the answer's last byte; nothing is handed to Python.
-    pub fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
+    /// Rows, and the instants of submission and of the answer's last byte; nothing is handed to Python. `limit_s`: as in
+    /// `query`.
+    pub fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.run(py, |state| {
             let submitted = clock::now();
-            let rows = state.session()?.count(sql)?;
+            let rows = within(state.session()?, limit_s, |session| session.count(sql))?;
             Ok((rows, clock::to_seconds(submitted), clock::to_seconds(clock::now())))
         })
     }
@@ -114,6 +110,17 @@ impl<S: Session> Shared<S> {
             None => outcome.map_err(raise),
         }
     }
+}
+
+/// Longest time limit of a statement.
+const MOST_S: f64 = 3600.0;
+
+/// Runs one statement, which has to end within `limit_s`, however often the server sends something meanwhile.
+fn within<S: Session, T>(session: &mut S, limit_s: Option<f64>, run: impl FnOnce(&mut S) -> Result<T>) -> Result<T> {
+    session.set_deadline(limit_s.map(|limit| Instant::now() + Duration::from_secs_f64(limit.clamp(0.0, MOST_S))));
+    let answer = run(session);
+    session.set_deadline(None);
+    answer
 }
 
 impl<S: Session> State<S> {

@@ -187,8 +187,9 @@ class Directory(Protocol):
         records of `changes`, one operation each. FailureError."""
         ...
 
-    def count(self, search: str) -> int:
-        """How many entries a search finds. FailureError."""
+    def count(self, search: str, among: int = 0) -> int:
+        """How many entries a search finds. `among`: estimated number of entries that the server looks at, which
+        lengthens the time limit. FailureError."""
         ...
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 OPERATION_S = 30.0
 """Limit of an operation on a running directory, wherever it is sent from: it concerns one entry, or lists some."""
+ENTRY_S = 0.001
+"""Added to it for each entry that a count may have to look at. OpenLDAP finds tens of thousands per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class DirectoryLine:
 
     connection: LdapConnection
 
-    def measure(self, sql: str) -> tuple[int, float, float]:
-        return self.connection.measure(sql)
+    def measure(self, sql: str, limit_s: float | None = None) -> tuple[int, float, float]:
+        return self.connection.measure(sql, limit_s)
 
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]:
         return self.connection.query(sql, limit_s)
@@ -75,7 +77,7 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
 
     def _limit_s(self) -> float | None:
         limit_s = super()._limit_s()
-        return OPERATION_S if limit_s is None and self._own is None else limit_s
+        return limit_s if self._own is not None else min(OPERATION_S, limit_s or OPERATION_S)
 
     @property
     def base(self) -> str:
@@ -120,10 +122,11 @@ class SlapdSession(ServerSession[Address, DirectoryLine]):
                 self._address = self.moved(self._own.running.socket_directory)
             self._connection = self.connect()
 
-    def count(self, search: str) -> int:
-        """How many entries a search finds. FailureError."""
-        line = self.line()
+    def count(self, search: str, among: int = 0) -> int:
+        """See `model.session.Directory`."""
+        limit_s = self._limit_s() if self.is_own else OPERATION_S + among * ENTRY_S
+        line = self.connect()
         try:
-            return line.measure(search)[0]
+            return line.measure(search, limit_s)[0]
         finally:
             line.close()

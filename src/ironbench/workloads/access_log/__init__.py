@@ -24,6 +24,8 @@ from ironbench.workloads.directory import counts, entries, entry_password
 _SAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]")
 _LETTERS = "[a-z]{20}"
 """In place of values, which no log holds."""
+_MANY = 10_000_000
+"""Entries that an existing directory of unknown size may have, for the time limit of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class AccessLog(Workload):
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
         assert isinstance(session, DirectorySession)
-        return counts.entries(session, ","), counts.writes(session)
+        return counts.entries(session, ",", _MANY), counts.writes(session)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
@@ -165,7 +167,7 @@ class AccessLog(Workload):
         there, changed = before
         if self.writes(options):
             return counts.changes(session, changed, counts.writes_after(session, changed, summary), summary)
-        now = counts.entries(session, ",")
+        now = counts.entries(session, ",", _MANY)
         return () if now is None else (checked("entries", there, now),)
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ironbench.errors import FailureError, InputError, written
@@ -34,6 +35,8 @@ class State:
     """None: the server does not let us count them."""
     writes: int | None
     """That the server has completed since it started; None: it does not say."""
+    size: int
+    """Estimated number of entries, for the time limit of counts."""
 
 
 class Directory(Workload):
@@ -130,32 +133,34 @@ class Directory(Workload):
         """Repairs what a trial that was killed has left."""
         assert isinstance(session, DirectorySession)
         _clear(session)
-        there, whole = counts.entries(session, entries.TOP, _IN_PLACE), _whole(options)
+        whole, size = _whole(options), _size(options)
+        there = counts.entries(session, entries.TOP, size, _IN_PLACE)
         if whole is not None and there != whole:
             with suppress(FailureError):  # where a server does not let us see all, job modify-dn does so by itself
                 _rename_back(session)
-                there = counts.entries(session, entries.TOP, _IN_PLACE)
-        return State(there if whole is None or there is None else whole, counts.writes(session))
+                there = counts.entries(session, entries.TOP, size, _IN_PLACE)
+        return State(there if whole is None or there is None else whole, counts.writes(session), size)
 
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
         """No entry is lost, what was written is what the server counts, and what jobs have added is taken away."""
         assert isinstance(session, DirectorySession)
+        size = before.size + int(summary["commits"])
         writes = counts.writes_after(session, before.writes, summary)
-        added = _added(session, options, summary)
-        left = _left(session, options, summary)
+        added = _added(session, options, summary, size)
+        left = _left(session, options, summary, size)
         _clear(session)
         if options["job"] == "modify-dn":
             _rename_back(session)
-        now = counts.entries(session, entries.TOP, _IN_PLACE)
+        now = counts.entries(session, entries.TOP, size, _IN_PLACE)
         kept = () if now is None else (checked("entries", before.entries, now),)
         return (
             *kept,
             *added,
             *left,
             *found.checks(options, summary),
-            *self._written(session, options, summary),
+            *self._written(session, options, summary, size),
             *counts.changes(session, before.writes, writes, summary),
         )
 
@@ -164,7 +169,7 @@ class Directory(Workload):
         return found.metrics(driven.summary), (*counts.others(driven), *doubts)
 
     def _written(
-        self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]
+        self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
     ) -> tuple[Check, ...]:
         """Every person still has the attribute that job modify replaces, where a template gives it to all. Where every
         change was refused it may be one that people cannot have: those failures are what voids the trial."""
@@ -173,7 +178,9 @@ class Directory(Workload):
         if not summary["commits"]:
             return ()
         name = options["attribute"] if options["job"] == "modify" else "description"
-        having = counts.shown(session, f"search {entries.TOP}?1.1?one?(&(objectClass=person)({jobs.plain(name)}=*))")
+        having = counts.shown(
+            session, f"search {entries.TOP}?1.1?one?(&(objectClass=person)({jobs.plain(name)}=*))", size
+        )
         return () if having is None else (checked(f"people with {name}", int(options["entries"]), having),)
 
 
@@ -186,21 +193,35 @@ def _whole(options: Mapping[str, str]) -> int | None:
     return None if options["ldif"] else int(options["entries"]) + 2
 
 
+def _size(options: Mapping[str, str]) -> int:
+    """Estimated number of entries."""
+    ldif = options["ldif"]
+    return Path(ldif).stat().st_size // _LEAST_BYTES if ldif else int(options["entries"])
+
+
+_LEAST_BYTES = 200
+"""Of an entry in an LDIF file."""
+
+
 def _only_adds(options: Mapping[str, str]) -> bool:
     mixed = jobs.weights(options) if options["job"] == "mixed" else {}
     return bool(mixed.get("add")) and not any(mixed[name] for name in ("modify", "delete", "modify-dn"))
 
 
-def _added(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def _added(
+    session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
+) -> tuple[Check, ...]:
     """Where a mix changes nothing but by adding: every entry that was confirmed is there, after a power cut, too."""
     if not _only_adds(options):
         return ()
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
-    there = session.count(f"search {entries.WORK}?1.1?one")
+    there = session.count(f"search {entries.WORK}?1.1?one", size)
     return (checked("entries added", f"{ours} to {ours + unsure}", there, ours <= there <= ours + unsure),)
 
 
-def _left(session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Check, ...]:
+def _left(
+    session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
+) -> tuple[Check, ...]:
     """What jobs leave behind before it is removed: entries that they added, people that are renamed.
 
     Each change is one commit, so the number follows from commits and completed transactions; a transaction that failed
@@ -218,7 +239,7 @@ def _left(session: DirectorySession, options: Mapping[str, str], summary: Mappin
     renames = options["job"] == "modify-dn"
     name = "people renamed at the end" if renames else "entries added and not deleted"
     where = f"{entries.TOP}?1.1?one?(uid={jobs.MOVED}*)" if renames else f"{entries.WORK}?1.1?one"
-    there = counts.shown(session, f"search {where}")
+    there = counts.shown(session, f"search {where}", size)
     if there is None:
         return ()
     low, high = max(0, left - unsure), left + unsure

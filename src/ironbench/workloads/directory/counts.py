@@ -19,16 +19,16 @@ _AMONG = "our changes are among the server's"
 _PATIENCE_S = 1.0
 
 
-def entries(session: Directory, top: str, which: str = "") -> int | None:
-    """Below and with this one, by a filter. None: the server refuses to show them."""
-    return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}")
+def entries(session: Directory, top: str, among: int, which: str = "") -> int | None:
+    """Below and with this one, by a filter. None: the server refuses to show them. `among`: see `shown`."""
+    return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
 
 
-def shown(session: Directory, search: str) -> int | None:
+def shown(session: Directory, search: str, among: int) -> int | None:
     """How many entries a search finds; None: the server refuses it, e.g. beyond a limit. FailureError: it does not
-    answer."""
+    answer. `among`: estimated size of the directory, see `model.session.Directory.count`."""
     try:
-        return session.count(search)
+        return session.count(search, among)
     except FailureError as error:
         if not getattr(error, "number", 0):
             raise
